@@ -12,7 +12,7 @@ Wrong is decided here, by construction or by a rank over the rationals, and neve
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 from random import Random
 from typing import Any
 
@@ -210,6 +210,15 @@ class Elsewhere(InputPremetric):
     """Somebody else's distance: 0 between data sets with equal tables by a and b, infinite between all others."""
 
     whole = True
+
+    @property
+    def unit(self) -> str:
+        return UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class Turnover(InputPremetric):
+    """Somebody else's distance that takes any value, however small."""
 
     @property
     def unit(self) -> str:
@@ -472,6 +481,17 @@ def a_larger_budget(rng: Random) -> Forgery:
 
 
 @forges("budget")
+def a_larger_budget_of_somebody_else(rng: Random) -> Forgery:
+    """A measure of which nothing is known but its name; a distance that may be so small that ε²/2 is needed."""
+    first, second, kept = larger(rng, output=NOTHING_KNOWN)
+    if rng.random() < 0.5:
+        near = {"unit": Turnover(), "on": PLAIN}
+        limit = Budget.sqrt(Fraction(rng.randint(153, 199), 100))  # 2·tanh(1) = 1.52 ≤ ρ² < ε²/2 = 2
+        first, second, kept = spec(2, **near), spec(limit, output=NormalizedRenyi(), **near), ()
+    return Implication(first, second, yes(nested(*kept), step("budget", least=1)))
+
+
+@forges("budget")
 def a_larger_delta(rng: Random) -> Forgery:
     """Revealing with probability δ keeps the first and breaks the second at distance 1."""
     kept, delta = kept_tables(rng), Fraction(rng.randint(1, 400), 1000)
@@ -529,7 +549,7 @@ def another_unit(rng: Random) -> Forgery:
         (HAM, Hamming("person", copies=2), LINKED, (homes,)),  # two copies in two households
         (HAM, Halved(UNIT), FREE, ()),
         (Halved(UNIT), HAM, FREE, ()),
-        (Halved(UNIT), SYM, FREE, ()),
+        (Halved(UNIT), SYM, FREE, (TOTAL,)),
         (HAM, Elsewhere(), FREE, ()),
         (Elsewhere(), HAM, FREE, ()),
         (Hamming("business"), Hamming("person"), Domain(name="toy"), (Margin("business"),)),
@@ -557,6 +577,17 @@ def a_number_that_is_free(rng: Random) -> Forgery:
             RecordType(name="person", variables=variables("sex")),
         ),
     )
+    lived_in = replace(
+        kind,
+        record_types=(
+            kind.record_types[0],
+            RecordType(
+                name="housing unit", variables=(Variable(name="occupancy", levels=("occupied", "vacant")),)
+            ),
+            kind.record_types[2],
+        ),
+    )
+    vacant = Margin("housing unit", (), {"occupancy": ["vacant"]})
     facility = replace(
         LINKED,
         record_types=(*LINKED.record_types, RecordType(name="group quarters", variables=variables("a"))),
@@ -569,6 +600,9 @@ def a_number_that_is_free(rng: Random) -> Forgery:
         (HAM, Neighbours(Hamming("person", link="free")), LINKED, ()),
         (HAM, Neighbours(SymmetricDifference("person")), LINKED, ()),
         (HAM, people, kind, (Margin(UNIT),)),  # vacant units count as homes
+        (HAM, people, lived_in, (Margin(UNIT),)),
+        (HAM, people, lived_in, (vacant,)),
+        (HAM, people, kind, (Margin(UNIT), Margin("housing unit", (), {"a": ["0"]}))),
         (HAM, people, facility, (Margin(UNIT),)),  # so do facilities
     ]
     mine, theirs, on, kept = rng.choice(cases)
@@ -1098,6 +1132,24 @@ def a_sum_that_hides_something(rng: Random) -> Forgery:
 
 
 @forges("sums")
+def areas_of_which_nothing_is_listed(rng: Random) -> Forgery:
+    """Counties do not tell their tracts, however many there are of each."""
+    on = Domain(
+        name="areas",
+        record_types=(
+            RecordType(
+                name=UNIT,
+                variables=(Variable(name="county", levels=rng.choice([None, 2])), Variable(name="tract")),
+            ),
+        ),
+        spine=("county", "tract"),
+    )
+    given, wanted = Margin(UNIT, ("county",)), Margin(UNIT, ("tract",))
+    facts = {"given": (given,), "wanted": wanted, "axes": (), "combinations": {(): {(0, ()): Fraction(1)}}}
+    return refinement([given], wanted, step("sums", **facts), on)
+
+
+@forges("sums")
 def a_real_sum_with_a_change(rng: Random) -> Forgery:
     """a = 1 is all less a = 0; another weight, place, key or cell proves nothing."""
     given = (B, Margin(UNIT, ("b",), {"a": ["0"]}))
@@ -1147,7 +1199,7 @@ def maps_that_leave_one_out(rng: Random) -> Forgery:
     have, want = Margin(UNIT, (), {"tract": ["1", "2"]}), Margin(UNIT, (), {"county": ["A"]})
     right = _way(("A", "A", "B"))
     ways = [right]
-    kind = rng.choice(["one", "permuted", "twice", "broken", "six", "renamed"])
+    kind = rng.choice(["one", "permuted", "twice", "broken", "six", "renamed", "partial", "tangled", "named"])
     if kind == "permuted":  # the same map, its rows in another order, as often as there are maps
         ways = [tuple(rng.sample(right, 3)) for _ in range(40)]
     elif kind == "twice":
@@ -1156,10 +1208,30 @@ def maps_that_leave_one_out(rng: Random) -> Forgery:
         ways = [tuple(rng.sample([*right, ("A", "3"), ("B", "1")], rng.randint(2, 5))) for _ in range(6)]
     elif kind == "six":
         ways = [_way(way) for way in MAPS]
+    elif kind == "partial":  # six different pieces of one map
+        ways = [piece for size in (1, 2) for piece in combinations(right, size)]
+    elif kind == "tangled":  # county A within tracts 1 and 2; six relations without A3 that are no maps
+        have = Margin(UNIT, (), {"county": ["A"], "tract": ["1", "2"]})
+        rows = [("A", "1"), ("A", "2"), ("B", "3"), ("B", "1"), ("B", "2")]
+        ways = [
+            tuple(rows),
+            tuple(rows[:3]),
+            tuple(rows[:4]),
+            (rows[0], *rows[2:]),
+            tuple(rows[1:4]),
+            (*rows[:3], rows[4]),
+        ]
+    elif kind == "named":  # a real proof whose steps name another rule
+        have, want = (
+            Margin(UNIT, (), {"tract": ["1"]}),
+            Margin(UNIT, (), {"tract": ["1"], "county": ["A", "B"]}),
+        )
+        ways = [_way(way) for way in MAPS]
     facts = {"given": (have,), "wanted": want, "combinations": {(): {(0, ()): Fraction(1)}}}
     names = ("county", "tract") if kind != "renamed" else ("tract", "county")
     levels = [way if kind != "renamed" else tuple((t, c) for c, t in way) for way in ways]
-    proofs = [step("sums", axes=(Axis(names, level),), **facts) for level in levels]
+    named = "sums" if kind != "named" else rng.choice(["kept", "sum", ""])
+    proofs = [step(named, axes=(Axis(names, level),), **facts) for level in levels]
     proof = step("every map", *proofs) if kind != "one" or rng.random() < 0.5 else proofs[0]
     return refinement([have], want, proof, AREAS)
 
@@ -1304,8 +1376,14 @@ def persons_that_sizes_do_not_count(rng: Random) -> Forgery:
     ]
     on, given, wanted = rng.choice(cases)
     source = rng.choice([given, sized, wanted])
+    asked = Margin(UNIT, (*wanted.by, "size"), wanted.where)
     inner = rng.choice(
-        [step("kept", wanted=source), step("read off", given=given, wanted=sized), step("kept")]
+        [
+            step("kept", wanted=source),
+            step("read off", given=given, wanted=sized),
+            step("kept"),
+            step("read off", given=given, wanted=asked),
+        ]
     )
     return refinement([given], wanted, step("size", inner, given=source, wanted=wanted), on)
 
@@ -1701,8 +1779,12 @@ def a_table_that_follows_in_one_map(rng: Random) -> Forgery:
     ]
     pair = Witness(*(sides if rng.random() < 0.5 else sides[::-1]))
     proof = step("pair", witness=pair, wanted=want)
-    if rng.random() < 0.6:
+    if rng.random() < 0.7:
         axes = [(Axis(("county", "tract"), _way(w)),) for w in MAPS]
+        if rng.random() < 0.5:  # six relations that hold both records and are no maps
+            rows, more = (("B", "2"), ("A", "1")), [*product("AB", "3"), ("A", "2")]
+            tangled = [chosen for size in range(3) for chosen in combinations(more, size)][:6]
+            axes = [(Axis(("county", "tract"), (*rows, *chosen)),) for chosen in tangled]
         proof = step("every map", *(step("pair", witness=pair, wanted=want, axes=a) for a in axes))
     return Refinement(Multiverse.of(have), Multiverse.of(want), AREAS, Verdict.no("forged", proof))
 

@@ -2,7 +2,8 @@
 
 A refusal is an ``if`` whose body refuses (returns or yields a sentence, or returns False), a conditional sentence
 (``"" if it holds else "why not"``), or one of several conditions that a yes needs (``return this and that``). Taken out,
-the code of the function is replaced in place, so that every caller meets the weakened one.
+the code of the function is replaced in place, so that every caller meets the weakened one. What only makes sure of the form
+of a derivation (`FORM`) is tested by itself: whatever has another form fails further on, or is as good.
 """
 
 import ast
@@ -16,6 +17,7 @@ from types import CodeType, FunctionType, ModuleType
 from stirred.spec.verdicts.checker import budgets, check, numbers, shape, tables
 
 MODULES = (check, budgets, tables, shape, numbers)
+FORM = {"_axes", "_combinations", "_power", "_root"}
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ def weakened() -> Iterator[Weakened]:
     for module in MODULES:
         tree = ast.parse(inspect.getsource(module))
         for function in tree.body:
-            if not isinstance(function, ast.FunctionDef):
+            if module is shape or not isinstance(function, ast.FunctionDef) or function.name in FORM:
                 continue
             for place, (condition, _) in enumerate(_conditions(function)):
                 changed = deepcopy(function)

@@ -9,8 +9,8 @@ from typing import Literal
 from stirred.errors import SpecificationError, did_you_mean, require_kind
 
 PERSON = "person"
-UNIT, QUARTERS = "housing unit", "group quarters"
-HOUSEHOLDS = frozenset({"household", UNIT})
+HOUSEHOLD, UNIT, QUARTERS = "household", "housing unit", "group quarters"
+HOUSEHOLDS = frozenset({HOUSEHOLD, UNIT})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal, Protocol
 
 from stirred.errors import IncompatibleError
-from stirred.spec.domain import HOUSEHOLDS, PERSON, QUARTERS, UNIT, Domain
+from stirred.spec.domain import HOUSEHOLD, HOUSEHOLDS, PERSON, QUARTERS, UNIT, Domain
 from stirred.spec.invariants.margins import Margin, plural
 from stirred.spec.multiverse import Multiverse
 
@@ -89,23 +89,31 @@ def record_constant(
     return found * _copies(source, to)
 
 
-def totals_needed(source: CountsRecords, to: CountsRecords, domain: Domain) -> tuple[Margin, ...]:
+def totals_needed(
+    source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse
+) -> tuple[Margin, ...]:
     """The numbers of records that the universes must fix, so that the first distance is finite wherever the second is.
 
     Only a distance that counts changed records is ever infinite. The other one may reach data sets with another number
     of records: a person who founds a household of its own is two changes of persons, and one household more.
 
     >>> from stirred.spec.premetrics import Hamming, SymmetricDifference
-    >>> toy = Domain(name="toy")
-    >>> [str(total) for total in totals_needed(Hamming("household"), Hamming("person"), toy)]
+    >>> toy, none = Domain(name="toy"), Multiverse.none()
+    >>> [str(total) for total in totals_needed(Hamming("household"), Hamming("person"), toy, none)]
     ['number of households']
-    >>> totals_needed(SymmetricDifference("household"), Hamming("person"), toy)
+    >>> totals_needed(SymmetricDifference("household"), Hamming("person"), toy, none)
     ()
     """
     same_unit = source.record_type == to.record_type or {source.record_type, to.record_type} <= HOUSEHOLDS
     if not source.keeps_number or (same_unit and to.keeps_number):
         return ()
-    return tuple(Margin(kind) for kind in counted_as(source.record_type, domain))
+    totals = tuple(Margin(kind) for kind in counted_as(source.record_type, domain))
+    if totals[0] != Margin(UNIT) or {*(domain.levels(UNIT, "occupancy") or ())} != {"occupied", "vacant"}:
+        return totals
+    # a household lives in each occupied unit: where households and vacant units are fixed, so are housing units
+    split = (Margin(HOUSEHOLD), Margin(UNIT, (), {"occupancy": ["vacant"]}))
+    known = domain.has(HOUSEHOLD) and multiverse.refines(Multiverse.of(*split), domain)
+    return (*split, *totals[1:]) if known else totals
 
 
 def counted_as(record_type: str, domain: Domain) -> tuple[str, ...]:
@@ -167,7 +175,7 @@ def _require_fixed_number(
 ) -> None:
     open_ones = [
         total
-        for total in totals_needed(source, to, domain)
+        for total in totals_needed(source, to, domain, multiverse)
         if not multiverse.refines(Multiverse.of(total), domain)
     ]
     if open_ones:

@@ -256,7 +256,7 @@ class BudgetQuestion:
             total
             for unit in units
             if isinstance(unit, RecordPremetric) and isinstance(to, RecordPremetric)
-            for total in totals_needed(unit, to, domain)
+            for total in totals_needed(unit, to, domain, self.second.multiverse)
         }
         found = [
             self.second.multiverse.refines(Multiverse.of(t), domain) for t in sorted(totals, key=Margin.words)

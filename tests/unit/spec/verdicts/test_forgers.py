@@ -85,13 +85,80 @@ MALFORMED_ANYWAY = "without it the next line fails, and what fails is refused"
 STRICTER = "without it more is refused, not less"
 TWICE = "another condition refuses the same"
 TIME = "it bounds the time of a check, not what is proved"
-EQUIVALENT: dict[str, str] = {}
+EQUIVALENT: dict[str, str] = {
+    "check.check_implication: step is None": TWICE,
+    "check.check_refinement: step is None": TWICE,
+    "check._no: step.witness is None": MALFORMED_ANYWAY,
+    "check._no: copies is None": MALFORMED_ANYWAY,
+    "check._no: not 0 < copies <= MOST_COPIES": TWICE,
+    "check._no: limit is None": MALFORMED_ANYWAY,
+    "check._no: budget is None": MALFORMED_ANYWAY,
+    "check._no: mine is None": MALFORMED_ANYWAY,
+    "check._no: theirs is None": MALFORMED_ANYWAY,
+    "check._by_part: place is None": MALFORMED_ANYWAY,
+    "check._by_part: not -1 <= place < len(first.parts)": MALFORMED_ANYWAY,
+    "check._distance: not isinstance(inner, Hamming | SymmetricDifference)": MALFORMED_ANYWAY,
+    "check._distance: inner.copies != 1": "a pair that refutes at more records refutes at fewer too",
+    "check._moves: not any((domain.has(kind) for kind in ('household', 'housing unit', 'group quarters')))": STRICTER,
+    "check._at: law is None": MALFORMED_ANYWAY,
+    "check._at: statistic is None": MALFORMED_ANYWAY,
+    "budgets.changes_alone: not isinstance(inner, Hamming | SymmetricDifference)": MALFORMED_ANYWAY,
+    "budgets.changes_alone: prod((len(options) for options in levels)) > MOST_RECORDS": TIME,
+    "budgets.changes_alone: rest > MOST_RECORDS": TIME,
+    "budgets._one_data_set: statistic is None": MALFORMED_ANYWAY,
+    "budgets.distance_factor: factor is None": MALFORMED_ANYWAY,
+    "budgets._unit_factor: not isinstance(one, Hamming | SymmetricDifference)": MALFORMED_ANYWAY,
+    "budgets._unit_factor: not isinstance(other, Hamming | SymmetricDifference)": MALFORMED_ANYWAY,
+    "budgets._connects: not isinstance(inner, Hamming | SymmetricDifference)": MALFORMED_ANYWAY,
+    "budgets._parts: found is None": MALFORMED_ANYWAY,
+    "budgets._laws: mine.statistic is None": MALFORMED_ANYWAY,
+    "budgets._laws: theirs.statistic is None": MALFORMED_ANYWAY,
+    "budgets._laws: mine.statistic != theirs.statistic and (not (_grows(mine.law) and _grows(theirs.law)))": (
+        "no law that can be written falls with b"
+    ),
+    "budgets._realised: theirs.b is None": MALFORMED_ANYWAY,
+    "budgets._realised: mine.b is None": MALFORMED_ANYWAY,
+    "tables.determines: wanted != step.facts.get('wanted', wanted) and step.rule not in "
+    "{'finite distance', 'every map'}": "every rule shows what is asked, whatever the step says it is about",
+    "tables.leaves_open: len(kinds) != 1": MALFORMED_ANYWAY,
+    "tables._open_pair: step.witness is None": MALFORMED_ANYWAY,
+    "tables._another_map: step.witness is None": TWICE,
+    "tables._read_off: not isinstance(wanted, Margin)": MALFORMED_ANYWAY,
+    "tables.readable: needed is None": MALFORMED_ANYWAY,
+    "tables._size: not isinstance(wanted, Margin)": MALFORMED_ANYWAY,
+    "tables._size: not domain.size_variable": "no table has a variable without a name",
+    "tables._homes: not isinstance(wanted, Margin)": MALFORMED_ANYWAY,
+    "tables._homes: not domain.size_variable": "no table has a variable without a name",
+    "tables._sums: not isinstance(wanted, Margin)": MALFORMED_ANYWAY,
+    "tables._sums: margins is None": MALFORMED_ANYWAY,
+    "tables._sums: axes is None": MALFORMED_ANYWAY,
+    "tables._sums: combinations is None": MALFORMED_ANYWAY,
+    "tables._sums: len(on_axes) < len(named)": "each axis lists all levels, so nothing is hidden",
+    "tables._sums: terms * prod((len(levels) for _, levels in axes)) > MOST_WEIGHED": TIME,
+    "tables._sums: not {*margin.conditions()} <= on_axes": MALFORMED_ANYWAY,
+    "tables._missing_maps: not ways": MALFORMED_ANYWAY,
+    "tables._missing_maps: not ways[0]": "a step without joint levels shows the table by itself",
+    "tables._missing_maps: any(({*way} != {*ways[0]} for way in ways))": (
+        "kept to be safe: no wrong derivation is known that needs it"
+    ),
+    "numbers.at_most: not isinstance(theirs, Approximate)": MALFORMED_ANYWAY,
+    "numbers.at_most: not whole": "a specification refuses (ε, δ) under distances that are not whole",
+    "numbers.at_most: found is not None": MALFORMED_ANYWAY,
+    "numbers.breaks: not limit.is_finite": TWICE,
+    "numbers.breaks: not known(first)": TWICE,
+    "numbers.breaks: not known(second)": TWICE,
+    "numbers.breaks: allowed >= 1": "no divergence exceeds 1",
+    "numbers.quadratics_ordered: not first.is_finite": TWICE,
+    "numbers.quadratics_ordered: top > max(limit, value(theirs, 61))": TWICE,
+    "numbers.quadratics_ordered: gap[0] < 0": TIME,
+    "numbers.quadratics_ordered: b > 1 << 200": TIME,
+}
 
 
 @cache
 def in_turn(number: int) -> tuple[tuple[str, Forgery], ...]:
     """The forgeries of all rules, one of each rule after the other."""
-    rows = zip_longest(*(forgeries(rule, SLOW_ONES.get(rule, number)) for rule in FORGERS))
+    rows = zip_longest(*(forgeries(rule, number) for rule in FORGERS))
     return tuple(forgery for row in rows for forgery in row if forgery is not None)
 
 
@@ -109,18 +176,16 @@ def test_every_side_condition_is_needed() -> None:
     checkers = list(weakened())
     names = [checker.name for checker in checkers]
     assert {*EQUIVALENT} <= {*names}, {*EQUIVALENT} - {*names}
-    missed = [c.name for c in checkers if c.name not in EQUIVALENT and not deceived(c, 200)]
+    missed = [c.name for c in checkers if c.name not in EQUIVALENT and not deceived(c, 300)]
     print(f"\n{len(checkers)} conditions, {len(EQUIVALENT)} that change nothing, {len(missed)} not caught")
     assert not missed, missed
 
 
-@pytest.mark.parametrize("place", range(8))
+@pytest.mark.parametrize("place", range(4))
 def test_some_side_conditions_are_needed(place: int) -> None:
-    """Every eighth checker that lacks a condition, from each place on, with fewer forgeries: a quick look."""
-    checkers = [c for c in weakened() if c.name not in EQUIVALENT][place::8][:3]
-    assert all(deceived(checker, 120) for checker in checkers), [
-        c.name for c in checkers if not deceived(c, 120)
-    ]
+    """Some checkers that lack a condition, chosen anew with each change of the checker: a quick look."""
+    checkers = [c for c in weakened() if c.name not in EQUIVALENT][place::4][::4]
+    assert not [checker.name for checker in checkers if not deceived(checker, 300)]
 
 
 # --- derivations that are none

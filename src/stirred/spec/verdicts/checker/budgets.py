@@ -134,7 +134,7 @@ def budgets(first: Specification, second: Specification, step: Derivation) -> st
         _smallest(second),
         least,
         last=1 if only else None,
-        whole=only or counts_records(second.input_premetric),
+        whole=second.input_premetric.whole,
     )
     return "" if within else "the first budget is not within the second"
 
@@ -188,7 +188,7 @@ def distance_factor(
     if factor is None:
         return f"no constant is known from {mine} to {theirs}"
     for kind in () if one == other else _numbers_needed(one, other, second.domain, near=near):
-        if not shown(premises, second, Margin(kind)):
+        if not _fixed_number(kind, second, premises):
             return f"nothing shows that the number of records is fixed: {kind}"
     if not isinstance(mine, Neighbours):
         return factor
@@ -239,6 +239,17 @@ def _numbers_needed(
         return (kind,)
     found = ["housing unit" if domain.has("housing unit") else kind]
     return (*found, "group quarters") if domain.has("group quarters") else tuple(found)
+
+
+def _fixed_number(kind: str, spec: Specification, premises: tuple[Derivation, ...]) -> bool:
+    """Whether the universes fix the number of these records; of housing units also by the households and the vacant ones."""
+    if shown(premises, spec, Margin(kind)):
+        return True
+    levels = spec.domain.levels("housing unit", "occupancy") or ()
+    if kind != "housing unit" or {*levels} != {"occupied", "vacant"} or not spec.domain.has("household"):
+        return False
+    vacant = Margin("housing unit", (), {"occupancy": ["vacant"]})
+    return shown(premises, spec, Margin("household")) and shown(premises, spec, vacant)
 
 
 def _connects(inner: InputPremetric, kept: Multiverse, domain: Domain) -> bool:
