@@ -189,7 +189,7 @@ def test_all_that_is_computed_from_the_truth_is_closed(town: Path) -> None:
     ):
         assert main(command) == 0, command
     made = ["assessed", "metrics.csv", "metrics.xlsx", "rehearsed.csv", "record.md", "described.toml"]
-    made += ["packet.log", "tables.log", "tables/internal", "packet/internal"]
+    made += ["packet.log", "tables.log", "tables/internal"]
     for name in made:
         assert (town / name).exists(), name
         assert open_to_others(town / name) == [], name
