@@ -588,6 +588,21 @@ def a_number_that_is_free(rng: Random) -> Forgery:
         ),
     )
     vacant = Margin("housing unit", (), {"occupancy": ["vacant"]})
+    seasonal = replace(
+        lived_in,
+        record_types=(
+            lived_in.record_types[0],
+            RecordType(
+                name="housing unit",
+                variables=(Variable(name="occupancy", levels=("occupied", "vacant", "seasonal")),),
+            ),
+            lived_in.record_types[2],
+        ),
+    )
+    with_facilities = replace(
+        lived_in,
+        record_types=(*lived_in.record_types, RecordType(name="group quarters", variables=variables("a"))),
+    )
     facility = replace(
         LINKED,
         record_types=(*LINKED.record_types, RecordType(name="group quarters", variables=variables("a"))),
@@ -602,6 +617,8 @@ def a_number_that_is_free(rng: Random) -> Forgery:
         (HAM, people, kind, (Margin(UNIT),)),  # vacant units count as homes
         (HAM, people, lived_in, (Margin(UNIT),)),
         (HAM, people, lived_in, (vacant,)),
+        (HAM, people, seasonal, (Margin(UNIT), vacant)),  # seasonal ones are neither
+        (HAM, people, with_facilities, (Margin(UNIT), vacant)),
         (HAM, people, kind, (Margin(UNIT), Margin("housing unit", (), {"a": ["0"]}))),
         (HAM, people, facility, (Margin(UNIT),)),  # so do facilities
     ]

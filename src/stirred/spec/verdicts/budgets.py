@@ -135,13 +135,14 @@ class BudgetQuestion:
         return known(self._one_part(), Verdict.unknown(more))
 
     def _within_parts(self) -> list[Verdict]:
-        """Whether the universes of the second lie in those that each part was stated in."""
+        """Whether the universes of the second lie in those a part was stated in, where its tables are others."""
         return [
             refines_within_reach(
                 self.second.multiverse, part.multiverse, self.first.domain, self.second.input_premetric
             )
             for part in self.first.statements
             if part.multiverse is not None
+            and not part.multiverse.invariants <= self.second.multiverse.invariants
         ]
 
     def _free_parts(self) -> list[Derivation | None]:

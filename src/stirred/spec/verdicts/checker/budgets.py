@@ -246,7 +246,7 @@ def _fixed_number(kind: str, spec: Specification, premises: tuple[Derivation, ..
     if shown(premises, spec, Margin(kind)):
         return True
     levels = spec.domain.levels("housing unit", "occupancy") or ()
-    if kind != "housing unit" or {*levels} != {"occupied", "vacant"} or not spec.domain.has("household"):
+    if kind != "housing unit" or {*levels} != {"occupied", "vacant"}:
         return False
     vacant = Margin("housing unit", (), {"occupancy": ["vacant"]})
     return shown(premises, spec, Margin("household")) and shown(premises, spec, vacant)
