@@ -104,7 +104,9 @@ def test_overall_only_where_it_is_proved() -> None:
     person = replace(PSA, input_premetric=Hamming("person"))
     found = compare(PSA, person).overall
     assert found.relation is Relation.UNKNOWN  # a budget that differs by universe
-    plain = replace(PSA, varies=None)
+    # with the number of homes fixed a promise per household is one per person
+    homes = Multiverse.of(Margin("housing unit"), Margin("group quarters"))
+    plain = replace(PSA, varies=None, multiverse=PSA.multiverse & homes)
     found = compare(plain, replace(plain, input_premetric=Hamming("person"))).overall
     assert "the first implies the second" in found.because
 

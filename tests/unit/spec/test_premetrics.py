@@ -61,6 +61,7 @@ def test_constants(
         (Hamming("person"), SymmetricDifference("person")),  # infinite between sizes
         (Hamming("person"), Hamming("household")),  # a household may change its size
         (Hamming("household"), SymmetricDifference("person")),
+        (Hamming("household"), Hamming("person")),  # a person may found a household
         (Hamming("business"), Hamming("person")),
     ],
 )
