@@ -54,7 +54,7 @@ def census(n: int, *, tracts: int = 6, sizes: int = 3, tenure: tuple[str, ...] =
     person = pa.table(
         {
             "hid": [7 * i + 3 for i in owner],
-            "age": rng.integers(0, 40, len(owner)),
+            "age": rng.integers(0, 20, len(owner)) * 2,
             "sex": ["f" if j % 2 else "m" for j, _ in enumerate(owner)],
         },
         schema=PERSON,

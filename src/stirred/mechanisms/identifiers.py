@@ -28,7 +28,7 @@ from stirred.languages import Phrase, unit
 
 MAX_RANGE_LEVELS = 200  # a range with more levels is a number that was not coarsened, such as an income
 MAX_OPEN_VALUES = 200  # that a column without listed levels may have
-MAX_OPEN_DECIMALS = 20  # values that a column of decimals may have
+MAX_FEW_VALUES = 20  # a column with no more different values is a category, also where one of them is rare
 MAX_SINGLE_SHARE = 0.01  # of the records with a value: those whose value no other record has
 MAX_SINGLE_RECORDS = 20
 MIN_RECORDS_JUDGED = 50  # in a smaller file nearly every column has values that occur once
@@ -198,11 +198,11 @@ def _judged(record_type: str, name: str, counts: ColumnCounts, *, decimals: bool
             looks_like=alike,
         )
         return
-    if counts.filled < MIN_RECORDS_JUDGED:
+    if counts.filled < MIN_RECORDS_JUDGED or counts.values <= MAX_FEW_VALUES:
         return
     if counts.unique > MAX_SINGLE_SHARE * counts.filled or counts.unique > MAX_SINGLE_RECORDS:
         rule = "single"
-    elif counts.values > (MAX_OPEN_DECIMALS if decimals else MAX_OPEN_VALUES):
+    elif decimals or counts.values > MAX_OPEN_VALUES:
         rule = "open"
     if rule and names and counts.values >= MIN_NAMES:
         yield Identifying(
