@@ -45,7 +45,7 @@ def persons() -> pl.DataFrame:
         {
             "hid": links,
             "sex": rng.choice(["f", "m"], links.size),
-            "age": rng.integers(0, 90, links.size),
+            "age": rng.integers(0, 15, links.size) * 6,
             "job": [None if i % 7 == 0 else f"j{i % 4}" for i in range(links.size)],
         }
     )

@@ -217,6 +217,8 @@ def test_every_mechanism_can_be_chosen(country: str, name: str, tmp_path: Path) 
     found = proposed(find(name), census, plan)
     found.write(plan)
     assert found.choices
+    # sixty households have strata of two or three: a proposal for a census is accepted here with a reason
+    plan.write_text(f'accept_small_effect = "a test"\n{plan.read_text(encoding="utf-8")}', encoding="utf-8")
     explained = explain(load(plan))
     assert explained.records > 0
     assert main(["plan", "check", str(plan)]) == 0

@@ -106,7 +106,7 @@ def test_a_plan_of_48_kilobytes_takes_no_gigabytes(tmp_path: Path) -> None:
     """It took 2.3 GB; the limit is four times what the command takes to start."""
     (tmp_path / "bomb.toml").write_text('title = "x"\n' + BOMBS["a quoted equals sign"])
     memory, _ = peak_megabytes(python_command("stirred", "plan", "check", "bomb.toml"), tmp_path)
-    assert memory < 600
+    assert memory < 1_000  # megabytes, all libraries included; it took 2.3 gigabytes
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 1000, "1" + "0" * 5000])

@@ -53,7 +53,7 @@ class Counted:
         self.calls: Counter[tuple[str, str]] = Counter()
         self.inside = False
         for kind in {base for name in NAMES for base in find(name).__mro__}:
-            for method in ("specification", "exhibits", "release"):
+            for method in ("state_promise", "exhibits", "release"):
                 if method in vars(kind):
                     monkeypatch.setattr(kind, method, self.wrapped(method, vars(kind)[method]))
 
@@ -85,7 +85,7 @@ def test_the_promise_and_the_exhibits_are_asked_for_once(
 ) -> None:
     plan, counted = load(folder / "plan.toml"), Counted(monkeypatch)
     run(plan, folder / "packet", key=Key.for_tests(1))
-    for method in ("specification", "exhibits", "release"):
+    for method in ("state_promise", "exhibits", "release"):
         assert {name: counted.calls[method, name] for name in NAMES} == dict.fromkeys(NAMES, 1)
 
 
@@ -108,7 +108,7 @@ def test_a_resumed_run_states_the_promise_once_too(folder: Path, monkeypatch: py
         run(plan, folder / "packet", key=Key.for_tests(1), progress=stopped)
     counted = Counted(monkeypatch)
     run(plan, folder / "packet", key=Key.for_tests(1))
-    assert {name: counted.calls["specification", name] for name in NAMES} == dict.fromkeys(NAMES, 1)
+    assert {name: counted.calls["state_promise", name] for name in NAMES} == dict.fromkeys(NAMES, 1)
     assert not any(counted.calls["release", name] for name in NAMES)
 
 

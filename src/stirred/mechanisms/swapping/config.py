@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from stirred.mechanisms.config import Exact, MechanismConfig, Share
 
@@ -55,6 +55,12 @@ class SwappedConfig(MechanismConfig):
         examples=[["weight"]],
         json_schema_extra={"overrides": True},
     )
+
+    @field_validator("release_identifiers", mode="before")
+    @classmethod
+    def _none(cls, given: object) -> object:
+        """Read an empty list, as receipts of a swap without identifiers have it, as no column."""
+        return {} if given == [] else given
 
 
 class StrataConfig(MechanismConfig):

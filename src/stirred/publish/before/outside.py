@@ -9,9 +9,11 @@ from stirred.languages import Phrase
 from stirred.mechanisms.registry import find, registered
 from stirred.publish.before.composition import compared, restated
 from stirred.publish.plan.description import Plan
-from stirred.spec import Budget, NormalizedRenyi, Specification, compose
+from stirred.spec import Budget, Margin, Multiverse, NormalizedRenyi, Specification, compose
 from stirred.spec.algebra.accounting import account
 from stirred.spec.files import load
+from stirred.spec.premetrics import RecordPremetric
+from stirred.spec.units import totals_needed
 from stirred.toml_text import json_of, plain_text
 
 SPECIFICATION, RECEIPT = "spec.json", "receipt.json"
@@ -48,16 +50,37 @@ def together(
     if not named:
         return None, notes
     own = [(plan.steps[n].label, restated(plan, parts, n, "proved")) for n in alone]
+    fixed = _totals_of([promise for _, promise in (*named, *own)])
+    if fixed:  # a promise per household is one per person only where no household is founded or dissolved
+        named = [(label, promise.given(Multiverse.of(*fixed))) for label, promise in named]
+        own = [(label, promise.given(Multiverse.of(*fixed))) for label, promise in own]
     try:
         whole = compose([promise for _, promise in (*named, *own)])
     except StirredError as error:
         return None, [*notes, Phrase("outside.apart", label=named[0][0], why=error.why or error.what)]
+    if fixed:
+        notes.append(Phrase("outside.fixed", totals=tuple(total.words() for total in fixed)))
     lines = tuple((label, _spent(promise, whole)) for label, promise in (*named, *own))
     unit, budget = str(whole.input_premetric), whole.shown_budget
     said = Phrase(
         "outside.together", label=named[0][0], unit=unit, budget=budget, exact=compared(whole).exact
     )
     return Together(specification=whole, lines=lines), [*notes, said]
+
+
+def _totals_of(promises: Sequence[Specification]) -> tuple[Margin, ...]:
+    """Return the numbers of records that must be fixed, so that promises per household and per person can be added."""
+    persons = next((p.input_premetric for p in promises if p.input_premetric.unit == "person"), None)
+    found: dict[Margin, None] = {}
+    for promise in promises:
+        source = promise.input_premetric
+        if isinstance(persons, RecordPremetric) and isinstance(source, RecordPremetric):
+            wanted = totals_needed(source, persons, promise.domain, promise.multiverse)
+            known = promise.multiverse
+            found |= {
+                total: None for total in wanted if not known.refines(Multiverse.of(total), promise.domain)
+            }
+    return tuple(found)
 
 
 def packet_of(path: Path) -> Path | None:

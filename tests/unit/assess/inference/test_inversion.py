@@ -35,7 +35,13 @@ def swapped(places: np.ndarray) -> tuple[pl.DataFrame, Release]:
     )
     schema = {"geography": {"spine": ["place"]}, "record": {"household": {}}}
     census = Census.of(schema, {"household": truth})
-    psa = PermutationSwapping(match=["g"], swap=["place"], rate=RATE, accept_reversal=["kind", "label"])
+    psa = PermutationSwapping(
+        match=["g"],
+        swap=["place"],
+        rate=RATE,
+        accept_reversal=["kind", "label"],
+        release_identifiers={"g": "a test"},
+    )
     return truth, psa.release(census, key=Key.for_tests(5))
 
 
@@ -164,7 +170,13 @@ def test_the_chances_of_a_joint_guess_are_frequencies() -> None:
         (pl.int_range(pl.len()) % 6).alias("label"),
     )
     census = Census.of({"geography": {"spine": ["place"]}}, {"household": truth})
-    psa = PermutationSwapping(match=[], swap=["place"], rate="1/2", accept_reversal=["kind", "label", "g"])
+    psa = PermutationSwapping(
+        match=[],
+        swap=["place"],
+        rate="1/2",
+        accept_reversal=["kind", "label", "g"],
+        release_identifiers={"g": "a test"},
+    )
     release = psa.release(census, key=Key.for_tests(5))
     law = mechanism_of(release).exchange(release)
     assert law is not None
