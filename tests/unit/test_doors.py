@@ -135,7 +135,7 @@ def test_a_census_shows_its_schema_and_no_count() -> None:
 
 
 def test_a_packet_shows_its_promise(tmp_path: Path) -> None:
-    packet = st.save(RELEASE, tmp_path / "packet", title="Town & country")
+    packet = st.save(RELEASE, tmp_path / "packet", title="Town & country", accept_small_effect="a test")
     assert repr(Packet(str(tmp_path / "packet"))) == repr(packet)  # type: ignore[arg-type]
     page = packet._repr_html_()
     assert "Town &amp; country" in page
