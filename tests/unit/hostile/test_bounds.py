@@ -103,7 +103,7 @@ def peak_megabytes(command: list[str], folder: Path) -> tuple[int, float]:
 
 
 def test_a_plan_of_48_kilobytes_takes_no_gigabytes(tmp_path: Path) -> None:
-    """It took 2.3 GB; a plan that is refused at once is measured beside it, because a child counts its parent's memory too."""
+    """It took 2.3 GB. A plan that is refused at once is measured beside it: a child counts its parent's memory too."""
     (tmp_path / "bomb.toml").write_text('title = "x"\n' + BOMBS["a quoted equals sign"])
     (tmp_path / "small.toml").write_text("title = \n")
     small, bomb = (
