@@ -237,7 +237,7 @@ def test_the_settings_make_the_mechanism_again(mechanism: Mechanism) -> None:
 
 def test_it_says_before_its_run_which_tables_can_be_made(mechanism: Mechanism) -> None:
     ordinary = census(120)
-    stated = mechanism.publishes(ordinary)
+    stated = mechanism.table_variables(ordinary)
     if stated is None:
         return
     release = mechanism.release(ordinary, key=KEY)
@@ -246,6 +246,21 @@ def test_it_says_before_its_run_which_tables_can_be_made(mechanism: Mechanism) -
     assert set(stated) == set(columns or {mechanism.record_type})
     for record_type, variables in stated.items():
         assert set(variables) <= columns.get(record_type, own)
+
+
+def test_every_column_that_leaves_is_stated(mechanism: Mechanism) -> None:
+    """Odds, guards, card, universe and report read one list: no released file has a column of the census beyond it."""
+    ordinary = census(120)
+    leaving = mechanism.released_columns(ordinary)
+    promised = mechanism.specification(ordinary).released_columns
+    release = mechanism.release(ordinary, key=KEY)
+    for record_type, data in release.microdata.items():
+        numbers = {"hid"}  # given anew
+        found = {*data.schema.names} & {*ordinary.columns(record_type)} - numbers
+        assert found <= {*leaving[record_type]}
+    for record_type, names in leaving.items():
+        listed = {*ordinary.domain.record_type(record_type).names()} - ordinary.domain.identifiers(record_type)
+        assert {*names} & listed <= {*promised[record_type]}
 
 
 def test_a_swap_is_read_at_distance_two() -> None:

@@ -26,7 +26,7 @@ from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.released import MEASURES, count
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import Conversion
-from stirred.spec.released import Views
+from stirred.spec.released import Views, released_columns
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -132,9 +132,20 @@ class Mechanism(ABC):
         """What the guards find before a run, for the office alone; with ``trial`` a draw is made and thrown away."""
         return ()
 
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
-        """The variables that tables of each record type can have; None where only the release shows them."""
-        return None
+    def released_columns(self, census: "Census") -> Mapping[str, Sequence[str]]:
+        """Return the columns of the census that leave, by record type.
+
+        Guards judge these columns and no others. They are those of ``views``; a mechanism that releases columns as they
+        stand in the files names them here, identifiers too, and builds its views from them.
+        """
+        return released_columns(census.domain, self.views(census))
+
+    def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
+        """Return the variables that tables of each record type can have, or None where only the release shows them.
+
+        They are the released columns, unless the output has names of its own. Nothing is promised or guarded by them.
+        """
+        return self.released_columns(census) if self.views(census) else None
 
     def views(self, census: "Census") -> Views:  # noqa: ARG002
         """Return the tables of the census that the release is computed from, and so the columns that leave.

@@ -81,9 +81,13 @@ class RecordTables(Mechanism):
         if self.given is None:
             census.scan(self.record, self.columns)
 
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
-        """The variables of the tables."""
+    def released_columns(self, census: "Census") -> Mapping[str, Sequence[str]]:  # noqa: ARG002
+        """Return the variables of the tables, of the census or of the given release."""
         return {self.record: self.columns}
+
+    def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
+        """Return the same variables, also where a given release has records that the census lacks."""
+        return self.released_columns(census)
 
     def views(self, census: "Census") -> Views:
         """The tables, counted in the census."""

@@ -163,8 +163,8 @@ class ExactMargins(Mechanism):
             folder=census.folder,
         )
 
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
-        """The variables of the one table."""
+    def released_columns(self, census: "Census") -> Mapping[str, Sequence[str]]:  # noqa: ARG002
+        """Return the variables of the one table."""
         return {self.record: (self.rows, self.columns)}
 
     def views(self, census: "Census") -> Views:  # noqa: ARG002

@@ -257,8 +257,8 @@ class PHSafe(Mechanism):
         ]
         return largest_views(census.domain, found)
 
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
-        """The variables of its tables: regions, iterations and cells, none of which is a column of the census."""
+    def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
+        """Return the variables of its tables: regions, iterations and cells, which are no columns of the census."""
         made = {item.table for item in self._measured(self._columns(census))}
         names = [name for name in ORDER if DERIVED.get(name, (name,))[0] in made]
         return {self.record_type: tuple(dict.fromkeys(v for name in names for v in variables(name)))}

@@ -330,8 +330,8 @@ class PermutationSwapping(Mechanism):
         """The levels that the settings name, by variable; one that does not exist is refused."""
         return {}
 
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
-        """The variables of the swapped records and of those that travel along; without records, those of the tables."""
+    def released_columns(self, census: "Census") -> Mapping[str, Sequence[str]]:
+        """Return the columns of the swapped records and of those that travel along; without records, those of the tables."""
         if not self.microdata:
             return {self.resolution: tuple({name: None for by in self.tables for name in by})}
         roles = self.roles(census)
@@ -344,12 +344,14 @@ class PermutationSwapping(Mechanism):
         if not self.microdata:
             found = [view_of(census.domain, self.resolution, by, where) for by in self.tables]
             return largest_views(census.domain, found)
-        roles = self.roles(census)
-        found = [view_of(census.domain, self.resolution, roles.released, where)]
+        leaving = self.released_columns(census)
+        homes = leaving[self.resolution]
+        found = [view_of(census.domain, self.resolution, homes, where)]
         # members are released with the number of their home, so what leaves of both leaves together
         found += [
-            view_of(census.domain, record_type, (*names, *roles.released), where)
-            for record_type, names in roles.members
+            view_of(census.domain, record_type, (*names, *homes), where)
+            for record_type, names in leaving.items()
+            if record_type != self.resolution
         ]
         return largest_views(census.domain, found)
 

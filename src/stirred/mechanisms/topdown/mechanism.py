@@ -282,8 +282,8 @@ class TopDown(TopDownSettings):
         """No table of counts: its own tables are measurements and replicates."""
         return {}
 
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
-        """The areas and the axes of each workload."""
+    def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
+        """Return the areas and the axes of each workload, under the names that its records have."""
         found: dict[str, Sequence[str]] = {}
         for workload in self.workloads:
             names = dict(workload.columns) if self.names == "bureau" else {}

@@ -16,7 +16,7 @@ from stirred.publish.before.promise import PlanPromise, stated
 from stirred.publish.plan.description import Plan, Questions, TablePlan
 from stirred.publish.plan.totals import public_totals, require_totals
 from stirred.publish.run.part import PartFolder
-from stirred.spec import Specification
+from stirred.spec import Margin, Multiverse, Specification
 from stirred.spec.nearest.distance import smallest_distance
 
 
@@ -75,7 +75,9 @@ def require_effects(plan: Plan, promise: PlanPromise, *, rehearsal: bool = False
 def _require_choice(whole: Specification, reason: str) -> tuple[Phrase, ...]:
     """Refuse a plan whose exact tables fix everything that is released: no other data set could have given it."""
     counted_by = whole.input_premetric.unrestricted
-    near = smallest_distance(whole.domain, whole.multiverse, counted_by, whole.views)
+    # an invariant that is no table says less than the tables it is computed from, so it cannot be what leaves nothing open
+    tables = Multiverse.of(*(one for one in whole.multiverse if isinstance(one, Margin)))
+    near = smallest_distance(whole.domain, tables, counted_by, whole.views)
     if near.value is not None:
         return ()
     if not reason.strip():
@@ -147,7 +149,7 @@ def require_kept(releases: Sequence[Release]) -> None:
 
 def require_variables(plan: Plan, census: Census) -> None:
     """The tables and the questions of a plan name variables that exist and that will be released."""
-    told = [mechanism.publishes(census) for mechanism in plan.mechanisms]
+    told = [mechanism.table_variables(census) for mechanism in plan.mechanisms]
     for table in plan.tables:
         check_variables(census, table, own=_own_variables(told, table.record_type))
         able = [
@@ -175,7 +177,7 @@ def weighed(plan: Plan, census: Census) -> int | None:
     if plan.weights is None:
         return None
     totals = public_totals(plan.weights, plan.folder)
-    told = [mechanism.publishes(census) for mechanism in plan.mechanisms]
+    told = [mechanism.table_variables(census) for mechanism in plan.mechanisms]
     having = [n for n, found in enumerate(told) if found is None or plan.weights.record_type in found]
     if not having:
         raise PlanError(
@@ -235,7 +237,7 @@ def _check_questions(questions: Questions, census: Census, mechanism: Mechanism)
             fix=did_you_mean(record_type, census.schema.record_types),
         )
     known = _known(census, record_type)
-    released = mechanism.publishes(census)
+    released = mechanism.table_variables(census)
     for name in questions.variables():
         asked = TablePlan(name=name, record_type=record_type, by=(name,))
         if name not in known or (released is not None and not _has(released, asked, census)):

@@ -31,14 +31,9 @@ def size_of(plan: Plan, ground: StatedGround) -> list[UniverseSize]:
 
     try:
         whole = stated(plan, ground.census).whole
-        told = [mechanism.publishes(ground.census) for mechanism in plan.mechanisms]
-        if any(one is None for one in told):
+        if not whole.views:
             return []
-        variables: dict[str, list[str]] = {}
-        for one in told:
-            for record_type, names in (one or {}).items():
-                variables[record_type] = list(dict.fromkeys([*variables.get(record_type, []), *names]))
-        found = universe(whole, ground.census, variables=variables).measures
+        found = universe(whole, ground.census).measures
     except StirredError as error:
         return [not_counted(error)]
     return [

@@ -250,8 +250,8 @@ class SafeTabH(Mechanism):
         names = (*self.races, *filter(None, [self.ethnicity]))
         return (view_of(census.domain, self._source(census).record_type, names),)
 
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
-        """The variables of T3 and T4."""
+    def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
+        """Return the variables of T3 and T4, which are no columns of the census."""
         tables = {table for table, _, _ in self._places(census)}
         cells = tuple(cell_name(table) for table in TABLES if table in tables)
         return {self.record_type: (*VARIABLES, *cells)}

@@ -333,8 +333,8 @@ class SafeTabP(Mechanism):
         names = (*self.races, *filter(None, [self.ethnicity]))
         return (view_of(census.domain, self.record, names),)
 
-    def publishes(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
-        """The variables of T1 and T2."""
+    def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
+        """Return the variables of T1 and T2, which are no columns of the census."""
         return {self.record: output.T2}
 
     def table(

@@ -34,6 +34,10 @@ class Accepting(Protocol):
         """Whether records are released."""
         ...
 
+    def released_columns(self, census: "Census") -> Mapping[str, Sequence[str]]:
+        """Return the columns that leave, by record type."""
+        ...
+
     @property
     def tables(self) -> tuple[tuple[str, ...], ...]:
         """The contingency tables that are released."""
@@ -82,14 +86,13 @@ def require_named(law: Accepting, roles: Roles) -> None:
 
 def identified(law: Accepting, census: "Census", roles: Roles, engine: Engine) -> Guard:
     """Refuse released columns that identify records, and levels of places that hold one record, unless they are named."""
-    asked = {name for by in law.tables for name in by}
-    shown = [name for name in roles.released if law.microdata or name in asked]
-    places = [name for name in shown if name in roles.spine or name in roles.moving]
-    own = [name for name in shown if name not in places]
-    found = [*identifying(census, roles.record_type, own, engine=engine)]
-    found += lone_areas(census, roles.record_type, places, engine=engine)
-    for record_type, names in roles.members:
-        found += identifying(census, record_type, names, engine=engine)
+    found: list[Identifying] = []
+    for record_type, names in law.released_columns(census).items():
+        moves = roles.moving if record_type == roles.record_type else ()
+        places = [name for name in names if name in roles.spine or name in moves]
+        own = [name for name in names if name not in places]
+        found += identifying(census, record_type, own, engine=engine)
+        found += lone_areas(census, record_type, places, engine=engine)
     refused = [one for one in found if one.column not in law.release_identifiers]
     if refused:
         columns = sorted({one.column for one in refused})
