@@ -57,10 +57,12 @@ def distance_of(pair: Witness, premetric: InputPremetric, domain: Domain) -> Fra
     if kinds != {inner.record_type}:
         return None
     half = pair.distance(inner.record_type)
+    moved = inner.record_type == PERSON and not _stay(pair, domain)
     if isinstance(inner, Hamming):
         # a person who moves to another home counts once or twice
-        moved = inner.record_type == PERSON and not _stay(pair, domain)
         return None if half is None or moved else Fraction(half)
+    if moved and (domain.size_variable or any(rule.kind == "size" for rule in domain.constraints)):
+        return None  # with a person more the size of a home changes, and with it the records of all who live there
     return Fraction(pair.difference(inner.record_type))
 
 

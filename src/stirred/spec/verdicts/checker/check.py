@@ -332,9 +332,13 @@ def _distance(pair: Witness, premetric: InputPremetric, domain: Domain) -> Fract
     inner = inner_of(premetric)
     if not isinstance(inner, Hamming | SymmetricDifference) or inner.copies != 1:
         return None
+    moves = inner.record_type == "person" and _moves(pair, domain)
+    if moves and (
+        isinstance(inner, Hamming)
+        or (domain.size_variable or any(rule.kind == "size" for rule in domain.constraints))
+    ):
+        return None  # a person who moves counts once or twice, and a size that changes counts for all who live there
     if isinstance(inner, Hamming):
-        if inner.record_type == "person" and _moves(pair, domain):
-            return None  # a person who moves counts once or twice
         half = pair.distance(inner.record_type)
         return None if half is None or not half else Fraction(half)
     return Fraction(pair.difference(inner.record_type)) or None
