@@ -23,6 +23,7 @@ from stirred.census.census import Census, redact_errors
 from stirred.census.codebook.schema import VariableSchema
 from stirred.chance.words import Hasher, is_text, one
 from stirred.engine import Engine, Local
+from stirred.errors import PrivacyError
 from stirred.frames import frame_of
 from stirred.languages import Phrase, unit
 
@@ -86,6 +87,11 @@ class Identifying:
         if self.rule == "single":
             return Phrase("guard.unique", number=self.unique, all=self.records, records=records)
         return Phrase("guard.open_values", values=self.values)
+
+    @property
+    def sentence(self) -> Phrase:
+        """Return the column and the reason."""
+        return Phrase("guard.column_why", column=self.column, why=self.why)
 
     @property
     def fix(self) -> str:
@@ -171,6 +177,44 @@ def lone_areas(
         if counts.filled >= MIN_RECORDS_JUDGED
         and counts.values >= MIN_AREAS_JUDGED
         and counts.unique > MAX_LONE_AREAS_SHARE * counts.values
+    )
+
+
+def require_unidentifying(
+    census: Census, record_type: str, columns: Sequence[str], *, engine: Engine | None = None
+) -> None:
+    """Refuse tables by columns that identify records; a column of the household is judged among households.
+
+    Codes of areas that a public file lists are known to everybody and are not judged. A refusal is seen by the office alone,
+    as that of records which break the schema is.
+
+    >>> homes = {"hid": range(60), "rooms": [1, 2] * 30}
+    >>> census = Census.of({"record": {"household": {}}}, {"household": homes})
+    >>> require_unidentifying(census, "household", ["rooms"])
+    """
+    kinds = (record_type, census.schema.record(record_type).linked_to)
+    places = {*census.schema.spine, *(off.name for off in census.schema.geography.off_spine)}
+    public = census.schema.geography.areas is not None
+    found: list[Identifying] = []
+    left = list(dict.fromkeys(columns))
+    for kind in filter(None, kinds):
+        own = [name for name in left if name in census.scan(kind).collect_schema()]
+        left = [name for name in left if name not in own]
+        found += identifying(census, kind, [name for name in own if name not in places], engine=engine)
+        if not public:
+            found += lone_areas(census, kind, [name for name in own if name in places], engine=engine)
+    if found:
+        raise refusal(found, leave_out="count by other variables")
+
+
+def refusal(found: Sequence[Identifying], *, leave_out: str, accept: str = "") -> PrivacyError:
+    """Return the error for columns that identify records: why, and each way out."""
+    columns = ", ".join(sorted({one.column for one in found}))
+    ways = (leave_out, next((one.fix for one in found if one.fix), ""), accept)
+    return PrivacyError(
+        f"{columns} would identify records in the release",
+        why="; ".join(one.sentence for one in found[:3]),
+        fix="; or ".join(way for way in ways if way),
     )
 
 
