@@ -1,6 +1,7 @@
 """The unedited path from the files of ten layouts to a verified packet, with invented records."""
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ import polars as pl
 import pytest
 
 from layouts import LAYOUTS
+from stirred.census.codebook.schema import NAMED_LIMITS, band_names
 from stirred.cli.main import main
+
+BANDS = {name for limits in NAMED_LIMITS.values() for name in band_names(limits)} | {None}
 
 
 def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -21,11 +25,15 @@ def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, An
     return found
 
 
-def released(packet: Path) -> set[str]:
-    """The columns of the released records and tables."""
+def released(packet: Path) -> dict[str, set[object]]:
+    """The columns of the released records and tables, with their values."""
     files = [*(packet / "public").rglob("*.parquet")]
     assert files
-    return {name for file in files for name in pl.read_parquet_schema(file)}
+    found: dict[str, set[object]] = {}
+    for file in files:
+        for column in pl.read_parquet(file).iter_columns():
+            found.setdefault(column.name, set()).update(column)
+    return found
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -42,13 +50,24 @@ def test_the_unedited_path_ends_with_a_verified_packet(
     assert first.get("weight", "") == layout.weight
     key = first.get("household_from") or first.get("id", "")
     assert (key if isinstance(key, str) else tuple(key)) == layout.key
-    command(capsys, "plan", "new", "--census", "census.toml", "--out", "plan.toml")
+    made = command(capsys, "plan", "new", "--census", "census.toml", "--out", "plan.toml")
+    by = {
+        name for told in made["choices"] if told.startswith("tables: ") for name in re.findall(r"\w+", told)
+    }
+    assert not by & (layout.constant | layout.never)
+    told = {
+        name for told in made["choices"] if told.startswith("by bands: ") for name in re.findall(r"\w+", told)
+    }
+    assert told >= layout.banded
     command(capsys, "plan", "check", "plan.toml")
     command(capsys, "run", "plan.toml", "--out", "packet", "--public-only")
     command(capsys, "packet", "verify", "packet")
     columns = released(tmp_path / "packet")
-    assert not columns & layout.never
-    assert columns >= set(layout.spine)
+    assert not set(columns) & layout.never
+    assert set(columns) >= set(layout.spine)
+    assert layout.banded <= set(columns)
+    for name in layout.banded:
+        assert columns[name] <= BANDS, name
 
 
 def test_persons_of_a_survey_with_two_keys_are_linked(
@@ -67,7 +86,7 @@ def test_persons_of_a_survey_with_two_keys_are_linked(
     counted = pl.DataFrame(census.counts("person", ["AGLOMERADO"]))
     expected = persons.group_by("AGLOMERADO").len().sort("AGLOMERADO")
     assert counted["count"].to_list() == expected["len"].to_list()
-    assert "CH06 = {range" in (tmp_path / "census.toml").read_text(encoding="utf-8")
+    assert 'CH06 = {bands = "5-years"' in (tmp_path / "census.toml").read_text(encoding="utf-8")
 
 
 def test_an_enterprise_is_no_level_of_the_geography(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

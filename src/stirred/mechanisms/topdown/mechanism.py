@@ -174,7 +174,9 @@ class TopDown(TopDownSettings):
         """
         self.require_given()
         census = admitted(census, key, engine)
-        for workload in self.workloads:  # its cells are listed in the workload; its places come from the records
+        for (
+            workload
+        ) in self.workloads:  # its cells are listed in the workload; its places come from the records
             require_unidentifying(census, workload.record, workload.levels, engine=engine)
         specification = self.specification(census)
         settings = Settings(
