@@ -1,17 +1,17 @@
 """Describing files of offices nobody here has seen: ids, links, weights and areas come from the records, not from names."""
 
 import random
-from bisect import bisect_right
 import tomllib
+from bisect import bisect_right
 from pathlib import Path
 
 import polars as pl
 import pyreadstat
 import pytest
 
-from stirred.census.codebook.schema import NAMED_LIMITS, band_names
 from stirred.census import check, read
 from stirred.census.codebook.parse import load, parse
+from stirred.census.codebook.schema import NAMED_LIMITS, band_names
 from stirred.census.describe import Description, describe, document_of, uncommented
 from unit.census.surveys import austria, ghana
 
