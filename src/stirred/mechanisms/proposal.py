@@ -81,6 +81,13 @@ def tabulated(schema: Schema, record: RecordSchema) -> list[VariableSchema]:
 
     Open numbers stand for the first two where there are none of these. A column with one level tells nothing apart, and an
     open one that is named like an identifier may be one.
+
+    >>> from stirred.census.codebook.parse import parse
+    >>> kinds = {"year": [2021], "wave": {"tabulate": False}, "surname": {}}
+    >>> kinds |= {"rent": {"bands": "1-2-5"}, "tenure": ["own", "rent"]}
+    >>> schema = parse({"record": {"household": {"variables": kinds}}})
+    >>> [variable.name for variable in tabulated(schema, root(schema))]
+    ['tenure', 'rent']
     """
     kind = record.kinds.column if record.kinds else ""
     found = [
