@@ -20,7 +20,9 @@ class Layout:
     spine: tuple[str, ...]
     weight: str = ""
     key: tuple[str, ...] | str = ""  # of the households, or of the records where there are no households
-    never: frozenset[str] = frozenset()  # columns that no release may hold: keys, weights, amounts, texts
+    never: frozenset[str] = frozenset()  # columns that no release may hold: keys, weights, texts
+    banded: frozenset[str] = frozenset()  # numbers that a release holds by their bands alone
+    constant: frozenset[str] = frozenset()  # columns with one value, by which no table is proposed
 
 
 def _homes(seed: int, number: int = 240) -> tuple[random.Random, range]:
@@ -354,52 +356,79 @@ def workbook(folder: Path) -> list[str]:
 
 LAYOUTS: Mapping[str, Layout] = {
     "EU-SILC": Layout(
-        write=eu_silc, spine=("DB040",), weight="DB090", key="DB030", never=frozenset(["DB090", "RB050"])
+        write=eu_silc,
+        spine=("DB040",),
+        weight="DB090",
+        key="DB030",
+        never=frozenset(["DB090", "RB050"]),
+        banded=frozenset(["RX020"]),
+        constant=frozenset(["DB010", "DB020", "RB010", "RB020"]),
     ),
-    "EU-LFS": Layout(write=eu_lfs, spine=("REGION",), key="HHNUM", never=frozenset(["COEFFQ", "HHSEQNUM"])),
+    "EU-LFS": Layout(
+        write=eu_lfs,
+        spine=("REGION",),
+        key="HHNUM",
+        never=frozenset(["COEFFQ", "HHSEQNUM"]),
+        banded=frozenset(["AGE"]),
+        constant=frozenset(["COUNTRY", "YEAR", "QUARTER"]),
+    ),
     "DHS": Layout(
         write=dhs,
         spine=("hv024", "hv001"),
         weight="hv005",
         key=("hv001", "hv002"),
         never=frozenset(["hv002", "hvidx", "hv005"]),
+        banded=frozenset(["hv105"]),
+        constant=frozenset(["hv000"]),
     ),
     "LSMS": Layout(
         write=lsms,
         spine=("region", "district", "ea_id"),
         weight="hh_wgt",
         key="hhid",
-        never=frozenset(["indiv", "hh_wgt", "consumption"]),
+        never=frozenset(["indiv", "hh_wgt"]),
+        banded=frozenset(["consumption", "age"]),
     ),
     "IPUMS": Layout(
         write=ipums,
         spine=("STATEFIP",),
         weight="ASECWTH",
         key="SERIAL",
-        never=frozenset(["PERNUM", "HWTFINL", "ASECWTH", "ASECWT", "INCTOT", "COUNTY"]),
+        never=frozenset(["PERNUM", "HWTFINL", "ASECWTH", "ASECWT", "COUNTY"]),
+        banded=frozenset(["AGE", "INCTOT"]),
+        constant=frozenset(["YEAR", "MONTH"]),
     ),
     "EPH": Layout(
         write=eph,
         spine=("REGION", "AGLOMERADO"),
         weight="PONDERA",
         key=("CODUSU", "NRO_HOGAR"),
-        never=frozenset(["CODUSU", "NRO_HOGAR", "COMPONENTE", "PONDERA", "ITF"]),
+        never=frozenset(["CODUSU", "NRO_HOGAR", "COMPONENTE", "PONDERA"]),
+        banded=frozenset(["ITF", "CH06"]),
+        constant=frozenset(["ANO4", "TRIMESTRE"]),
     ),
     "ENIGH": Layout(
         write=enigh,
         spine=("ubica_geo",),
         weight="factor",
         key=("folioviv", "foliohog"),
-        never=frozenset(["folioviv", "foliohog", "numren", "factor", "ing_cor"]),
+        never=frozenset(["folioviv", "foliohog", "numren", "factor"]),
+        banded=frozenset(["ing_cor", "edad"]),
     ),
     "SES": Layout(
         write=ses,
         spine=("location",),
         weight="weights",
-        never=frozenset(["IDunit", "weights", "earningsMonth"]),
+        never=frozenset(["IDunit", "weights"]),
+        banded=frozenset(["earningsMonth"]),
+        constant=frozenset(["country"]),
     ),
     "flat persons": Layout(
-        write=flat_persons, spine=(), key="id", never=frozenset(["id", "surname", "income", "note"])
+        write=flat_persons,
+        spine=(),
+        key="id",
+        never=frozenset(["id", "surname", "note"]),
+        banded=frozenset(["age", "income"]),
     ),
     "workbook": Layout(
         write=workbook,
@@ -407,5 +436,6 @@ LAYOUTS: Mapping[str, Layout] = {
         weight="weight",
         key="household_id",
         never=frozenset(["person_no", "weight"]),
+        banded=frozenset(["age"]),
     ),
 }

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import pytest
 from pydantic import Field
 
 from bench_client import BenchClient, form_in
+from layouts import LAYOUTS
 from stirred.census import Schema
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.registry import Registration, registered
@@ -294,3 +296,35 @@ def test_the_method_screen_keeps_tables_reasons_and_the_owner(client: BenchClien
     over = client.post("/method", {**form, "limit": "1/2"})
     assert over.status == 303
     assert "the plan spends more than its limit" in client.get("/promise").words
+
+
+@pytest.mark.parametrize(("layout", "kind", "names", "other"), [
+    ("workbook", "sheet", ["Households", "Persons"], "Readme"),
+    ("ENIGH", "table", ["hogares", "poblacion"], ""),
+])  # fmt: skip
+def test_sheets_and_tables_are_chosen_before_files_are_described(
+    layout: str, kind: str, names: list[str], other: str, tmp_path: Path
+) -> None:
+    bench = Workbench.of(tmp_path / "bench")
+    client = BenchClient(bench)
+    bench.workspace.own_census.mkdir(mode=0o700)
+    (file, *_) = LAYOUTS[layout].write(bench.workspace.own_census)
+    page = client.get("/data")
+    assert f"which {kind}s?" in page.words
+    for name in (*names, *filter(None, [other])):
+        assert f'name="{kind}" value="{name}"' in page.text
+    refused = client.post("/data/describe")
+    assert refused.status == 422
+    assert f"no {kind} is chosen" in refused.words
+    assert client.post("/data/describe", {kind: "<no such>"}).status == 422
+    assert client.post("/data/describe", {kind: names}).status == 303
+    (job,) = bench.line.all()
+    flags = [word for name in names for word in (f"--{kind}", name)]
+    assert list(job.words) == ["data", "describe", f"census/{file}", *flags, "--out", "census/census.toml"]
+
+
+def test_a_workbook_that_is_none_is_said_on_the_page(tmp_path: Path) -> None:
+    bench = Workbench.of(tmp_path / "bench")
+    bench.workspace.own_census.mkdir(mode=0o700)
+    (bench.workspace.own_census / "book.xlsx").write_bytes(b"no workbook")
+    assert "book.xlsx" in BenchClient(bench).get("/data").words

@@ -9,7 +9,6 @@ functions of its margin, which a swap keeps exactly: finding them before a relea
 a large file they are estimated from the values whose fixed hash is small, which is a function of the same margin.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,17 +20,16 @@ from numpy.typing import NDArray
 
 from stirred.census.census import Census, redact_errors
 from stirred.census.codebook.schema import VariableSchema
+from stirred.census.describe.guess.names import OF_PERSONS
+from stirred.census.singled import MAX_FEW_VALUES, MIN_RECORDS_JUDGED, singles_out
 from stirred.chance.words import Hasher, is_text, one
 from stirred.engine import Engine, Local
+from stirred.errors import PrivacyError
 from stirred.frames import frame_of
 from stirred.languages import Phrase, unit
 
 MAX_RANGE_LEVELS = 200  # a range with more levels is a number that was not coarsened, such as an income
 MAX_OPEN_VALUES = 200  # that a column without listed levels may have
-MAX_FEW_VALUES = 20  # a column with no more different values is a category, also where one of them is rare
-MAX_SINGLE_SHARE = 0.01  # of the records with a value: those whose value no other record has
-MAX_SINGLE_RECORDS = 20
-MIN_RECORDS_JUDGED = 50  # in a smaller file nearly every column has values that occur once
 MIN_AREAS_JUDGED = 10
 MAX_LONE_AREAS_SHARE = 0.5  # areas that hold one record, from which a level is no area but an identifier
 MAX_VALUES_COUNTED = 1 << 17  # of a larger file only the values with a small hash are counted
@@ -49,10 +47,6 @@ PATTERNS: Mapping[str, str] = {
     r"|\(?\b[0-9]{3}\)?[ .-][0-9]{3}[ .-][0-9]{4}\b",
 }
 NAMES = r"^\p{Lu}[\p{L}\p{M}'’.-]+([ ,]+\p{Lu}[\p{L}\p{M}'’.-]*){0,4}$"
-NAME_OF_NAMES = (
-    r"surname|(first|last|given|family|full|middle|sur|maiden)_?name|^name$|nachname|vorname|familienname|apellido|^nombres?$"
-    r"|prenom|prénom|^nom$|cognome|^nome$|sobrenome|achternaam|voornaam|efternamn|förnamn|nazwisko|^imie$"
-)
 KINDS = (*PATTERNS, "names")
 VALUE, FILLED, FIRST_PATTERN = 0, 1, 2  # what a row of a batch's counts is about
 
@@ -86,6 +80,11 @@ class Identifying:
         if self.rule == "single":
             return Phrase("guard.unique", number=self.unique, all=self.records, records=records)
         return Phrase("guard.open_values", values=self.values)
+
+    @property
+    def sentence(self) -> Phrase:
+        """Return the column and the reason."""
+        return Phrase("guard.column_why", column=self.column, why=self.why)
 
     @property
     def fix(self) -> str:
@@ -174,6 +173,44 @@ def lone_areas(
     )
 
 
+def require_unidentifying(
+    census: Census, record_type: str, columns: Sequence[str], *, engine: Engine | None = None
+) -> None:
+    """Refuse tables by columns that identify records; a column of the household is judged among households.
+
+    Codes of areas that a public file lists are known to everybody and are not judged. A refusal is seen by the office alone,
+    as that of records which break the schema is.
+
+    >>> homes = {"hid": range(60), "rooms": [1, 2] * 30}
+    >>> census = Census.of({"record": {"household": {}}}, {"household": homes})
+    >>> require_unidentifying(census, "household", ["rooms"])
+    """
+    kinds = (record_type, census.schema.record(record_type).linked_to)
+    places = {*census.schema.spine, *(off.name for off in census.schema.geography.off_spine)}
+    public = census.schema.geography.areas is not None
+    found: list[Identifying] = []
+    left = list(dict.fromkeys(columns))
+    for kind in filter(None, kinds):
+        own = [name for name in left if name in census.scan(kind).collect_schema()]
+        left = [name for name in left if name not in own]
+        found += identifying(census, kind, [name for name in own if name not in places], engine=engine)
+        if not public:
+            found += lone_areas(census, kind, [name for name in own if name in places], engine=engine)
+    if found:
+        raise refusal(found, leave_out="count by other variables")
+
+
+def refusal(found: Sequence[Identifying], *, leave_out: str, accept: str = "") -> PrivacyError:
+    """Return the error for columns that identify records: why, and each way out."""
+    columns = ", ".join(sorted({one.column for one in found}))
+    ways = (leave_out, next((one.fix for one in found if one.fix), ""), accept)
+    return PrivacyError(
+        f"{columns} would identify records in the release",
+        why="; ".join(one.sentence for one in found[:3]),
+        fix="; or ".join(way for way in ways if way),
+    )
+
+
 def _open(variable: VariableSchema | None, kind: pl.DataType) -> bool:
     """Return whether a column has no listed levels; a wide range of whole numbers lists nothing."""
     if kind == pl.Boolean:
@@ -187,7 +224,7 @@ def _judged(record_type: str, name: str, counts: ColumnCounts, *, decimals: bool
     rule = ""
     alike = next((kind for kind in PATTERNS if counts.lookalikes.get(kind, 0) >= MIN_LOOKALIKES), "")
     names = counts.lookalikes.get("names", 0) >= MIN_NAMES_SHARE * max(counts.filled, 1)
-    if not alike and names and re.search(NAME_OF_NAMES, name.casefold()):
+    if not alike and names and OF_PERSONS.search(name):
         alike = "names"
     if alike:
         yield Identifying(
@@ -200,7 +237,7 @@ def _judged(record_type: str, name: str, counts: ColumnCounts, *, decimals: bool
         return
     if counts.filled < MIN_RECORDS_JUDGED or counts.values <= MAX_FEW_VALUES:
         return
-    if counts.unique > MAX_SINGLE_SHARE * counts.filled or counts.unique > MAX_SINGLE_RECORDS:
+    if singles_out(filled=counts.filled, values=counts.values, unique=counts.unique):
         rule = "single"
     elif decimals or counts.values > MAX_OPEN_VALUES:
         rule = "open"

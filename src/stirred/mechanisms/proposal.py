@@ -77,15 +77,39 @@ def variables(schema: Schema, record: RecordSchema) -> Iterator[VariableSchema]:
 
 
 def tabulated(schema: Schema, record: RecordSchema) -> list[VariableSchema]:
-    """The variables of proposed tables: those with few listed levels first, then open text; open numbers only alone."""
+    """The variables of proposed tables: those with few listed levels first, then open text, then bands of numbers.
+
+    Open numbers stand for the first two where there are none of these. A column with one level tells nothing apart, and an
+    open one that is named like an identifier may be one.
+
+    >>> from stirred.census.codebook.parse import parse
+    >>> kinds = {"year": [2021], "wave": {"tabulate": False}, "surname": {}}
+    >>> kinds |= {"rent": {"bands": "1-2-5"}, "tenure": ["own", "rent"]}
+    >>> schema = parse({"record": {"household": {"variables": kinds}}})
+    >>> [variable.name for variable in tabulated(schema, root(schema))]
+    ['tenure', 'rent']
+    """
     kind = record.kinds.column if record.kinds else ""
     found = [
         variable
         for variable in variables(schema, record)
-        if variable.name not in (record.size, kind) and (variable.level_count or 0) <= MOST_LEVELS
+        if variable.name not in (record.size, kind)
+        and (variable.level_count or 0) <= MOST_LEVELS
+        and variable.level_count != 1
+        and variable.tabulate
+        and not (variable.levels is None and _named_like_an_identifier(variable.source))
     ]
-    clear = [variable for variable in found if variable.levels is not None or variable.kind != "integer"]
-    return sorted(clear or found, key=lambda variable: variable.levels is None)
+    bands = [variable for variable in found if variable.bands]
+    others = [variable for variable in found if not variable.bands]
+    clear = [variable for variable in others if variable.levels is not None or variable.kind != "integer"]
+    return [*sorted(clear or others, key=lambda variable: variable.levels is None), *bands]
+
+
+def _named_like_an_identifier(column: str) -> bool:
+    from stirred.census.describe.guess import names
+
+    identifiers = (names.ID, names.PERSON_ID, names.HOUSEHOLD_ID, names.PERSON_NUMBER, names.OF_PERSONS)
+    return any(pattern.search(column) for pattern in identifiers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,7 +87,7 @@ def test_counts_by_parts_and_in_batches_are_the_same() -> None:
 def test_a_perturbed_zero_is_not_shown() -> None:
     """KeyedCells of one record that fall to 0 have no row, as cells without records: they cannot be told apart."""
     census = Census.of(
-        {"record": {"household": {"id": "hid"}}},
+        {"record": {"household": {"id": "hid", "variables": {"kind": "0..59"}}}},
         {"household": {"hid": list(range(60)), "kind": list(range(60))}},
     )
     shown = released(census, tables=[["kind"]], D=2, V="1")["kind"]

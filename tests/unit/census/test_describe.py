@@ -2,6 +2,7 @@
 
 import random
 import tomllib
+from bisect import bisect_right
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 from stirred.census import check, read
 from stirred.census.codebook.parse import load, parse
+from stirred.census.codebook.schema import NAMED_LIMITS, band_names
 from stirred.census.describe import Description, describe, document_of, uncommented
 from unit.census.surveys import austria, ghana
 
@@ -31,10 +33,10 @@ def test_an_austrian_household_file(tmp_path: Path) -> None:
     assert document["geography"]["spine"] == ["region"]
     home = document["record"]["household"]
     assert (home["id"], home["size"], home["weight"]) == ("hid", "size", "weight")
-    assert {name: entry["type"] for name, entry in home["variables"].items()} == {
+    assert {name: entry.get("type", entry.get("bands")) for name, entry in home["variables"].items()} == {
         "size": "integer",
         "urban": "integer",
-        "eqIncome": "number",
+        "eqIncome": "1-2-5",
     }
     assert read(tmp_path).count("household") == 600
 
@@ -46,9 +48,12 @@ def test_semicolons_decimal_commas_and_latin1(tmp_path: Path) -> None:
     document = described(tmp_path, "silc.csv", confidential=True)
     home = document["record"]["household"]
     assert (home["encoding"], home["decimal"]) == ("latin1", ",")
-    assert home["variables"]["eqIncome"]["type"] == "number"
+    assert home["variables"]["eqIncome"]["bands"] == "1-2-5"
     table = read(tmp_path).table("household", ["region", "eqIncome", "weight"])
-    assert table.to_pydict() == frame.select("region", "eqIncome", "weight").to_dict(as_series=False)
+    limits, names = NAMED_LIMITS["1-2-5"], band_names(NAMED_LIMITS["1-2-5"])
+    found, true = table.to_pydict(), frame.select("region", "eqIncome", "weight").to_dict(as_series=False)
+    true["eqIncome"] = [names[bisect_right(limits, value)] for value in true["eqIncome"]]
+    assert found == true
 
 
 def test_a_ghanaian_survey_in_two_files(tmp_path: Path) -> None:
@@ -134,7 +139,7 @@ def test_weights_may_be_whole_or_zero_and_in_other_languages(tmp_path: Path) -> 
         assert "weight" not in describe(["h.csv"], folder=tmp_path)["record"]["household"]
 
 
-def test_a_unique_column_is_never_a_variable(tmp_path: Path) -> None:
+def test_a_unique_column_is_never_a_variable_and_an_amount_is_banded(tmp_path: Path) -> None:
     dice = random.Random(3)
     more = austria().with_columns(
         phone=pl.Series(dice.sample(range(10**6), 600)),
@@ -146,17 +151,46 @@ def test_a_unique_column_is_never_a_variable(tmp_path: Path) -> None:
         document = described(tmp_path, "h.csv", confidential=confidential)
         home = document["record"]["household"]
         assert home["id"] == "hid"
-        assert set(home["leave_out"]) == {"phone", "income", "row"}
-        assert not {"phone", "income", "row", "hid"} & set(home["variables"])
+        assert set(home["leave_out"]) == {"phone", "row"}
+        assert not {"phone", "row", "hid"} & set(home["variables"])
+        assert home["variables"]["income"]["bands"] == "1-2-5"
     assert set(read(tmp_path).columns("household")) == {
         "hid",
         "region",
         "size",
         "urban",
         "eqIncome",
+        "income",
         "weight",
     }
-    assert sum("not decided" in guess for guess in document.guesses) >= 3
+    assert sum("not decided" in guess for guess in document.guesses) >= 2
+    assert any("released by bands: eqIncome (1-2-5), income (1-2-5)" in guess for guess in document.guesses)
+
+
+@pytest.mark.parametrize("name", ["weight2", "latitude", "isco", "idunit", "code_2", "account"])
+def test_a_number_that_is_no_amount_is_not_banded(name: str, tmp_path: Path) -> None:
+    dice = random.Random(3)
+    values = [float(k) if name != "account" else k for k in dice.sample(range(10**6), 599)]
+    more = austria().with_columns(pl.Series(name, [*values, values[0]]))
+    more.write_csv(tmp_path / "h.csv")
+    home = described(tmp_path, "h.csv")["record"]["household"]
+    assert name in home.get("leave_out", ()) or home["variables"][name].get("type") == "number"
+
+
+def test_what_singles_out_records_is_left_out_and_a_constant_has_no_table(tmp_path: Path) -> None:
+    dice = random.Random(3)
+    rare = [f"t{dice.randint(1, 30)}" if k > 20 else f"u{k}" for k in range(600)]
+    hours = [dice.randint(0, 40) if k > 20 else 41 + k for k in range(600)]
+    more = austria().with_columns(trade=pl.Series(rare), hours=pl.Series(hours), year=2021)
+    more.write_csv(tmp_path / "h.csv")
+    document = described(tmp_path, "h.csv")
+    home = document["record"]["household"]
+    assert home["leave_out"] == ["trade"]
+    assert home["variables"]["hours"]["bands"] == "1-2-5"
+    assert home["variables"]["year"]["tabulate"] is False
+    assert any(
+        "trade is left out (some of its values are of one record alone" in guess for guess in document.guesses
+    )
 
 
 def test_a_file_whose_columns_are_all_special_keeps_out_what_is_left_out(tmp_path: Path) -> None:
@@ -201,7 +235,7 @@ def test_a_flat_file_as_r_writes_it(tmp_path: Path) -> None:
         size, region, weight = dice.randint(1, 5), dice.choice(["Tyrol", "Wien"]), dice.randint(100, 900) / 4
         for number in range(size):
             age = dice.randint(0, 90)
-            work = (f'"{dice.randint(1, 7)}"', str(dice.randint(0, 9000) / 4)) if age > 15 else ("NA", "NA")
+            work = (f'"{dice.randint(1, 7)}"', str(dice.randint(0, 9000) / 4)) if age >= 15 else ("NA", "NA")
             head = f'"{len(lines)}",{home},{100 * home + number},"{size}","{region}",{age}'
             lines.append(f'{head},"{dice.choice(["male", "female"])}",{work[0]},{work[1]},{weight}')
     (tmp_path / "eusilc.csv").write_text("\n".join(lines) + "\n")
@@ -210,11 +244,11 @@ def test_a_flat_file_as_r_writes_it(tmp_path: Path) -> None:
         home, person = document["record"]["household"], document["record"]["person"]
         assert (home["household_from"], home["size"], home["weight"]) == ("db030", "hsize", "db090")
         assert (person["id"], person["leave_out"]) == ("rb030", [""])
-        assert person["variables"]["py010n"]["type"] == "number"
+        assert person["variables"]["py010n"]["bands"] == "1-2-5"
         assert person["variables"]["pl030"]["missing"] == {"policy": "keep", "codes": ["NA"]}
         census = read(tmp_path)
         ages = census.table("person", ["age", "py010n", "pl030"]).to_pydict()
-        young = [age <= 15 for age in ages["age"]]
+        young = [age in ("0-<5", "5-<10", "10-<15") for age in ages["age"]]
         assert young == [value is None for value in ages["py010n"]] == [v is None for v in ages["pl030"]]
 
 

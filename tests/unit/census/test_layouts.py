@@ -1,54 +1,51 @@
 """The unedited path from the files of ten layouts to a verified packet, with invented records."""
 
-import json
-import tomllib
+import re
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
 
+from door.packets import Packet, adversary_lines, command, make_packet, path_line
+from door.page import PAGE, RENEW
 from layouts import LAYOUTS
+from stirred.census.codebook.schema import NAMED_LIMITS, band_names
+from stirred.census.singled import MAX_SINGLE_SHARE
 from stirred.cli.main import main
 
+LINES = PAGE.read_text(encoding="utf-8").splitlines()
 
-def command(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    """Run a command that must succeed; returns its JSON document."""
-    code = main([*arguments, "--json"])
-    out, errors = capsys.readouterr()
-    assert code == 0, errors
-    found: dict[str, Any] = json.loads(out)
-    return found
-
-
-def released(packet: Path) -> set[str]:
-    """The columns of the released records and tables."""
-    files = [*(packet / "public").rglob("*.parquet")]
-    assert files
-    return {name for file in files for name in pl.read_parquet_schema(file)}
+BANDS = {name for limits in NAMED_LIMITS.values() for name in band_names(limits)} | {None}
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_the_unedited_path_ends_with_a_verified_packet(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_the_unedited_path_ends_with_a_verified_packet(name: str, tmp_path: Path) -> None:
     layout = LAYOUTS[name]
-    given = layout.write(tmp_path)
-    described = command(capsys, "data", "describe", *given, "--out", "census.toml")
-    document = tomllib.loads(described["toml"])
-    first = next(iter(document["record"].values()))
-    assert tuple(document.get("geography", {}).get("spine", ())) == layout.spine
+    packet = make_packet(layout, tmp_path)
+    first = next(iter(packet.document["record"].values()))
+    assert tuple(packet.document.get("geography", {}).get("spine", ())) == layout.spine
     assert first.get("weight", "") == layout.weight
     key = first.get("household_from") or first.get("id", "")
     assert (key if isinstance(key, str) else tuple(key)) == layout.key
-    command(capsys, "plan", "new", "--census", "census.toml", "--out", "plan.toml")
-    command(capsys, "plan", "check", "plan.toml")
-    command(capsys, "run", "plan.toml", "--out", "packet", "--public-only")
-    command(capsys, "packet", "verify", "packet")
-    columns = released(tmp_path / "packet")
-    assert not columns & layout.never
-    assert columns >= set(layout.spine)
+
+    assert not named(packet, "tables: ") & (layout.constant | layout.never)
+    assert named(packet, "by bands: ") >= layout.banded
+    assert not set(packet.released) & layout.never
+    assert set(packet.released) >= {*layout.spine, *layout.banded}
+    for column in layout.banded:
+        assert packet.released[column] <= BANDS, column
+
+    assert packet.singled
+    for one in packet.singled:
+        assert one.alone <= MAX_SINGLE_SHARE, one
+    for line in (path_line(name, layout, packet), *adversary_lines(name, packet)):
+        assert line in LINES, RENEW
+
+
+def named(packet: Packet, start: str) -> set[str]:
+    """The words of the choices that begin so."""
+    told = [choice for choice in packet.planned["choices"] if choice.startswith(start)]
+    return {word for choice in told for word in re.findall(r"\w+", choice)}
 
 
 def test_persons_of_a_survey_with_two_keys_are_linked(
@@ -67,7 +64,7 @@ def test_persons_of_a_survey_with_two_keys_are_linked(
     counted = pl.DataFrame(census.counts("person", ["AGLOMERADO"]))
     expected = persons.group_by("AGLOMERADO").len().sort("AGLOMERADO")
     assert counted["count"].to_list() == expected["len"].to_list()
-    assert "CH06 = {range" in (tmp_path / "census.toml").read_text(encoding="utf-8")
+    assert 'CH06 = {bands = "5-years"' in (tmp_path / "census.toml").read_text(encoding="utf-8")
 
 
 def test_an_enterprise_is_no_level_of_the_geography(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,10 +104,9 @@ def test_a_swap_without_areas_is_refused_and_tables_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    command(capsys, "data", "describe", *LAYOUTS["flat persons"].write(tmp_path), "--out", "census.toml")
+    command("data", "describe", *LAYOUTS["flat persons"].write(tmp_path), "--out", "census.toml")
     for mechanism in ("cell-key", "special-tabulations", "exact-margins"):
         made = command(
-            capsys,
             "plan",
             "new",
             "--census",

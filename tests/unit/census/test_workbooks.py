@@ -187,7 +187,7 @@ def test_whole_numbers_with_a_point_and_a_zero_are_whole(tmp_path: Path) -> None
     )
     found = describe(["p.csv"], folder=tmp_path)
     record = next(iter(found["record"].values()))
-    assert record["variables"]["age"] == {"range": "0..120"}
+    assert record["variables"]["age"]["bands"] == "5-years"
     (tmp_path / "census.toml").write_text('record.person.files = ["p.csv"]\n')
     census = read(tmp_path)
     assert census.scan("person").collect_schema() == {"hid": pl.Int64, "age": pl.Int64, "rent": pl.Float64}

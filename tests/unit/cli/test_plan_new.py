@@ -327,9 +327,8 @@ def test_a_proposal_takes_no_decision_for_a_guard(tmp_path: Path, capsys: pytest
     described = Path(census).read_text()
     assert 'spine = ["county", "sub_county", "ward"]' in described
     assert 'size = "members"' in described
-    Path(census).write_text(described.replace('leave_out = ["income"]', "").replace(
-        "[record.household.variables]", "[record.household.variables]\nincome = {type = \"integer\"}"
-    ))  # fmt: skip
+    assert 'income = {bands = "1-2-5"}' in described
+    Path(census).write_text(described.replace('income = {bands = "1-2-5"}', 'income = {type = "integer"}'))
     assert main(["plan", "new", "--census", census, "--out", plan]) == 0
     capsys.readouterr()
     assert main(["plan", "check", plan]) == 2

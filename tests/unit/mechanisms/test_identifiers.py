@@ -1,10 +1,23 @@
 """Columns that identify records are found by counts, before a release."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+import polars as pl
 import pytest
 
-from stirred.census import Census
-from stirred.mechanisms.identifiers import identifying, lone_areas
+from stirred.census import Census, read
+from stirred.census.describe import to_toml
+from stirred.chance import Key
+from stirred.errors import PrivacyError
+from stirred.mechanisms.cell_key import CellKey
+from stirred.mechanisms.exact_margins.mechanism import ExactMargins
+from stirred.mechanisms.gaussian_tables import GaussianTables
+from stirred.mechanisms.identifiers import identifying, lone_areas, require_unidentifying
+from stirred.mechanisms.special_tabulations import SpecialTabulations
+from stirred.mechanisms.topdown import TopDown
+from stirred.mechanisms.topdown.workload import Workload
 
 ROWS = 400
 
@@ -113,3 +126,76 @@ def test_a_level_of_places_that_hold_one_record_each_is_no_area() -> None:
     made = Census.of({"geography": {"spine": ["county", "unit"]}}, {"household": frame})
     (found,) = lone_areas(made, "household", ["county", "unit"])
     assert found.why == "400 of 400 areas hold one of the household records"
+
+
+WORKLOAD = """name = "w"
+record = "household"
+rho_squared = "1"
+levels = ["county", "unit"]
+[[axis]]
+name = "rooms"
+labels = ["1", "2", "3"]
+source = { column = "rooms", offset = 1 }
+[[query]]
+name = "all"
+of = ["rooms"]
+[level_shares]
+county = "1/2"
+unit = "1/2"
+[query_shares.county]
+all = 1
+[query_shares.unit]
+all = 1
+"""
+SURNAMES = [f"Na{'mexyzuvw'[i % 8] * (i // 8 + 1)}" for i in range(ROWS)]
+TABULATING: dict[str, Any] = {
+    "cell-key": lambda by: CellKey(tables=[by], without_guarantee="x"),
+    "special-tabulations": lambda by: SpecialTabulations(tables=[by], without_guarantee="x"),
+    "exact-margins": lambda by: ExactMargins(rows=by[0], columns=by[1], rho_squared="1/2"),
+}
+
+
+def town(**more: object) -> Census:
+    schema = {"geography": {"spine": ["county"]}, "record": {"household": {"id": "hid"}}}
+    return Census.of(schema, {"household": homes(surname=SURNAMES, **more)})
+
+
+@pytest.mark.parametrize("column", ["surname", "income", "hid"])
+@pytest.mark.parametrize("name", TABULATING)
+def test_no_table_is_by_a_column_that_identifies_records(name: str, column: str) -> None:
+    census, key = town(), Key.for_tests(1)
+    mechanism = TABULATING[name](["county", column])
+    for ask in (mechanism.refuse, lambda census: mechanism.release(census, key=key)):
+        with pytest.raises(PrivacyError, match=f"{column} would identify records") as caught:
+            ask(census)
+        assert "fix:" in str(caught.value)
+        assert SURNAMES[0] not in str(caught.value)
+    TABULATING[name](["county", "rooms"]).refuse(census)
+
+
+@pytest.mark.parametrize("name", [*TABULATING, "gaussian-tables", "topdown"])
+def test_no_table_is_by_places_that_hold_one_record(name: str) -> None:
+    """An enterprise number that was taken for an area is published as a list, whatever the noise of its counts is."""
+    frame = {"unit": np.arange(ROWS), "county": np.arange(ROWS) % 5, "rooms": np.arange(ROWS) % 3 + 1}
+    record = {"id": "hid", "variables": {"rooms": "1..3"}}
+    schema = {"geography": {"spine": ["county", "unit"]}, "record": {"household": record}}
+    census = Census.of(schema, {"household": {"hid": np.arange(ROWS), **frame}})
+    if name == "gaussian-tables":
+        mechanism: Any = GaussianTables(tables=[["unit", "rooms"]], rho_squared="1/2")
+    elif name == "topdown":
+        mechanism = TopDown(workload=Workload.parse(WORKLOAD))
+    else:
+        mechanism = TABULATING[name](["unit", "rooms"])
+    for ask in (mechanism.refuse, lambda census: mechanism.release(census, key=Key.for_tests(1))):
+        with pytest.raises(PrivacyError, match="400 of 400 areas hold one"):
+            ask(census)
+
+
+def test_places_that_a_public_file_lists_are_not_judged(tmp_path: Path) -> None:
+    (tmp_path / "areas.csv").write_text("code,level\n" + "".join(f"{i},unit\n" for i in range(ROWS)))
+    areas = {"files": ["areas.csv"], "code": "code", "level": "level"}
+    pl.DataFrame({"hid": range(ROWS), "unit": range(ROWS)}).write_csv(tmp_path / "h.csv")
+    document = {"name": "t", "geography": {"spine": ["unit"], "areas": areas}}
+    record = {"household": {"files": ["h.csv"], "id": "hid"}}
+    (tmp_path / "census.toml").write_text(to_toml({**document, "record": record}))
+    require_unidentifying(read(tmp_path / "census.toml"), "household", ["unit"])

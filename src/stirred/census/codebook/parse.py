@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 
 from stirred.census.codebook import presets
 from stirred.census.codebook.schema import (
-    ROUND_LIMITS,
+    NAMED_LIMITS,
     Area,
     Areas,
     EditRule,
@@ -280,7 +280,7 @@ def _variable(name: str, model: Model, folder: Path | None) -> VariableSchema:
     elif model.codes_from is not None:
         levels, from_file = _codes(name, model.codes_from, folder)
         labels = labels or from_file
-    limits = ROUND_LIMITS if model.bands == "1-2-5" else tuple(model.bands or ())
+    limits = NAMED_LIMITS[model.bands] if isinstance(model.bands, str) else tuple(model.bands or ())
     kind: Kind
     if limits:
         kind, levels = "category", band_names(limits)  # the number itself never goes further than its file
@@ -305,6 +305,7 @@ def _variable(name: str, model: Model, folder: Path | None) -> VariableSchema:
         imputed=model.imputed,
         not_applicable=tuple(model.not_applicable),
         bands=limits,
+        tabulate=model.tabulate,
     )
 
 

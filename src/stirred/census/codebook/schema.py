@@ -1,5 +1,6 @@
 """The schema of a census: record types, variables, geography and links, as frozen objects."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Literal
@@ -25,6 +26,12 @@ ROUND_LIMITS = (
     *(digit * 10**power for power in range(9) for digit in (1, 2, 5)),
     10**9,
 )  # the bands "1-2-5"
+NAMED_LIMITS: Mapping[str, tuple[int, ...]] = {
+    "1-2-5": ROUND_LIMITS,
+    "5-years": tuple(
+        range(0, 90, 5)
+    ),  # of ages, as the United Nations and Eurostat publish them: 85 and over is one
+}
 
 
 def band_names(limits: tuple[int, ...]) -> tuple[str, ...]:
@@ -57,6 +64,9 @@ class VariableSchema:
     bands: tuple[
         int, ...
     ] = ()  # lower limits by which a number is coarsened when it is read; its levels are the bands
+    tabulate: bool = field(
+        default=True, repr=False
+    )  # whether a plan may propose a table by it; says nothing of records
 
     @property
     def source(self) -> str:

@@ -66,7 +66,8 @@ class VariableModel(Strict):
     missing: Literal["error", "level", "keep"] | MissingModel = "error"
     imputed: str = ""
     not_applicable: Codes = []
-    bands: Literal["1-2-5"] | list[StrictInt] | None = None
+    bands: Literal["1-2-5", "5-years"] | list[StrictInt] | None = None
+    tabulate: bool = True
 
     @model_validator(mode="before")
     @classmethod

@@ -155,7 +155,11 @@ def _variable(variable: VariableSchema) -> dict[str, object]:
     span = isinstance(variable.levels, range)
     if variable.bands:
         kept = _given(column=variable.column, label=variable.label, labels=dict(variable.labels))
-        more = _given(missing=told if told != {"policy": "error"} else None, imputed=variable.imputed)
+        more = _given(
+            missing=told if told != {"policy": "error"} else None,
+            imputed=variable.imputed,
+            tabulate=None if variable.tabulate else False,
+        )
         return {"bands": list(variable.bands), **kept, **more}
     return {
         "type": variable.kind,
@@ -168,6 +172,7 @@ def _variable(variable: VariableSchema) -> dict[str, object]:
             missing=told if told != {"policy": "error"} else None,
             imputed=variable.imputed,
             not_applicable=list(variable.not_applicable),
+            tabulate=None if variable.tabulate else False,
         ),
     }
 

@@ -78,7 +78,7 @@ def describe(
         stems.append(stem)
     report("structure", len(sources), len(sources) + 1)
     with redact_errors("described"):
-        result = compose(found, stems, confidential=confidential, guesses=guesses)
+        result = compose(found, stems, confidential=confidential, guesses=guesses, banded=True)
     report("done", len(sources) + 1, len(sources) + 1)
     return result
 
@@ -112,9 +112,18 @@ def describe_tables(tables: Mapping[str, pl.LazyFrame], *, confidential: bool = 
 
 
 def compose(
-    sheets: Sequence[Sheet], stems: Sequence[str], *, confidential: bool, guesses: Sequence[str] = ()
+    sheets: Sequence[Sheet],
+    stems: Sequence[str],
+    *,
+    confidential: bool,
+    guesses: Sequence[str] = (),
+    banded: bool = False,
 ) -> Description:
-    """The document for sheets whose facts are known; ``guesses`` are those made while the files were opened."""
+    """The document for sheets whose facts are known; ``guesses`` are those made while the files were opened.
+
+    With ``banded`` numbers are coarsened, and columns that single out records are left out, so that a release made of the
+    document as it stands passes the guards. Tables in memory are taken as they are.
+    """
     sheets = [with_keys(sheet) for sheet in sheets]
     roles = [roles_of(sheet) for sheet in sheets]
     links = {link.persons: link for link in link_of(sheets, roles)}
@@ -150,7 +159,9 @@ def compose(
         parts.append(part)
     told = list(guesses)
     geography, areas = geography_of(parts, told)
-    records = {part.name: record_of(part, areas, told, confidential=confidential) for part in parts}
+    records = {
+        part.name: record_of(part, areas, told, confidential=confidential, banded=banded) for part in parts
+    }
     document = {"format": 1, "name": "census", **({"geography": geography} if geography else {})}
     return Description({**document, "record": records}, guesses=told)
 

@@ -8,14 +8,21 @@ import polars as pl
 
 from stirred.census.codebook.typed import plain
 from stirred.census.describe.guess.facts import FEW, ColumnFacts, Sheet, value_of
-from stirred.census.describe.guess.names import AGE
-from stirred.census.describe.guess.roles import ColumnRoles
+from stirred.census.describe.guess.names import AGE, AMOUNT, CODED, COORDINATE, ID, WEIGHT
+from stirred.census.describe.guess.roles import EVERY, ColumnRoles
+from stirred.census.singled import MAX_FEW_VALUES, singles_out
 from stirred.frames import collected
 
 Document = dict[str, object]
 LIST = "few values: list what may occur"
 MANY = "many values, so a number and not a category; it is not proposed for release"
 TEXTS = "text with many values, as names and notes have; not decided: list its levels to make it a variable"
+SINGLES = (
+    "some of its values are of one record alone, so it would tell who is who; not decided: list its levels"
+)
+BANDED = "a number: round limits, the same for every file; never released by its value"
+AGED = 'ages in years; range = "0..120" releases single years'
+CONSTANT = "one value: no table is proposed by it"
 SMALL = 10  # so few texts are codes, however few fields are filled
 AGES = range(121)  # a public range, which does not depend on the records
 NEARLY = "not decided: nearly every record has another value, so it tells who is who"
@@ -46,7 +53,12 @@ class RecordGuess:
 
 
 def record_of(
-    part: RecordGuess, areas: Mapping[str, str], guesses: list[str], *, confidential: bool
+    part: RecordGuess,
+    areas: Mapping[str, str],
+    guesses: list[str],
+    *,
+    confidential: bool,
+    banded: bool = False,
 ) -> Document:
     """The table of a record type; ``areas`` maps the columns of the geography to their names."""
     sheet, roles = part.sheet, part.roles
@@ -71,6 +83,14 @@ def record_of(
     for column, facts in sheet.columns.items():
         if column not in areas and column not in roles.taken and many_texts(sheet, facts):
             roles.leave_out[column] = TEXTS
+    if banded:
+        for column in [name for name, why in roles.leave_out.items() if why.startswith(EVERY)]:
+            if is_amount(sheet, sheet.columns[column]):
+                del roles.leave_out[column]
+        for column, facts in sheet.columns.items():
+            free = column not in areas and column not in roles.taken
+            if free and not is_amount(sheet, facts) and singled_out(sheet, facts):
+                roles.leave_out[column] = SINGLES
     if roles.leave_out:
         record["leave_out"] = list(roles.leave_out)
         for column, why in roles.leave_out.items():
@@ -81,16 +101,20 @@ def record_of(
     if confidential:
         record["#"] = f"{sheet.rows:,} records"
     variables: Document = {}
-    open_categories, numbers = [], []
+    open_categories, numbers, coarse = [], [], []
     # columns with one value come last: nobody wants the first tables of a plan by them
     for column, facts in sorted(
         sheet.columns.items(), key=lambda pair: sheet.enough and pair[1].distinct == 1
     ):
         if column in areas or column in roles.taken:
             continue
-        described = variable_of(sheet, facts, confidential=confidential)
-        if described.get("type") == "number":
+        described = variable_of(sheet, facts, confidential=confidential, banded=banded)
+        if "bands" in described:
+            coarse.append(f"{column} ({described['bands']})")
+        elif described.get("type") == "number":
             numbers.append(column)
+        if banded and sheet.enough and facts.distinct == 1 and column != roles.size:
+            described |= {"tabulate": False, "#": CONSTANT}
         if described.get("#") == NEARLY:
             guesses.append(f"{part.name}: {column}: {NEARLY}")
         elif "type" in described and category_like(facts):
@@ -100,6 +124,8 @@ def record_of(
     if open_categories:
         named = ", ".join(open_categories)
         guesses.append(f"{part.name}: not decided: what may occur in {named} (few values; list them)")
+    if coarse:
+        guesses.append(f"{part.name}: numbers that are released by bands: {', '.join(coarse)}")
     if numbers:
         named = ", ".join(numbers)
         guesses.append(
@@ -129,7 +155,7 @@ def _not_applicable(codes: Sequence[str | int], labels: Sequence[str]) -> Docume
     return {"not_applicable": found} if found and len(found) < len(codes) else {}
 
 
-def variable_of(sheet: Sheet, facts: ColumnFacts, *, confidential: bool) -> Document:
+def variable_of(sheet: Sheet, facts: ColumnFacts, *, confidential: bool, banded: bool = False) -> Document:
     """The entry of a column under ``variables``; the key ``#`` holds a comment."""
     labels = sheet.labels.get(facts.name, {})
     if labels:
@@ -147,7 +173,12 @@ def variable_of(sheet: Sheet, facts: ColumnFacts, *, confidential: bool) -> Docu
         named = {"levels": ["0", "1"], "labels": {"0": "false", "1": "true"}}
         return {**named, **_missing(facts, confidential=confidential)}
     if is_age(facts):
-        return {"range": f"{AGES[0]}..{AGES[-1]}", **_missing(facts, confidential=confidential)}
+        told = _missing(facts, confidential=confidential)
+        if banded:
+            return {"bands": "5-years", **told, "#": AGED}
+        return {"range": f"{AGES[0]}..{AGES[-1]}", **told}
+    if banded and is_amount(sheet, facts):
+        return {"bands": "1-2-5", **_missing(facts, confidential=confidential), "#": BANDED}
     result: Document = {"type": {"whole": "integer", "decimal": "number"}.get(facts.shape, "text")}
     result |= _missing(facts, confidential=confidential)
     category = category_like(facts)
@@ -167,6 +198,32 @@ def variable_of(sheet: Sheet, facts: ColumnFacts, *, confidential: bool) -> Docu
     if len(numbers) == len(values) > 2 and numbers[-1] - numbers[0] < 2 * len(numbers):
         return {"range": f"{numbers[0]}..{numbers[-1]}", **result}
     return {"levels": values, **result}
+
+
+def is_amount(sheet: Sheet, facts: ColumnFacts) -> bool:
+    """Whether a column is a number that may be released by round bands: no code, no identifier, no weight, no coordinate.
+
+    A whole number in which nearly every record has another value may be an identifier, unless it is named like an amount.
+    """
+    if not sheet.enough or facts.name in sheet.labels or facts.shape not in ("whole", "decimal"):
+        return False
+    if any(pattern.search(facts.name) for pattern in (WEIGHT, COORDINATE, CODED, ID)) or not facts.distinct:
+        return False
+    if facts.shape == "decimal" or AMOUNT.search(facts.name):
+        return facts.shape == "decimal" or not category_like(facts) or singled_out(sheet, facts)
+    return not nearly_unique(sheet, facts) and (not category_like(facts) or singled_out(sheet, facts))
+
+
+def singled_out(sheet: Sheet, facts: ColumnFacts) -> bool:
+    """Whether more values of a column are of one record alone than the guards of a release let pass."""
+    if not category_like(facts) or facts.name in sheet.labels or facts.distinct <= MAX_FEW_VALUES // 2:
+        return False
+    counts = sheet.frame.select(value_of(facts).alias("value")).drop_nulls().group_by("value").len()
+    asked = counts.select(
+        pl.len(), pl.col("len").sum().alias("filled"), (pl.col("len") == 1).sum().alias("unique")
+    )
+    values, filled, unique = collected(asked, streaming=True).row(0)
+    return singles_out(filled=int(filled), values=int(values), unique=int(unique))
 
 
 def is_age(facts: ColumnFacts) -> bool:

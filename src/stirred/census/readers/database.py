@@ -25,15 +25,24 @@ CONFINED = {
 }
 
 
+def tables_of(path: Path) -> list[str]:
+    """Return the names of the tables and views of a database, sorted; no record is read."""
+    library = optional("duckdb", "duckdb", why="DuckDB databases are read with it")
+    with _redact_errors(library, path), _connect(library, path) as connection:
+        return sorted(_tables(connection))
+
+
+def _tables(connection: Any) -> list[str]:
+    asked = "SELECT table_name FROM information_schema.tables"
+    return [row[0] for row in connection.execute(asked).fetchall()]
+
+
 def scan(source: Source, folder: Path) -> pl.LazyFrame:
     """A lazy frame over one table or view; only the needed columns are read."""
     library = optional("duckdb", "duckdb", why="DuckDB databases are read with it")
     path = resolve(source.files, folder)[0]
     with _redact_errors(library, path), _connect(library, path) as connection:
-        names = [
-            row[0]
-            for row in connection.execute("SELECT table_name FROM information_schema.tables").fetchall()
-        ]
+        names = _tables(connection)
         if not source.table:
             raise SchemaError(
                 f"cannot tell which table of {path.name} holds the records",

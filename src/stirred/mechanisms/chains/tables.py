@@ -16,6 +16,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import admitted
 from stirred.mechanisms.base import Check, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.chains.earlier import earlier_counts, earlier_promise
+from stirred.mechanisms.identifiers import require_unidentifying
 from stirred.spec import Budget, Domain, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
 from stirred.spec.released import Views, largest_views, view_of
 
@@ -76,10 +77,15 @@ class RecordTables(Mechanism):
         found["tables"] = [list(by) for by in self.tables]
         return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
 
-    def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
-        """Stop at variables that are not there; those of a given release are looked for when it is read."""
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop at variables that are not there or identify records; those of a given release were judged before it."""
         if self.given is None:
             census.scan(self.record, self.columns)
+            self._require_unidentifying(census, engine)
+
+    def _require_unidentifying(self, census: "Census", engine: Engine | None) -> None:
+        shown = [name for by in self.tables for name in by]  # what is added up is not shown
+        require_unidentifying(census, self.record, shown, engine=engine)
 
     def released_columns(self, census: "Census") -> Mapping[str, Sequence[str]]:  # noqa: ARG002
         """Return the variables of the tables, of the census or of the given release."""
@@ -134,6 +140,8 @@ class RecordTables(Mechanism):
     def admitted(self, census: "Census", key: Key, engine: Engine | None) -> "Census":
         """The census of a release: checked, and where the engine reads it."""
         census = admitted(census, key, engine)
+        if self.given is None:
+            self._require_unidentifying(census, engine)
         return engine.census(census) if engine else census
 
     def released(

@@ -27,6 +27,7 @@ from stirred.mechanisms.contents import MeasuredNoise, table_digest
 from stirred.mechanisms.effect import ExpectedEffect, gaussian_change
 from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
 from stirred.mechanisms.exact_margins.proposal import propose
+from stirred.mechanisms.identifiers import require_unidentifying
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.released import finished, own_table
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Margin, Multiverse, NormalizedRenyi, Specification
@@ -96,7 +97,8 @@ class ExactMargins(Mechanism):
         }  # fmt: skip
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
-        """Stop where there is nothing to count, or where levels are not listed."""
+        """Stop where there is nothing to count, where levels are not listed, and at columns that identify records."""
+        require_unidentifying(census, self.record, (self.rows, self.columns), engine=engine)
         self._table(engine.census(census) if engine else census)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
@@ -135,6 +137,7 @@ class ExactMargins(Mechanism):
     ) -> Release:
         """The noisy table as counts by row and column, zero cells included."""
         census = admitted(census, key, engine)
+        require_unidentifying(census, self.record, (self.rows, self.columns), engine=engine)
         census = engine.census(census) if engine else census
         promise = self.specification(census)
         table, rows, columns = self._table(census)

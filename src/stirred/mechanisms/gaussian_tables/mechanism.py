@@ -118,10 +118,12 @@ class GaussianTables(RecordTables):
                 why="it relates a given release to the census, and is above 0",
                 fix='given = "swap" with stability = "1", or leave stability out',
             )
-        RecordTables.refuse(self, census, engine)
+        if self.given is None:
+            census.scan(self.record, self.columns)
         for name in self.columns:
             if name not in census.schema.spine:
                 listed(census, self.record, name)
+        RecordTables.refuse(self, census, engine)  # last: it counts
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """zCDP of the noise; on the records of an earlier release the promise of that release, and what the noise adds."""

@@ -111,7 +111,10 @@ def _left_out(schema: Schema, record: RecordSchema) -> Iterator[tuple[str, str]]
         elif variable.name in beside and record.linked_to:
             yield variable.name, "an area that tells where the record came from"
         elif variable.kind == "number" and variable.name not in schema.spine:
-            yield variable.name, "a number with many values tells who is who; declare bands to publish it"
+            yield (
+                variable.name,
+                'a number with many values tells who is who; bands = "1-2-5" in census.toml publishes it',
+            )
 
 
 def _of_a_variant(

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Protocol
 
+from stirred.census.singled import MIN_RECORDS_JUDGED
 from stirred.errors import InputError, did_you_mean
-from stirred.mechanisms.identifiers import MIN_RECORDS_JUDGED
 
 if TYPE_CHECKING:
     from stirred.census import Census

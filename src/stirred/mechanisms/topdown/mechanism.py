@@ -29,6 +29,7 @@ from stirred.mechanisms.base import (
 )
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.effect import gaussian_change, smallest_effect
+from stirred.mechanisms.identifiers import require_unidentifying
 from stirred.mechanisms.proposal import Cap, Goal, Proposal
 from stirred.mechanisms.released import finished, schema_of, with_variables
 from stirred.mechanisms.topdown import accounting, statement
@@ -78,11 +79,14 @@ class TopDown(TopDownSettings):
         """A workload of the variables with few listed levels."""
         return propose(schema)
 
-    def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
-        """Stop if records, a column or an earlier packet are missing, or the closed form does not fit the workload."""
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop if records, a column or an earlier packet are missing, at places that identify records, or where the closed
+        form does not fit the workload.
+        """
         self.require_given()
         for workload in self.workloads:
             require_columns(census, workload)
+            require_unidentifying(census, workload.record, workload.levels, engine=engine)
             if (self.mode or workload.mode) in TREE:
                 Algebra.of(workload.histogram, workload.queries).require()
 
@@ -170,6 +174,10 @@ class TopDown(TopDownSettings):
         """
         self.require_given()
         census = admitted(census, key, engine)
+        for (
+            workload
+        ) in self.workloads:  # its cells are listed in the workload; its places come from the records
+            require_unidentifying(census, workload.record, workload.levels, engine=engine)
         specification = self.specification(census)
         settings = Settings(
             mode=self.mode,

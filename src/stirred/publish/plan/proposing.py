@@ -68,7 +68,7 @@ def proposed(kind: type[Mechanism], census: Path, plan: Path) -> ProposedPlan:
     return ProposedPlan(
         text=_text(kind, found, title, place),
         files=dict(found.files),
-        choices=(*_choices(found), *_left_out(schema)),
+        choices=(*_choices(found), *_left_out(schema, found), *_banded(schema, found)),
         undecided=found.undecided,
     )
 
@@ -106,9 +106,33 @@ def _choices(found: Proposal) -> Iterator[str]:
         yield f"tables: {told or 'none'} — {found.reasons['tables']}"
 
 
-def _left_out(schema: Schema) -> Iterator[str]:
-    """What census.toml leaves out of every release, by record type."""
+def _banded(schema: Schema, found: Proposal) -> Iterator[str]:
+    """The numbers that are released by their bands alone."""
+    dropped = found.settings.get("drop", ())
     for record in schema.records:
+        names = [
+            v.name
+            for v in record.variables
+            if v.bands and not (isinstance(dropped, list) and v.name in dropped)
+        ]
+        if names:
+            yield f"by bands: {', '.join(names)} — {record.name} numbers that census.toml coarsens; no value is released"
+
+
+def _left_out(schema: Schema, found: Proposal) -> Iterator[str]:
+    """What no release has, by record type: the columns that census.toml leaves out, and numbers without bands."""
+    dropped = found.settings.get("drop")
+    for record in schema.records:
+        numbers = [
+            v.name
+            for v in record.variables
+            if v.kind == "number" and v.name not in (record.weight, *schema.spine)
+        ]
+        if numbers and dropped is None:
+            yield (
+                f"not released: {', '.join(numbers)} — {record.name} numbers without bands: "
+                f'{numbers[0]} = {{ bands = "1-2-5" }} in census.toml'
+            )
         if record.leave_out:
             yield f"not released: {', '.join(record.leave_out)} — leave_out of {record.name} records in census.toml"
 

@@ -60,13 +60,18 @@ def synth(households: int | None = None) -> ShownCommand:
     )
 
 
-def describe(files: Sequence[str]) -> ShownCommand:
-    """Guess a codebook from files."""
+def describe(files: Sequence[str], *, sheets: Sequence[str] = (), tables: Sequence[str] = ()) -> ShownCommand:
+    """Guess a codebook from files, and from these sheets of a workbook or tables of a database."""
+    flags = [word for name in sheets for word in ("--sheet", name)]
+    flags += [word for name in tables for word in ("--table", name)]
+    named = "".join(
+        f", {key}={list(value)!r}" for key, value in (("sheets", sheets), ("tables", tables)) if value
+    )
     return ShownCommand(
-        words=("data", "describe", *files, "--out", "census/census.toml"),
+        words=("data", "describe", *files, *flags, "--out", "census/census.toml"),
         python="from pathlib import Path\n"
         "from stirred.census.describe import describe\n\n"
-        f'found = describe({[name.removeprefix("census/") for name in files]!r}, folder=Path("census"))\n'
+        f'found = describe({[name.removeprefix("census/") for name in files]!r}, folder=Path("census"){named})\n'
         'Path("census/census.toml").write_text(found.toml(), encoding="utf-8")',
     )
 

@@ -1,5 +1,6 @@
 """Data: the codebook first; records stay unread until a person asks."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from threading import Thread
 
@@ -8,11 +9,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from stirred.errors import InputError, StirredError
-from stirred.web.forms.values import one
+from stirred.web.forms.values import Form, one
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
 from stirred.web.server.uploads import Upload
-from stirred.web.workspace.data import CODEBOOK, ChosenData
+from stirred.web.workspace.data import CODEBOOK, ChosenData, FileParts
 
 DEMO = 60_000  # households of the demo census
 
@@ -42,6 +43,11 @@ def data(request: Request, refusal: StirredError | None = None, draft: str = "")
         except StirredError as error:
             mistake = mistake or error
     files = [path.name for path in bench.data.files()]
+    parts: list[FileParts] = []
+    try:
+        parts = bench.data.parts() if chosen is None else []
+    except StirredError as error:
+        mistake = mistake or error
     shown = [commands.synth()] if chosen is None else [commands.check_data(bench.census_from_here())]
     if files:
         shown = [commands.describe([f"census/{name}" for name in files]), *shown]
@@ -58,6 +64,7 @@ def data(request: Request, refusal: StirredError | None = None, draft: str = "")
         schema=schema,
         refusal=mistake,
         files=files,
+        parts=parts,
         text=text,
         own=bench.data.is_own,
         checked=bench.latest("check-data"),
@@ -120,7 +127,13 @@ def describe_files(request: Request) -> Response:
                 fix="upload files, or correct the codebook below",
             ),
         )
-    bench.line.add("describe", commands.describe(files).words, title="guess a codebook")
+    form = form_of(request)
+    try:
+        sheets, tables = (_parts(form, kind, bench.data.parts()) for kind in ("sheet", "table"))
+    except StirredError as error:
+        return data(request, error)
+    asked = commands.describe(files, sheets=sheets, tables=tables)
+    bench.line.add("describe", asked.words, title="guess a codebook")
     return RedirectResponse("/data", 303)
 
 
@@ -167,6 +180,19 @@ def set_figures(request: Request) -> Response:
         )
     )
     return RedirectResponse(one(form, "back") if one(form, "back") in ("/data", "/promise") else "/data", 303)
+
+
+def _parts(form: Form, kind: str, known: Sequence[FileParts]) -> list[str]:
+    """The sheets or tables that a person chose, of those that the files have."""
+    names = [name for found in known if found.kind == kind for name in found.names]
+    chosen = [name for name in dict.fromkeys(form.get(kind, ())) if name in names]
+    if names and not chosen:
+        raise InputError(
+            f"no {kind} is chosen",
+            why=f"each {kind} is a record type, and some hold notes or totals",
+            fix=f"tick the {kind}s that hold records, one record in a row",
+        )
+    return chosen
 
 
 def _count(text: str, usual: int, *, least: int) -> int:

@@ -28,6 +28,7 @@ ENDINGS = (
     ".json",
     ".geojson",
     ".dat",
+    ".duckdb",
 )
 MOST_FILES = 200
 MOST_TEXT = 4096  # bytes of a field that is no file

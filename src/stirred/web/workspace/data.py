@@ -3,15 +3,36 @@
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from stirred.census import Schema
 from stirred.census.bureau import described
 from stirred.census.codebook import parse
+from stirred.census.readers import database, workbook
 from stirred.errors import InputError
 from stirred.web.workspace.folder import Workspace, kept, known
 
 CODEBOOK = "census.toml"
 HOUSEHOLDS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileParts:
+    """The sheets of a workbook or the tables of a database, of which each may be a record type."""
+
+    file: str
+    kind: Literal["sheet", "table"]
+    names: tuple[str, ...]
+
+    @staticmethod
+    def of(path: Path) -> "FileParts | None":
+        """Read the names of the parts, and no record; None where a file has no parts, or one sheet."""
+        if path.suffix.lower() == ".xlsx":
+            sheets = workbook.sheets_of(path)
+            return FileParts(file=path.name, kind="sheet", names=tuple(sheets)) if len(sheets) != 1 else None
+        if path.suffix.lower() == ".duckdb":
+            return FileParts(file=path.name, kind="table", names=tuple(database.tables_of(path)))
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +139,10 @@ class DataChoice:
             number += 1
         place.replace(place.with_name(f"census.{number:04}.toml"))
         draft.replace(place)
+
+    def parts(self) -> list[FileParts]:
+        """The uploaded files that hold several sheets or tables, with their names."""
+        return [found for path in self.files() if (found := FileParts.of(path)) is not None]
 
     def files(self) -> list[Path]:
         """The files that were uploaded, without codebooks."""

@@ -225,6 +225,23 @@ COARSE = _words(
     r"^(nation|country|land|state|bundesland|province|provincia|prov|region|reg|nuts_?[012]|adm_?[012])",
     r"^(db020|rb020|hb020|pb020|hv000|v000|hv024|v024|mv024|entidad|ent|uf|dpto|ccaa|statefip|stateicp|st|bula)$",
 )
+AMOUNT = _words(
+    r"income|^inc|inc$|earn|salar|wage|rent$|^rent|price|amount|expend|consum|spend|cost|tax|revenue|turnover|sales|profit|"
+    r"loan|debt|wealth|asset|saving|pension|benefit|value$|ingreso|^ing_|_ing$|renta|sueldo|salario|gasto|monto|valor|"
+    r"einkommen|lohn|gehalt|miete|umsatz|ausgaben|revenu|salaire|loyer|depense|reddito|spesa|affitto|rendimento|despesa",
+    r"^(itf|ipcf|inctot|ftotinc|hhincome|hy010|hy020|py010g|p21|p47t)$",
+)
+CODED = _words(
+    r"isco|isic|nace|naics|sic\d|occup|ocup|icd|coicop|cod(e|igo|ice)?(_|\d|$)|(^|_)(cod|zip|plz|postcode|tel|phone)"
+)
+COORDINATE = _words(
+    r"^(lat|lon|long|lng|latitude|longitude|east|easting|north|northing|[xy]|[xy]_?coord\w*|coord\w*|utm\w*|gps\w*)(_?(x|y|dd|m))?$",
+    r"(latitude|longitude|easting|northing)",
+)
+OF_PERSONS = _words(
+    r"surname|(first|last|given|family|full|middle|sur|maiden)_?name|^name$|nachname|vorname|familienname|apellido|^nombres?$"
+    r"|prenom|prénom|^nom$|cognome|^nome$|sobrenome|achternaam|voornaam|efternamn|förnamn|nazwisko|^imie$"
+)
 NAME_OF = _words(r"_?(name|label|txt|text|bez|nom)$")
 MEASURE = _words(
     r"age|year|income|inc$|^inc|salary|wage|rent$|rooms?$|price|amount|total|number|count(?!y|ry)|size|persons|hours|"

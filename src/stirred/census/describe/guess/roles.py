@@ -80,7 +80,7 @@ def _rank(facts: ColumnFacts, sheet: Sheet) -> int:
         return -1
     if names.HOUSEHOLD_ID.search(facts.name) or names.PERSON_ID.search(facts.name):
         return 0
-    if names.INDEX.search(facts.name):
+    if names.INDEX.search(facts.name) or names.AMOUNT.search(facts.name):
         return 3
     return 1 if names.ID.search(facts.name) else 2
 

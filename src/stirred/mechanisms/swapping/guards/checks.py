@@ -12,7 +12,7 @@ from stirred.engine import Engine
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.config import toml
-from stirred.mechanisms.identifiers import Identifying, identifying, lone_areas
+from stirred.mechanisms.identifiers import identifying, lone_areas, refusal
 from stirred.mechanisms.release import Guard
 from stirred.mechanisms.swapping.guards.measured import SAMPLE, Found, on_records, on_tables
 from stirred.mechanisms.swapping.guards.reversal import LEVEL
@@ -96,29 +96,17 @@ def identified(law: Accepting, census: "Census", roles: Roles, engine: Engine) -
     refused = [one for one in found if one.column not in law.release_identifiers]
     if refused:
         columns = sorted({one.column for one in refused})
-        raise PrivacyError(
-            f"{', '.join(columns)} would identify records in the release",
-            why="; ".join(_told(one) for one in refused[:3]),
-            fix="; or ".join(
-                part
-                for part in (
-                    f"leave it out: drop={columns}",
-                    next((one.fix for one in refused if one.fix), ""),
-                )
-                if part
-            )
-            + "; or release it on purpose, with the reason: "
+        raise refusal(
+            refused,
+            leave_out=f"leave it out: drop={columns}",
+            accept="release it on purpose, with the reason: "
             f"release_identifiers = {toml(dict.fromkeys(columns, 'why'))}",
         )
     if not found:
         return Guard(name=IDENTIFIERS, finding=Phrase("guard.none_identifies"))
     # records that are left out were counted too, and no invariant covers them: then the counts are not told
-    told = reduce(_both, [one.column if law.untouched == "drop" else _told(one) for one in found])
+    told = reduce(_both, [one.column if law.untouched == "drop" else one.sentence for one in found])
     return Guard(name=IDENTIFIERS, finding=Phrase("guard.on_purpose", columns=told), accepted=True)
-
-
-def _told(one: Identifying) -> str:
-    return Phrase("guard.column_why", column=one.column, why=one.why)
 
 
 def _both(first: str, second: str) -> str:
