@@ -59,6 +59,17 @@ def require_readable(path: Path) -> Path:
     return path
 
 
+def require_readable_below(path: Path) -> Path:
+    """Judge a path and, where it is a folder, such as an earlier packet, every link in it; return the path as it is."""
+    require_readable(path)
+    if allowed_roots() is not None and path.is_dir():
+        for folder, folders, files in os.walk(path):
+            for name in (*folders, *files):
+                if (place := Path(folder) / name).is_symlink():
+                    require_readable(place)
+    return path
+
+
 def require_names(names: Iterable[str], folder: Path | None) -> None:
     """Judge the names of files in a codebook or a plan, relative to its folder; of a pattern, the part before its marks."""
     for name in filter(None, names):

@@ -324,6 +324,18 @@ def test_one_function_judges(tmp_path: Path) -> None:
     require_names(["s3a://office/x.parquet", "/etc/passwd"], inside)  # a person's own command
 
 
+def test_a_packet_that_links_out_is_not_continued(tmp_path: Path) -> None:
+    packet = tmp_path / "in" / "packet" / "public"
+    packet.mkdir(parents=True)
+    (tmp_path / "secret.parquet").write_bytes(b"x")
+    config = find("gaussian-tables").Config.model_construct(given="packet")
+    with reading_below([tmp_path / "in"]):
+        config.located(tmp_path / "in")
+        (packet / "data").symlink_to(tmp_path / "secret.parquet")
+        with pytest.raises(InputError, match="not open to the workbench"):
+            config.located(tmp_path / "in")
+
+
 def test_commands_of_jobs_get_the_same_folders(own: BenchClient) -> None:
     assert own.bench.line.roots == own.bench.workspace.allowed
     assert isinstance(own.bench.line, JobLine)
