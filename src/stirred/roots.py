@@ -19,6 +19,7 @@ ADDRESS = re.compile(
     r"[a-z][a-z0-9+.-]+:/"
 )  # what only an engine can read, such as s3a://office/census.parquet
 _OWN = Path(__file__).resolve().parent  # what the program brings with it is public
+_MADE: set[Path] = set()  # folders of scratch that this process made, closed to other users
 _ROOTS: ContextVar[tuple[Path, ...] | None] = ContextVar("stirred_roots", default=None)
 
 
@@ -30,6 +31,11 @@ def reading_below(roots: Iterable[Path]) -> Iterator[None]:
         yield
     finally:
         _ROOTS.reset(before)
+
+
+def open_own_folder(folder: Path) -> None:
+    """Let files be read in a folder that this process made for itself."""
+    _MADE.add(folder.resolve())
 
 
 def child_setting(roots: Iterable[Path]) -> dict[str, str]:
@@ -54,7 +60,7 @@ def require_readable(path: Path) -> Path:
     """
     _require_possible(path)
     roots = allowed_roots()
-    if roots is not None and not any(real_path(path).is_relative_to(root) for root in (*roots, _OWN)):
+    if roots is not None and not any(real_path(path).is_relative_to(root) for root in (*roots, _OWN, *_MADE)):
         raise _closed("it lies outside the folders that the workbench was started for, itself or by a link")
     return path
 

@@ -336,6 +336,21 @@ def test_a_packet_that_links_out_is_not_continued(tmp_path: Path) -> None:
             config.located(tmp_path / "in")
 
 
+def test_what_a_process_makes_for_itself_is_read(own: BenchClient) -> None:
+    """A mechanism that continues another one is stated on a folder of scratch, which lies elsewhere."""
+    own.post("/promise/start", {"mechanism": "permutation-swapping"})
+    text = own.bench.history.text().replace(
+        'name = "permutation-swapping"', 'name = "permutation-swapping"\nlabel = "one"'
+    )
+    tables = (
+        '[[mechanism]]\nname = "gaussian-tables"\ngiven = "one"\ntables = [["county"]]\nrho_squared = "1/2"\n'
+    )
+    assert own.post("/method/text", {"text": f"{text}\n{tables}"}).status == 303
+    page = own.get("/promise")
+    assert page.status == 200
+    assert CLOSED not in page.words
+
+
 def test_commands_of_jobs_get_the_same_folders(own: BenchClient) -> None:
     assert own.bench.line.roots == own.bench.workspace.allowed
     assert isinstance(own.bench.line, JobLine)

@@ -79,7 +79,7 @@ class Job:
         if isinstance(result, int | float):
             return float(result)
         started = self.folder / "started"
-        return time.time() - started.stat().st_mtime if started.exists() else 0.0
+        return max(0.0, time.time() - started.stat().st_mtime) if started.exists() else 0.0
 
     def held(self) -> bool:
         """Whether a process holds the lock."""

@@ -116,8 +116,9 @@ def start_plan(request: Request) -> Response:
     bench, form = bench_of(request), form_of(request)
     name = one(form, "mechanism")
     kind = registration(name).load()
-    text = started(kind, bench.chosen().file, bench.workspace.plans)
-    bench.history.add(text, f"begin with {name}")
+    with bench.workspace.lock:
+        text = started(kind, bench.chosen().file, bench.workspace.plans)
+        bench.history.add(text, f"begin with {name}")
     return RedirectResponse("/promise", 303)
 
 
