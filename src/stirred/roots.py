@@ -58,7 +58,7 @@ def require_readable(path: Path) -> Path:
     >>> require_readable(Path("plan.toml")).name
     'plan.toml'
     """
-    _require_possible(path)
+    require_possible(path)
     roots = allowed_roots()
     if roots is not None and not any(real_path(path).is_relative_to(root) for root in (*roots, _OWN, *_MADE)):
         raise _closed("it lies outside the folders that the workbench was started for, itself or by a link")
@@ -83,13 +83,13 @@ def require_names(names: Iterable[str], folder: Path | None) -> None:
             raise _closed("it is an address, and the workbench reads files of its folders alone")
         parts = Path(name).parts
         first = next((at for at, part in enumerate(parts) if any(mark in part for mark in "*?[")), len(parts))
-        _require_possible(Path(name))
+        require_possible(Path(name))
         require_readable((folder or Path()) / Path(*parts[:first]))
 
 
 def real_path(path: Path) -> Path:
     """Return a path without links; refused where the system cannot follow it."""
-    _require_possible(path)
+    require_possible(path)
     try:
         return path.resolve()
     except (OSError, RuntimeError):  # links that lead in a circle
@@ -104,7 +104,8 @@ def home_path(text: str) -> Path:
         raise _impossible("~ stands for a user whom this machine does not know") from None
 
 
-def _require_possible(path: Path) -> None:
+def require_possible(path: Path) -> None:
+    """Refuse a path that no file can have: with a zero byte, or longer than the system allows."""
     text = os.fspath(path)
     try:
         encoded = os.fsencode(text)

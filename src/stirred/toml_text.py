@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from stirred.roots import require_readable
+from stirred.errors import InputError
+from stirred.roots import require_possible, require_readable
 
 LONGEST = 64 << 20  # characters; the largest codebooks have a few million
 DEEPEST = 50  # tables in tables
@@ -49,6 +50,10 @@ def plain_text(path: Path, *, encoding: str = "utf-8") -> str:
 
 def require_plain(path: Path) -> None:
     """Refuse what is no plain file, and one that is longer than any text of this kind, as an error of the system."""
+    try:
+        require_possible(path)
+    except InputError as error:  # whoever reads the file says which setting named it
+        raise OSError(errno.ENOENT, error.why) from None
     found = require_readable(path).stat()
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is not a plain file")
