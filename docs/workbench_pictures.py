@@ -119,15 +119,18 @@ def main(folder: Path, images: Path) -> None:
         if not any((folder / "packets").glob("*/public")):
             designed(page, origin)
         numbers = sorted(int(path.parent.name) for path in (folder / "packets").glob("*/public"))
+        known = page.context.storage_state()  # the address opens the workbench once: the cookie is kept
         page.close()
         blank = browser.new_page()
         for view, (width, height, scheme) in VIEWS.items():
             context = browser.new_context(
-                viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+                viewport={"width": width, "height": height},
+                color_scheme=scheme,
+                reduced_motion="reduce",
+                storage_state=known,
             )
             shown = context.new_page()
             shown.set_default_timeout(LONG)
-            shown.goto(address)
             for name, path in SCREENS.items():
                 shown.goto(origin + path.format(first=numbers[0], second=numbers[-1]))
                 shown.wait_for_load_state("networkidle")

@@ -1,5 +1,7 @@
 """A workbench that is served by a process of its own."""
 
+import http.client
+import re
 import signal
 import subprocess
 import sys
@@ -30,6 +32,27 @@ class RunningBench:
         self.address = lines[1].split()[1]
         self.port = int(self.address.split(":")[2].split("/")[0])
         return self.address
+
+    def enter(self) -> tuple[dict[str, str], str]:
+        """Open the address once: the header with the cookie, and the token of forms."""
+        reply, _ = self.ask("GET", self.address.removeprefix(self.origin))
+        cookie = {"cookie": str(reply.getheader("set-cookie")).split(";")[0]}
+        _, page = self.ask("GET", "/", **cookie)
+        found = re.search(r'data-csrf="([^"]+)"', page)
+        assert found
+        return cookie, found[1]
+
+    def ask(
+        self, method: str, path: str, body: str = "", **headers: str
+    ) -> tuple[http.client.HTTPResponse, str]:
+        """One request in a connection of its own; the names of headers have hyphens for underscores."""
+        line = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            line.request(method, path, body or None, {n.replace("_", "-"): v for n, v in headers.items()})
+            reply = line.getresponse()
+            return reply, reply.read().decode(errors="replace")
+        finally:
+            line.close()
 
     @property
     def origin(self) -> str:

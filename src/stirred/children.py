@@ -69,10 +69,11 @@ def start_child(
     stderr: int | IO[bytes] = NOWHERE,
     pass_fds: Sequence[int] = (),
     start_new_session: bool = False,
+    settings: Mapping[str, str] | None = None,
 ) -> Child:
     """Start a program in a folder; the program is named by its whole path, so that no folder decides which it is.
 
-    Return the running child. Streams go nowhere unless they are named.
+    Return the running child. Streams go nowhere unless they are named. Settings are given to it beside those it may know.
     """
     if not Path(command[0]).is_absolute():
         raise InputError(
@@ -83,7 +84,7 @@ def start_child(
     return subprocess.Popen(
         list(command),
         cwd=folder,
-        env=child_environment(os.environ),
+        env=child_environment(os.environ) | dict(settings or {}),
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,

@@ -10,6 +10,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from stirred.errors import InputError
 
@@ -27,9 +28,19 @@ def closed_file(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         temporary.chmod(FILE_MODE)
+        _sync(temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Let the disk have the content before the name leads to it: a machine that loses its power keeps the file before."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_closed_text(path: Path, text: str) -> None:
@@ -92,6 +103,15 @@ def owner_of(path: Path) -> str:
         return f"user {pwd.getpwuid(number).pw_name}"
     except (ImportError, KeyError):
         return f"user {number}"
+
+
+@contextmanager
+def closed_stream(path: Path, *, anew: bool = False) -> Iterator[IO[bytes]]:
+    """Open a plain file of the user's own for what a child process says, at its end, or emptied first with ``anew``."""
+    with os.fdopen(append_closed(path), "ab") as file:
+        if anew:
+            file.truncate(0)
+        yield file
 
 
 def append_closed(path: Path) -> int:

@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from stirred.errors import InputError
+from stirred.roots import require_possible, require_readable
+
 LONGEST = 64 << 20  # characters; the largest codebooks have a few million
 DEEPEST = 50  # tables in tables
 DEEPEST_JSON = 200  # lists and objects in each other; the largest specifications have about thirty
@@ -48,9 +51,10 @@ def plain_text(path: Path, *, encoding: str = "utf-8") -> str:
 def require_plain(path: Path) -> None:
     """Refuse what is no plain file, and one that is longer than any text of this kind, as an error of the system."""
     try:
-        found = path.stat()
-    except ValueError:  # a zero byte
-        raise OSError(errno.ENOENT, "no file can have this name") from None
+        require_possible(path)
+    except InputError as error:  # whoever reads the file says which setting named it
+        raise OSError(errno.ENOENT, error.why) from None
+    found = require_readable(path).stat()
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is not a plain file")
     if found.st_size > LONGEST:

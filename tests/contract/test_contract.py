@@ -259,7 +259,9 @@ def test_every_column_that_leaves_is_stated(mechanism: Mechanism) -> None:
         found = {*data.schema.names} & {*ordinary.columns(record_type)} - numbers
         assert found <= {*leaving[record_type]}
     for record_type, names in leaving.items():
-        listed = {*ordinary.domain.record_type(record_type).names()} - ordinary.domain.identifiers(record_type)
+        listed = {*ordinary.domain.record_type(record_type).names()} - ordinary.domain.identifiers(
+            record_type
+        )
         assert {*names} & listed <= {*promised[record_type]}
 
 

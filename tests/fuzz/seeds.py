@@ -104,6 +104,42 @@ PLANS = (SWAP, MARGINS, TOPDOWN)
 SCHEMAS = (CENSUS, RICH)
 
 
+_RACES = "|".join([*(f"QRACE{place}" for place in range(1, 9)), "QSPAN"])
+_BLOCKS = "TABBLKST|TABBLKCOU|TABTRACTCE|TABBLK"
+_PLACES = f"{_BLOCKS}|PLACEFP|AIANNHCE\n01|001|000001|0001|22800|0001\n01|001|000001|1002|99999|9999\n"
+# folders in the formats of the Bureau: SafeTab, PHSafe, and the microdata of DHC
+BUREAU: dict[str, dict[str, str]] = {
+    "safetab": {
+        "GRF-C.txt": _PLACES,
+        "person-records.txt": f"QAGE|QSEX|HOUSEHOLDER|{_BLOCKS}|CENRACE|{_RACES}\n"
+        "028|1|True|01|001|000001|0001|01|1000|Null|Null|Null|Null|Null|Null|Null|1010\n"
+        "115|2|False|01|001|000001|1002|63|1012|1021|Null|Null|Null|Null|Null|Null|2020\n",
+        "household-records.txt": f"{_BLOCKS}|HHRACE|{_RACES}|HOUSEHOLD_TYPE|TEN\n"
+        "01|001|000001|1002|09|1011|1012|Null|Null|Null|Null|Null|Null|1010|5|3\n",
+    },
+    "phsafe": {
+        "persons.csv": "RTYPE,MAFID,QAGE,CENHISP,CENRACE,RELSHIP\n3,1,30,1,1,20\n3,1,31,2,63,21\n5,2,80,1,3,37\n",
+        "units.csv": "RTYPE,MAFID,HHSPAN,HHRACE,TEN,HHT,HHT2,CPLT\n2,1,1,1,1,1,1,1\n4,2,0,0,0,0,0,0\n",
+        "geo.csv": f"RTYPE,MAFID,{_BLOCKS.replace('|', ',')}\n2,1,01,001,000001,0001\n4,2,01,001,000001,1002\n",
+    },
+    "mdf": {
+        "mdf-person.txt": f"{_BLOCKS}|RTYPE|GQTYPE|RELSHIP|QSEX|QAGE|CENHISP|CENRACE|LIVE_ALONE\n"
+        "01|001|000001|0001|3|000|20|1|30|1|01|1\n01|001|000001|1002|5|301|37|2|80|2|63|9\n",
+        "mdf-unit.txt": f"{_BLOCKS}|RTYPE|GQTYPE|TEN|VACS|HHSIZE|HHT|CPLT|MULTG|HHLDRAGE|HHSPAN|HHRACE|PAOC|P18|P60|P65|P75"
+        "|PAC|HHSEX\n01|001|000001|0001|2|000|1|0|1|4|5|1|3|1|1|4|0|0|0|0|4|1\n"
+        "01|001|000001|1002|4|301|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0\n",
+    },
+}
+MEASURED = """title = "n"
+census = "census.toml"
+[[mechanism]]
+name = "topdown"
+workload = "workload.toml"
+replicates = 0
+keep_nmf = true
+"""
+
+
 def town(folder: Path) -> Path:
     """A census of sixty households with its plan."""
     (folder / "census.toml").write_text(CENSUS)
@@ -119,7 +155,7 @@ def packet(folder: Path) -> Path:
     return run(load(folder / "plan.toml"), folder / "packet", key=KEY, internal=False).folder
 
 
-def interrupted(folder: Path, name: str = "again") -> Path:
+def interrupted(folder: Path, name: str = "again", plan: str = "plan.toml") -> Path:
     """The folder of a run that stopped when its mechanism had finished."""
 
     def stopped(*_: Any, **__: Any) -> None:
@@ -128,7 +164,7 @@ def interrupted(folder: Path, name: str = "again") -> Path:
     with pytest.MonkeyPatch.context() as once:
         once.setattr(execute, "write", stopped)
         with pytest.raises(KeyboardInterrupt):
-            run(load(folder / "plan.toml"), folder / name, key=KEY, internal=False)
+            run(load(folder / plan), folder / name, key=KEY, internal=False)
     return folder / f"{name}.part"
 
 

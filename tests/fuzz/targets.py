@@ -15,12 +15,16 @@ from pathlib import Path
 from fuzz import seeds
 from fuzz.guard import ForbiddenError, HangError, guarded
 from fuzz.mutation import mutated
+from slow.kills.jobs import Job
 from small_census import CENSUS
 from stirred.census import check, read
 from stirred.census.codebook import parse as schemas
 from stirred.census.describe import describe
 from stirred.cli.main import main
 from stirred.errors import ForgedStateError, StirredError
+from stirred.mechanisms.cell_key.files import read_table
+from stirred.mechanisms.safetab.codes import CodeLists
+from stirred.mechanisms.safetab.households.totals import read_totals
 from stirred.mechanisms.topdown.workload.shipped import preset_text
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.publish import load, parse, run, verify
@@ -86,7 +90,12 @@ class Targets:
             "text": self.text,
             "parquet": self.columns,
             "command": self.command,
+            "bureau": self.bureau,
+            "lists": self.lists,
+            "measured": self.measured,
         }
+        self._measured: dict[str, bytes] = {}
+        self._whole: dict[str, bytes] = {}
 
     def explore(self, target: str, seed: int, cases: int, *, first: int = 0) -> list[Finding]:
         """The findings of many cases; each case has a stream of its own."""
@@ -281,6 +290,63 @@ class Targets:
             describe([name], folder=folder)
         else:
             check(folder)
+
+    def bureau(self, chance: random.Random) -> None:
+        """A folder in a format of the Bureau (SafeTab with GRF-C, PHSafe, the microdata of DHC), read and checked."""
+        kind = chance.choice(list(seeds.BUREAU))
+        files = {name: text.encode() for name, text in seeds.BUREAU[kind].items()}
+        folder = self.work / "bureau"
+        seeds.restore(folder, files)
+        for name in chance.sample(list(files), chance.choice((1, 1, 2))):
+            content = mutated(files[name], chance, list(files.values()))
+            (folder / name).write_bytes(content)
+        if chance.random() < 0.03:
+            (folder / chance.choice(list(files))).unlink()
+        if chance.random() < 0.5:
+            check(folder)
+        else:
+            read(folder).checked(invalid=chance.choice(("refuse", "drop")))
+
+    def lists(self, chance: random.Random) -> None:
+        """The Bureau's lists of codes, the totals of SafeTab-P, and a table of noise of another program."""
+        data = Path(__file__).resolve().parents[1] / "data" / "safetab_h"
+        folder = self.work / "lists"
+        files = {path.name: path.read_bytes() for path in (data / "codes").iterdir()}
+        seeds.restore(folder, files)
+        what = chance.random()
+        if what < 0.6:
+            name = chance.choice(list(files))
+            (folder / name).write_bytes(mutated(files[name], chance, list(files.values())))
+            lists = CodeLists.read(folder)
+            lists.sensitivity(1, fine=True, most_codes=8)
+        elif what < 0.8:
+            (folder / "t1.txt").write_bytes(mutated((data / "t1.txt").read_bytes(), chance))
+            read_totals(folder / "t1.txt")
+        else:
+            table = b"i,j,p,v,p_int_lb,p_int_ub,type\n0,0,1,0,0,1,all\n1,0,0.5,-1,0,0.5,all\n1,2,0.5,1,0.5,1,all\n"
+            (folder / "ptable.csv").write_bytes(mutated(table, chance))
+            read_table(folder / "ptable.csv")
+
+    def measured(self, chance: random.Random) -> None:
+        """A noisy measurement file of an interrupted run: refused, or the same bytes as an undisturbed run."""
+        folder, key = self.work / "measured", seeds.KEY
+        if not self._measured:
+            Job(name="measured", plan=seeds.MEASURED).write(folder, 40)
+            whole = run(load(folder / "plan.toml"), folder / "whole", key=key, internal=False)
+            self._whole = seeds.files(whole.folder)
+            self._measured = seeds.files(seeds.interrupted(folder))
+        part, out = folder / "again.part", folder / "again"
+        seeds.restore(part, self._measured)
+        part.chmod(0o700)
+        nmf = [name for name in self._measured if "nmf" in name]
+        try:
+            self._disturb(part, chance.choice(nmf or list(self._measured)), chance, self._measured)
+            made = run(load(folder / "plan.toml"), out, key=key, internal=False)
+            if seeds.files(made.folder) != self._whole:
+                raise AcceptedForgeryError("another packet")
+        finally:
+            shutil.rmtree(out, ignore_errors=True)
+            shutil.rmtree(part, ignore_errors=True)
 
     def command(self, chance: random.Random) -> None:
         """Whole commands with a mutated schema, plan or table of codes."""

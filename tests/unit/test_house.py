@@ -16,6 +16,7 @@ ORDER = [
     "errors",
     "children",
     "closed_files",
+    "roots",
     "languages",
     "extras",
     "file_names",
@@ -217,3 +218,63 @@ def test_texts_of_any_origin_are_parsed_in_one_place() -> None:
             if isinstance(node, ast.Attribute) and ast.unparse(node) in PARSERS:
                 found.add(path.relative_to(ROOT).as_posix())
     assert found <= OWN_TEXTS, f"read with stirred.toml_text: {sorted(found - OWN_TEXTS)}"
+
+
+# What writes a file or makes a folder by itself, and the modules that may, by the reason why nothing is lost or shown.
+WRITES = {"write_text", "write_bytes", "mkdir", "makedirs", "touch"}
+OWN_WRITERS = {
+    "they are the writers: closed modes, whole or not at all": """
+        closed_files.py chance/authentic.py chance/key.py engine/scratch.py engine/local/sealed.py publish/run/part.py""",
+    "they write inside OUT.part, or a folder that write_whole yields, which gets its name when all of it is there": """
+        engine/spark/flow.py mechanisms/topdown/measure/bureau.py mechanisms/topdown/measure/nmf.py
+        mechanisms/topdown/run/levels.py mechanisms/topdown/run/mdf.py mechanisms/topdown/run/subtrees/published.py
+        mechanisms/phsafe/files.py mechanisms/safetab/households/output.py mechanisms/safetab/persons/output.py
+        publish/compare/assessed_report.py publish/frontier/drawing.py publish/packet/checksums.py publish/packet/labels.py
+        publish/packet/receipt.py publish/papers/documents.py publish/run/files.py publish/run/saving.py publish/run/state.py
+        publish/run/writer.py""",
+    "they write to a folder of scratch, or to one that Python makes and removes": """
+        assess/audit/pairs.py mechanisms/topdown/measure/audited.py publish/before/promise.py""",
+    "they write what is public where a person said: plans, cards, pages, synthetic censuses, keys to verify with": """
+        census/synthetic/writing.py census/synthetic/like/writing.py cli/demo.py cli/plan.py cli/spec/export.py
+        mechanisms/cell_key/files.py paper/figures.py paper/page.py publish/compare/side_by_side.py publish/demo/releases.py
+        publish/packet/signature.py publish/plan/proposing.py spec/files/document.py""",
+    "they keep what can be made again: compiled templates and the library of charts": """
+        report/html.py spec/card/compiling.py""",
+    "they open a lock, a stream of the process or an upload under a name of its own, with flags that follow no link": """
+        cli/process/pipes.py cli/terminal/progress.py publish/run/lock.py web/jobs/job.py web/jobs/line.py
+        web/server/uploads.py web/workspace/data.py web/workspace/folder.py""",
+    "they write into an archive that is sent, not to a file": "web/screens/packet.py",
+}
+
+
+def writes(text: str) -> set[str]:
+    """The calls in a module that write a file or make a folder without a library of tables."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, ast.Call):
+            continue
+        called, shown = ast.unparse(node.func), ast.unparse(node)
+        name = called.rpartition(".")[2]
+        modes = [
+            a.value for a in (*node.args, *(k.value for k in node.keywords)) if isinstance(a, ast.Constant)
+        ]
+        texts = [mode for mode in modes if isinstance(mode, str) and mode and set(mode) <= set("rwaxbt+")]
+        if name in WRITES or (name in ("open", "fdopen") and any(set(mode) & set("wax+") for mode in texts)):
+            found.add(name)
+        elif called == "os.open" and not ("O_RDONLY" in shown and "O_CREAT" not in shown):
+            found.add(called)
+    return found
+
+
+def test_few_modules_write_files_by_themselves() -> None:
+    """All others write through ``stirred.closed_files`` or ``publish/run/part.py``: closed, and whole or not at all."""
+    allowed = {name for names in OWN_WRITERS.values() for name in names.split()}
+    found = {path.relative_to(ROOT).as_posix() for path in MODULES if writes(path.read_text())}
+    assert found <= allowed, f"write with stirred.closed_files: {sorted(found - allowed)}"
+    assert allowed <= found, f"these write nothing any more: {sorted(allowed - found)}"
+    assert writes("p.write_text('x'); open(p, 'w'); os.open(p, os.O_WRONLY)") == {
+        "write_text",
+        "open",
+        "os.open",
+    }
+    assert writes("open(p); p.open('rb'); os.open(p, os.O_RDONLY)") == set()

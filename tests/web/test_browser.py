@@ -125,7 +125,12 @@ def test_a_killed_server_comes_back_with_the_run(browser: Browser, server: objec
     expect(page.locator("#job-1")).to_have_attribute("data-state", re.compile("running|done"), timeout=LONG)
     server.kill()  # type: ignore[attr-defined]
     server.start()  # type: ignore[attr-defined]
-    page.goto(f"{origin}/run")  # the same cookie
+    page.goto(f"{origin}/run")
+    expect(
+        page.get_by_text("This browser has no session of this start")
+    ).to_be_visible()  # the cookie is of the other one
+    page.goto(server.address)  # type: ignore[attr-defined]
+    page.goto(f"{origin}/run")
     expect(page.locator("#job-1")).to_have_attribute("data-state", "done", timeout=LONG)
     page.goto(f"{origin}/look/1")
     expect(page.get_by_text("Who is protected?").first).to_be_visible()

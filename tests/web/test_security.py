@@ -9,7 +9,6 @@ from starlette.routing import Route
 
 from bench_client import PORT, BenchClient
 from stirred.web.jobs.job import Job
-from stirred.web.server.session import Session
 from stirred.web.workbench import Workbench
 
 MULTIPART = "multipart/form-data; boundary=xx"
@@ -36,9 +35,7 @@ def addresses(client: BenchClient) -> list[tuple[str, str]]:
 
 def test_without_the_token_nothing_is_shown(client: BenchClient, bench: Workbench) -> None:
     for method, path in addresses(client):
-        filled = (
-            path.replace("{number:int}", "1").replace("{part}", "public").replace("{name}", "workbench.js")
-        )
+        filled = path.replace("{number}", "1").replace("{part}", "public").replace("{name}", "workbench.js")
         reply = client.send(method, filled, session=False)
         assert reply.status == 401, path
         assert str(bench.workspace.folder) not in reply.text
@@ -55,10 +52,26 @@ def test_the_token_leaves_the_address_and_becomes_a_cookie(client: BenchClient, 
     assert "SameSite=Strict" in reply.cookies[0]
     assert bench.session.token not in reply.cookies[0]
     assert bench.session.token not in log_of(bench)
-    # a restarted server knows the same browser, and nobody else can read the file
-    assert Session.of(bench.workspace.folder) == bench.session
-    assert (bench.workspace.folder / "secret").stat().st_mode & 0o77 == 0
     assert bench.workspace.folder.stat().st_mode & 0o77 == 0
+    # the address opens the workbench once; the browser that has the cookie is led on
+    assert client.get(f"/?token={bench.session.token}", session=False).status == 403
+    assert client.get(f"/?token={bench.session.token}").status == 303
+
+
+def test_every_start_has_secrets_of_its_own(client: BenchClient, bench: Workbench) -> None:
+    folder = bench.workspace.folder
+    (folder / "secret").write_text("of a version that kept one for all starts\n")
+    again = Workbench.of(folder, roots=bench.workspace.roots)
+    assert not (folder / "secret").exists()
+    old, new = bench.session, again.session
+    assert len({old.token, old.cookie, old.csrf, new.token, new.cookie, new.csrf}) == 6
+    restarted = BenchClient(again)
+    earlier = ("cookie", f"stirred_{PORT}={old.cookie}")
+    assert restarted.get("/data", session=False, headers=[earlier]).status == 401
+    assert restarted.get(f"/?token={old.token}", session=False).status == 403
+    assert restarted.post("/data/read", {"csrf": old.csrf, "read": "yes"}).status == 403
+    written = [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+    assert not any(word.encode() in text for word in (new.token, new.cookie, new.csrf) for text in written)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +122,7 @@ def test_no_path_leaves_the_workbench(client: BenchClient, bench: Workbench, wor
     for method, path in addresses(client):
         if "{" not in path:
             continue
-        filled = path.replace("{number:int}", word).replace("{part}", word).replace("{name}", word)
+        filled = path.replace("{number}", word).replace("{part}", word).replace("{name}", word)
         reply = client.get(filled) if method == "GET" else client.post(filled)
         assert reply.status in (404, 405, 422), path
         assert bench.session.token not in reply.text

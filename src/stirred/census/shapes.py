@@ -9,6 +9,7 @@ from pathlib import Path
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import InputError, did_you_mean
+from stirred.roots import require_readable
 from stirred.toml_text import json_of, plain_text
 
 Point = tuple[float, float]
@@ -83,7 +84,7 @@ def _geojson(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
 
 
 def _geopackage(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
-    if not path.is_file():
+    if not require_readable(path).is_file():
         raise OSError
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:

@@ -3,11 +3,14 @@
   stirred serve                          in the folder ./workbench; prints the address to open
   stirred serve office --port 8650       another folder and port
   stirred serve --data /srv/census       may also be pointed at a census below this folder
+  stirred serve --socket office.sock     listens at a Unix socket that only you may open
 
-It listens on this machine alone and asks for a token, which is in the address that is printed. Plans, their history,
-runs and packets lie in the folder: a server that is stopped or killed goes on where it was. Every screen shows the
-command and the Python that do the same. Ctrl-C or SIGTERM closes it, with exit code 0. With --host others can reach it:
-the connection is not encrypted, so put a proxy with TLS before it, and give the name that browsers use with --name.
+It listens on this machine alone. The address that is printed opens it once; from then on only that browser is answered,
+until the server ends: every start has an address of its own. Plans, their history, runs and packets lie in the folder: a
+server that is stopped or killed goes on where it was. Every screen shows the command and the Python that do the same.
+Ctrl-C or SIGTERM closes it, with exit code 0. With --host others can reach it: the connection is not encrypted, so put a
+proxy with TLS before it, and give the name that browsers use with --name. A browser does not open a Unix socket itself:
+ssh -L 8642:/path/office.sock HOST leads to it, or a proxy does.
 """
 
 import argparse
@@ -54,6 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--name", nargs="+", default=[], metavar="HOST", help="other names by which browsers may call it"
     )
+    parser.add_argument(
+        "--socket",
+        type=Path,
+        metavar="PATH",
+        help="listen at a Unix socket of mode 0600, and at no port; --port is then the one that browsers name",
+    )
 
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -80,7 +89,14 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.flush()
 
     with suppress(KeyboardInterrupt, StoppedBySignal):
-        serve(bench, host=arguments.host, port=arguments.port, names=arguments.name, told=told)
+        serve(
+            bench,
+            host=arguments.host,
+            port=arguments.port,
+            names=arguments.name,
+            at=arguments.socket,
+            told=told,
+        )
     print("the workbench is closed; a run that was under way goes on", file=sys.stderr)
     print(f"stirred serve {shlex.quote(str(arguments.folder))} opens it again", file=sys.stderr)
     return 0

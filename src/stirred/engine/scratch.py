@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stirred.errors import InputError
+from stirred.roots import open_own_folder
 
 if sys.platform != "win32":
     import fcntl
@@ -48,6 +49,7 @@ class ScratchFolder:
         _locked(self._locks[0])
         # renamed when the lock is held, so that no other run takes it for a stale one
         begun.rename(self.path)
+        open_own_folder(self.path)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError
 
 from stirred.errors import InputError, did_you_mean
+from stirred.roots import require_readable_below
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -65,7 +66,9 @@ class MechanismConfig(StrictModel):
 
     def located(self, folder: Path) -> "MechanismConfig":
         """The same settings with paths that start at the plan's folder."""
-        paths = {name: str(folder / str(getattr(self, name))) for name in self.paths()}
+        paths = {
+            name: str(require_readable_below(folder / str(getattr(self, name)))) for name in self.paths()
+        }
         return self.model_copy(update=paths) if paths else self
 
     def paths(self) -> tuple[str, ...]:

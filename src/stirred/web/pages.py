@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
@@ -17,7 +18,8 @@ from stirred.web.jobs.commands import ShownCommand
 from stirred.web.steps import steps_of
 from stirred.web.workbench import Workbench
 
-VERSION = "1"
+VERSION = "2"
+MAX_DIGITS = 8  # of a number in an address
 
 
 @lru_cache(maxsize=1)
@@ -40,6 +42,14 @@ def bench_of(request: Request) -> Workbench:
     """The workbench of a request."""
     found: Workbench = request.app.state.workbench
     return found
+
+
+def number_of(request: Request) -> int:
+    """Return the number in the address of a request; an address with a longer one is no page."""
+    text = str(request.path_params["number"])
+    if not text.isdecimal() or len(text) > MAX_DIGITS:
+        raise HTTPException(404)
+    return int(text)
 
 
 def form_of(request: Request) -> Form:

@@ -9,6 +9,7 @@ from stirred.errors import InputError, StirredError
 from stirred.publish.packet import Packet
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import parse
+from stirred.roots import reading_below
 from stirred.web.forms.document import Document, document_of
 from stirred.web.jobs.job import Job
 from stirred.web.jobs.line import JobLine
@@ -39,10 +40,10 @@ class Workbench:
         workspace = Workspace.of(folder, roots=roots)
         return Workbench(
             workspace=workspace,
-            session=Session.of(workspace.folder),
-            history=PlanHistory.of(workspace.plans),
+            session=Session.fresh(),
+            history=PlanHistory.of(workspace.plans, workspace.lock),
             data=DataChoice(workspace),
-            line=JobLine(workspace.jobs),
+            line=JobLine(workspace.jobs, lock=workspace.lock, roots=workspace.allowed),
             stating=Stating(workspace),
             grounds=GroundCache(),
             most_upload=most_upload,
@@ -65,7 +66,7 @@ class Workbench:
 
     def warm(self) -> None:
         """Make what promises are stated on before a person asks, where data are chosen; a mistake is told when they ask."""
-        with suppress(StirredError, OSError):
+        with suppress(StirredError, OSError), reading_below(self.workspace.allowed):
             chosen = self.data.chosen()
             if chosen is not None:
                 ground = self.grounds.of(chosen)
@@ -109,7 +110,7 @@ class Workbench:
     def next_number(self) -> int:
         """The number of the next job; one that a command of the shell has used for a packet or a report is left out."""
         made = [*self.workspace.packets.iterdir(), *self.workspace.reports.iterdir()]
-        used = {int(path.name[:4]) for path in made if path.name[:4].isdigit()}
+        used = {int(path.name[:4]) for path in made if path.name[:4].isdecimal()}
         number = self.line.next_number()
         while number in used:
             number += 1
@@ -118,7 +119,7 @@ class Workbench:
     def packets(self) -> list[int]:
         """The numbers of all packets, the newest first."""
         names = (path.name for path in self.workspace.packets.iterdir() if (path / "public").is_dir())
-        return sorted((int(name) for name in names if name.isdigit()), reverse=True)
+        return sorted((int(name) for name in names if name.isdecimal()), reverse=True)
 
     def latest(self, kind: str, *, plan: int = 0) -> Job | None:
         """The newest job of a kind, of a version of the plan if one is given."""

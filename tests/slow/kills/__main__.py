@@ -12,7 +12,7 @@ from pathlib import Path
 
 from slow.kills.cluster import StandaloneCluster
 from slow.kills.harness import Starter, Trial, by_job, histogram
-from slow.kills.jobs import BUREAU, LOCAL, SPARK, Job
+from slow.kills.jobs import BUREAU, DAS2020, LOCAL, SPARK, Job
 
 
 def kill(
@@ -86,7 +86,9 @@ def main() -> int:
     parser.add_argument("--spark", action="store_true", help="on a standalone cluster: drivers and workers")
     asked = parser.parse_args()
     jobs = tuple(
-        job for job in (*LOCAL, *BUREAU) if not asked.job or any(word in job.name for word in asked.job)
+        job
+        for job in (*LOCAL, *BUREAU, *DAS2020)
+        if not asked.job or any(word in job.name for word in asked.job)
     )
     if asked.spark:
         trials = kill_on_spark(asked.out, kills=asked.kills, seed=asked.seed)

@@ -138,7 +138,7 @@ class Trial:
         """The command, the same every time."""
         flags = ["--engine", "spark", "--master", self.cluster.master] if self.cluster else []
         key = str(self.folder / "office.key")
-        return ["run", "plan.toml", "--out", "packet", "--key", key, *self.job.flags, *flags]
+        return [*self.job.verb, "--out", "packet", "--key", key, *self.job.flags, *flags]
 
     def prepare(self, households: int) -> None:
         """Write the census and run once without a kill."""

@@ -9,6 +9,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 import small_town
+from stirred.census.synthetic import write_preset
 
 MARK = "ZQ7391"  # in every identifier and in the column memo, which no plan releases
 SEX = 'sex = {levels = ["f", "m"]}'
@@ -118,11 +119,16 @@ class Job:
     plan: str
     flags: tuple[str, ...] = ()
     suffix: str = "csv"
+    verb: tuple[str, ...] = ("run", "plan.toml")
+    is_demo: bool = False  # on the demo census, which has the variables of all products
     tables_alone: bool = field(default=False)
 
     def write(self, folder: Path, households: int) -> None:
         """Write census and plan into a new folder."""
         folder.mkdir(parents=True)
+        if self.is_demo:
+            write_preset("demo", folder / "census", households=households)
+            return
         town(folder, households, self.suffix)
         (folder / "plan.toml").write_text(self.plan)
         (folder / "workload.toml").write_text(WORKLOAD)
@@ -146,6 +152,10 @@ BUREAU = (
     Job(name="safetab in parts", plan=SAFETAB, flags=("--memory", LITTLE)),
     Job(name="safetab in memory", plan=SAFETAB, flags=("--memory", ENOUGH)),
     Job(name="three products in memory", plan=PRODUCTS, flags=("--memory", ENOUGH)),
+)
+DAS2020 = (
+    Job(name="das2020 in memory", plan="", verb=("das2020", "census", "--light"), is_demo=True),
+    Job(name="das2020 swapped", plan="", verb=("das2020", "census", "--light", "--swapped"), is_demo=True),
 )
 SPARK = (
     Job(name="swap on Spark", plan=SWAP, suffix="parquet"),

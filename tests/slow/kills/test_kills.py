@@ -6,7 +6,7 @@ import pytest
 
 from slow.kills.__main__ import kill, kill_on_spark
 from slow.kills.harness import Trial
-from slow.kills.jobs import BUREAU, LOCAL, SPARK, Job
+from slow.kills.jobs import BUREAU, DAS2020, LOCAL, SPARK, Job
 
 pytestmark = pytest.mark.slow
 
@@ -25,6 +25,10 @@ def test_killed_runs_end_as_undisturbed_ones(tmp_path: Path) -> None:
 
 def test_killed_products_of_the_bureau_end_as_undisturbed_ones(tmp_path: Path) -> None:
     sound(kill(BUREAU, tmp_path / "kills", kills=20, seed=3), BUREAU, 20)
+
+
+def test_killed_das2020_ends_as_an_undisturbed_one(tmp_path: Path) -> None:
+    sound(kill(DAS2020, tmp_path / "kills", kills=4, seed=5, households=120), DAS2020, 4)
 
 
 @pytest.mark.spark("own")

@@ -7,6 +7,7 @@ from pathlib import Path
 from stirred.census.bureau import mdf, phsafe, safetab
 from stirred.census.codebook.schema import Schema
 from stirred.errors import InputError
+from stirred.roots import require_readable
 
 NAME = "census.toml"  # a folder with this file is described by it, whatever else lies there
 
@@ -36,6 +37,7 @@ def described(folder: Path) -> Schema | None:
     >>> described(Path("no such folder")) is None
     True
     """
+    require_readable(folder)
     there = [(kind, [name for name in kind.files if not (folder / name).is_file()]) for kind in FORMATS]
     whole = next((kind for kind, lacking in there if not lacking), None)
     if whole is not None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from stirred.errors import DataError
+from stirred.roots import require_readable
 
 LONGEST = 1 << 20  # bytes of a header, as for every text file
 
@@ -53,7 +54,7 @@ def has_columns(path: Path, wanted: Sequence[str], *, separator: str = "|") -> b
 
 def _names(path: Path, separator: str) -> list[str]:
     """The names in the first line; read here without the library of tables, which light commands do not load."""
-    with path.open("rb") as stream:
+    with require_readable(path).open("rb") as stream:
         line = stream.readline(LONGEST)
     text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
     return [name.strip().strip('"') for name in text.split(separator)]

@@ -38,6 +38,7 @@ from stirred.census.codebook.toml import (
 from stirred.census.codebook.toml import VariableModel as Model
 from stirred.census.codebook.toml import span as parse_span
 from stirred.errors import SchemaError, did_you_mean
+from stirred.roots import require_names
 from stirred.toml_text import CsvTable, TomlError, plain_text, toml_of
 
 
@@ -60,13 +61,18 @@ def load(path: Path) -> Schema:
         raise SchemaError(
             f"{path.name} is not a text file", why="its bytes are not UTF-8", fix="save it as UTF-8"
         ) from None
+    return loads(text, folder=path.parent, name=path.name)
+
+
+def loads(text: str, *, folder: Path, name: str = "census.toml") -> Schema:
+    """Return the schema in a text; the files that it names lie where the folder is."""
     try:
         document = toml_of(text)
     except TomlError as error:
         raise SchemaError(
-            f"{path.name} is not valid TOML", why=str(error), fix="correct the line that the reason names"
+            f"{name} is not valid TOML", why=str(error), fix="correct the line that the reason names"
         ) from None
-    return parse(document, folder=path.parent)
+    return parse(document, folder=folder)
 
 
 def parse(document: Mapping[str, object], *, folder: Path | None = None) -> Schema:
@@ -91,6 +97,7 @@ def parse(document: Mapping[str, object], *, folder: Path | None = None) -> Sche
         raise SchemaError(
             f"the census schema has {number}", why="; ".join(mistakes), fix="correct the keys named here"
         ) from None
+    require_names(_named_files(model), folder)
     from stirred.census.codebook.coherence import check_schema
 
     schema = Schema(
@@ -104,6 +111,18 @@ def parse(document: Mapping[str, object], *, folder: Path | None = None) -> Sche
     )
     check_schema(schema)
     return schema
+
+
+def _named_files(model: CensusModel) -> Iterator[str]:
+    """Return every file that a census.toml names; tables of codes are judged when they are read."""
+    geography = model.geography
+    for record in model.record.values():
+        yield from (*record.files, record.ddi)
+    for beside in geography.off_spine.values():
+        yield from beside.files
+    if geography.areas is not None:
+        yield from geography.areas.files
+    yield geography.shapes
 
 
 def _mistakes(error: ValidationError) -> Iterator[str]:

@@ -8,6 +8,7 @@ import polars as pl
 from stirred.census.codebook.schema import Source
 from stirred.census.readers.limits import require_columns
 from stirred.errors import SchemaError, did_you_mean
+from stirred.roots import require_names
 
 # format → module of stirred.census with scan(source, folder) -> LazyFrame; loaded only when used
 FORMATS: dict[str, str] = {
@@ -66,6 +67,7 @@ def format_of(source: Source, folder: Path) -> str:
     if source.ddi:
         return "ipums"
     first = source.files[0]
+    require_names(source.files, folder)
     path = folder / first
     if path.is_dir():
         return _folder_format(path)

@@ -1,13 +1,14 @@
 """Find the files that census.toml names, sorted, so that their order does not depend on the disk."""
 
-import re
 from pathlib import Path
 
 from stirred.errors import InputError
+from stirred.roots import ADDRESS, require_names, require_readable
 
 
 def resolve(files: tuple[str, ...], folder: Path, endings: tuple[str, ...] = ()) -> list[Path]:
     """Files, globs and folders as a sorted list of files; a folder means all files in it with a matching ending."""
+    require_names(files, folder)
     found: list[Path] = []
     for name in files:
         path = folder / name
@@ -20,7 +21,7 @@ def resolve(files: tuple[str, ...], folder: Path, endings: tuple[str, ...] = ())
         if not matches:
             why = "it is a folder without such files" if path.is_dir() else "there is no file of that name"
             raise InputError(f"no file {name}", why=why, fix="check files in census.toml")
-        found += matches
+        found += map(require_readable, matches)
     return found
 
 
@@ -30,7 +31,7 @@ def far(name: str) -> bool:
     >>> far("s3a://office/census.parquet"), far("/data/census.parquet")
     (True, False)
     """
-    return re.match(r"[a-z][a-z0-9+.-]+:/", name) is not None
+    return ADDRESS.match(name) is not None
 
 
 def _fits(path: Path, endings: tuple[str, ...]) -> bool:

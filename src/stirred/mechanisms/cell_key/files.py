@@ -17,6 +17,7 @@ from stirred.mechanisms.cell_key.perturbation import (
     NoiseRow,
     Ties,
 )
+from stirred.roots import require_readable
 from stirred.toml_text import MAX_LINE, CsvTable, require_plain
 
 GRID = ("pcv", "ckey", "pvalue")
@@ -98,7 +99,7 @@ def write_grid(table: GridTable, path: Path | str) -> None:
 def _rows(path: Path) -> Sequence[Mapping[str, str]]:
     try:
         if path.suffix == ".parquet":
-            frame = pl.read_parquet(path)
+            frame = pl.read_parquet(require_readable(path))
             return [dict(zip(frame.columns, map(str, row), strict=True)) for row in frame.iter_rows()]
         require_plain(path)
         with path.open(encoding="utf-8-sig", newline="") as file:

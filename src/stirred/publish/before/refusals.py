@@ -15,6 +15,7 @@ from stirred.mechanisms.effect import ACCEPT, require_effect
 from stirred.publish.before.promise import PlanPromise, stated
 from stirred.publish.plan.description import Plan, Questions, TablePlan
 from stirred.publish.plan.totals import public_totals, require_totals
+from stirred.publish.run.inputs import Stamps, input_stamps
 from stirred.publish.run.part import PartFolder
 from stirred.spec import Margin, Multiverse, Specification
 from stirred.spec.nearest.distance import smallest_distance
@@ -27,6 +28,7 @@ class ReadyPlan:
     census: Census
     promise: PlanPromise
     engine: Engine
+    stamps: Stamps  # of the files, from before their records were checked
 
     @property
     def specification(self) -> Specification:
@@ -44,6 +46,7 @@ def prepare(
     """
     require_room(out)
     place = engine or engine_named(plan.engine)
+    stamps = input_stamps(plan.census(place))
     census = plan.checked_census(place, progress=progress)
     require_records(census, place)
     require_variables(plan, census)
@@ -54,7 +57,7 @@ def prepare(
     if all(part.budget.is_finite for part in promise.parts):
         require_finite(promise.whole)
     promise = require_effects(plan, promise, rehearsal=rehearsal)
-    return ReadyPlan(census=census, promise=promise, engine=place)
+    return ReadyPlan(census=census, promise=promise, engine=place, stamps=stamps)
 
 
 def require_effects(plan: Plan, promise: PlanPromise, *, rehearsal: bool = False) -> PlanPromise:

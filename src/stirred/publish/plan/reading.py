@@ -23,6 +23,7 @@ from stirred.publish.plan.description import (
     TablePlan,
     WeightsPlan,
 )
+from stirred.roots import require_names
 from stirred.spec import Budget
 from stirred.toml_text import TomlError, plain_text, toml_of
 
@@ -63,6 +64,7 @@ def parse(text: str, *, folder: Path) -> Plan:
     config = parsed(models.PlanConfig, document, what="the plan", kind=PlanError)
     _check_tables(config)
     _check_reasons(config)
+    require_names((config.census, *config.weights.recalibrate_to), folder)
     steps = _steps(config.mechanism, folder, config.census)
     labels = [step.label for step in steps]
     return Plan(

@@ -20,6 +20,7 @@ from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import load
 from stirred.publish.plan.totals import public_totals
+from stirred.publish.run.inputs import require_unchanged
 from stirred.publish.run.lock import locked
 from stirred.publish.run.part import PartFolder
 from stirred.publish.run.state import Unfinished
@@ -62,8 +63,10 @@ def _run(
     ready = prepared or prepare(plan, out, engine, progress=report)
     report("promise", 1, 1)
     unfinished = Unfinished(PartFolder(out))
+    require_unchanged(ready.stamps, ready.census)
     unfinished.begin(plan, key, ready.census)
     try:
+        require_unchanged(ready.stamps, ready.census)
         unfinished.clear(data_folder(plan, number) for number in range(len(plan.steps)))
         releases: list[Release] = []
         for number in range(len(plan.steps)):

@@ -1,12 +1,18 @@
 """What a run reads, by content: the schema, the files of records, of areas and of geographies beside the spine."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from stirred.census import Census
 from stirred.census.readers.paths import far, resolve
 from stirred.chance import Key
 from stirred.chance.authentic import digest_of
+from stirred.errors import PrivacyError, StirredError
+
+Stamps = tuple[
+    tuple[str, int, int, int, int], ...
+]  # of files: path, number, size, and both times of their last change
 
 
 def input_identity(census: Census, key: Key, more: Iterable[Path] = ()) -> bytes:
@@ -25,6 +31,31 @@ def input_identity(census: Census, key: Key, more: Iterable[Path] = ()) -> bytes
     ]
     # census.toml and the files of codes are in the schema
     return key.digest(b"input", repr(census.schema).encode(), "\n".join(told).encode())
+
+
+def input_stamps(census: Census) -> Stamps:
+    """Return what the system says of every input file; taken before records are checked, it costs no reading."""
+    found = []
+    with suppress(StirredError, OSError):  # a file that is not there is told by the check of the records
+        for _, path in input_files(census):
+            told = path.stat()
+            found.append((str(path), told.st_ino, told.st_size, told.st_mtime_ns, told.st_ctime_ns))
+    return tuple(found)
+
+
+def require_unchanged(stamps: Stamps, census: Census) -> None:
+    """Refuse files that were cut, replaced or written to since their stamps were taken."""
+    if input_stamps(census) != stamps:
+        raise changed_input()
+
+
+def changed_input() -> PrivacyError:
+    """Return the error for files that are not those that were checked."""
+    return PrivacyError(
+        "the files of the census changed during the run",
+        why="what was released and what would be described are not the same records",
+        fix="nothing was released; start again when no other program writes to the files",
+    )
 
 
 def input_files(census: Census) -> Iterator[tuple[str, Path]]:

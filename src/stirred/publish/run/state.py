@@ -25,7 +25,6 @@ from stirred.chance import Key
 from stirred.chance.authentic import AuthenticFolder, digest_of, forged
 from stirred.chance.cipher import keystream
 from stirred.closed_files import make_closed_folder
-from stirred.errors import PrivacyError
 from stirred.file_names import file_names, path_in
 from stirred.mechanisms.base import Check, ExpectedEffect, Guard, Mechanism, Release
 from stirred.publish.packet.checksums import PUBLIC
@@ -33,7 +32,7 @@ from stirred.publish.packet.receipt import guard_lines, json_bytes
 from stirred.publish.packet.walk import entries
 from stirred.publish.plan.description import Plan
 from stirred.publish.run.files import OWN, located, move, table_bytes, table_of
-from stirred.publish.run.inputs import input_identity
+from stirred.publish.run.inputs import changed_input, input_identity
 from stirred.publish.run.part import PartFolder, delete
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
 from stirred.spec.files.parts import part_from_json, part_to_json
@@ -83,11 +82,7 @@ class Unfinished:
         """Refuse a packet of files that changed since the run began."""
         identity = _identity(plan, key, census)
         if self.folder.mark() != identity.encode():
-            raise PrivacyError(
-                "the files of the census changed during the run",
-                why="what was released and what would be described are not the same records",
-                fix="nothing was released; start again when no other program writes to the files",
-            )
+            raise changed_input()
 
     def clear(self, finished: Iterable[str]) -> None:
         """Delete all but what mechanisms finished: only files that this run writes are sealed."""

@@ -52,7 +52,7 @@ def count_of(text: str, name: str) -> int:
     264331
     """
     digits = text.strip().replace(",", "").replace(" ", "")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > MOST_DIGITS:
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > MOST_DIGITS:
         raise InputError(
             f"{name} is not a number of records",
             why="it counts records, with at most 12 digits",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from stirred.closed_files import write_closed_text
 from stirred.mechanisms.base import Mechanism
 from stirred.publish.plan.proposing import proposed
 
@@ -16,7 +17,7 @@ def started(kind: type[Mechanism], census: Path, plans: Path) -> str:
             number += 1
             place = plans / f"{Path(name).stem}-{number}{Path(name).suffix}"
         if not place.exists():
-            place.write_text(content, encoding="utf-8")
+            write_closed_text(place, content)
         if place.name != name:
             text = text.replace(f'"{name}"', f'"{place.name}"')
     return text

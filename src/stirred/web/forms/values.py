@@ -57,7 +57,7 @@ def _value(name: str, field: FieldInfo, form: Form, now: Mapping[str, object]) -
     if kind == "pairs":
         return _pairs(name, text)
     if kind == "number":
-        return int(text) if text.removeprefix("-").isdigit() and len(text) < 20 else text
+        return int(text) if text.removeprefix("-").isdecimal() and len(text) < 20 else text
     return _toml(name, text) if kind == "value" else text
 
 
@@ -70,7 +70,7 @@ def _pairs(name: str, text: str) -> dict[str, object]:
                 f"{name} takes a line for each pair", why="a line has no equals sign", fix="NAME = VALUE"
             )
         word = value.strip()
-        found[key.strip()] = int(word) if word.isdigit() and len(word) < 20 else word.strip('"')
+        found[key.strip()] = int(word) if word.isdecimal() and len(word) < 20 else word.strip('"')
     return found
 
 

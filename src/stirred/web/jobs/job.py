@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from stirred.closed_files import make_closed_folder
 from stirred.web.workspace.folder import kept, known
 
 State = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
@@ -32,7 +33,7 @@ class Job:
     def of(folder: Path) -> "Job | None":
         """The job in a folder, or None where there is none."""
         told = known(folder / "job.json")
-        if not told or not folder.name.isdigit():
+        if not told or not folder.name.isdecimal():
             return None
         words, plan = told.get("words", []), told.get("plan", 0)
         return Job(
@@ -48,7 +49,7 @@ class Job:
     def new(jobs: Path, *, kind: str, words: Sequence[str], plan: int, title: str, number: int) -> "Job":
         """Keep a new job; it waits."""
         folder = jobs / f"{number:04}"
-        folder.mkdir(mode=0o700)
+        make_closed_folder(folder)
         job = Job(folder=folder, number=number, kind=kind, words=tuple(words), plan=plan, title=title)
         kept(folder / "job.json", {"kind": kind, "words": list(words), "plan": plan, "title": title})
         return job
@@ -78,13 +79,13 @@ class Job:
         if isinstance(result, int | float):
             return float(result)
         started = self.folder / "started"
-        return time.time() - started.stat().st_mtime if started.exists() else 0.0
+        return max(0.0, time.time() - started.stat().st_mtime) if started.exists() else 0.0
 
     def held(self) -> bool:
         """Whether a process holds the lock."""
         lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # two that look do not see each other
         except BlockingIOError:
             return True
         finally:

@@ -5,11 +5,13 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Event, RLock, Thread
+from threading import Event, Thread
 
 from stirred.children import Child, python_command, start_child
 from stirred.errors import InputError
+from stirred.roots import child_setting
 from stirred.web.jobs.job import Job
+from stirred.web.workspace.folder import WorkspaceLock
 
 PAUSE = 0.2  # seconds between looks at the running job
 
@@ -17,9 +19,12 @@ PAUSE = 0.2  # seconds between looks at the running job
 class JobLine:
     """All jobs of a workbench, and the thread that starts the next one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, lock: WorkspaceLock | None = None, roots: Sequence[Path] = ()
+    ) -> None:
         self.folder = folder
-        self.lock = RLock()
+        self.lock = lock or WorkspaceLock(folder.parent / "lock")
+        self.roots = roots  # below which the commands read files
         self._wake = Event()
         self._closed = Event()
         self._children: list[Child] = []
@@ -58,7 +63,7 @@ class JobLine:
 
     def next_number(self) -> int:
         """The number of the next job."""
-        return 1 + max((int(p.name) for p in self.folder.iterdir() if p.name.isdigit()), default=0)
+        return 1 + max((int(p.name) for p in self.folder.iterdir() if p.name.isdecimal()), default=0)
 
     def add(self, kind: str, words: Sequence[str], *, plan: int = 0, title: str = "", number: int = 0) -> Job:
         """Let a command wait for its turn."""
@@ -119,6 +124,7 @@ class JobLine:
                     folder=job.folder,
                     pass_fds=(lock,),
                     start_new_session=True,  # a server that is stopped does not stop it
+                    settings=child_setting(self.roots),
                 )
             )
         except BlockingIOError:

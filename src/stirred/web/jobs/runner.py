@@ -14,6 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from stirred.children import Child, python_command, start_child
+from stirred.closed_files import closed_stream, write_closed_text
 
 
 def main(folder: Path) -> int:
@@ -29,8 +30,8 @@ def main(folder: Path) -> int:
             child.terminate()
 
     signal.signal(signal.SIGTERM, end)
-    (folder / "pid").write_text(str(os.getpid()), encoding="ascii")
-    with (folder / "stdout").open("wb") as out, (folder / "stderr").open("ab") as err:
+    write_closed_text(folder / "pid", str(os.getpid()))
+    with closed_stream(folder / "stdout", anew=True) as out, closed_stream(folder / "stderr") as err:
         child = start_child(
             python_command("stirred", *words), folder=folder.parent.parent, stdout=out, stderr=err
         )
@@ -38,9 +39,7 @@ def main(folder: Path) -> int:
             child.terminate()
         code = child.wait()
     told = {"code": code, "seconds": round(time.monotonic() - began, 2)}
-    temporary = folder / "result.json.part"
-    temporary.write_text(json.dumps(told), encoding="utf-8")
-    temporary.replace(folder / "result.json")
+    write_closed_text(folder / "result.json", json.dumps(told))
     return 0
 
 

@@ -66,7 +66,7 @@ def compare(request: Request) -> Response:
 def write_report(request: Request) -> Response:
     """Let the report on several packets be written, from their public parts."""
     bench = bench_of(request)
-    numbers = [int(text) for text in form_of(request).get("packet", ()) if text.isdigit() and len(text) < 8]
+    numbers = [int(text) for text in form_of(request).get("packet", ()) if text.isdecimal() and len(text) < 8]
     if len(set(numbers)) < 2:
         raise InputError(
             "one packet cannot be compared", why="a comparison needs two", fix="tick two packets or more"
@@ -105,7 +105,7 @@ def _sides(bench: Workbench, asked: list[str], packets: list[int]) -> dict[str, 
     """The specifications to compare by their names: packets by number, published ones by their name in the catalog."""
     found: dict[str, Specification] = {}
     for word in asked[:MOST]:
-        if word.isdigit() and int(word) in packets:
+        if word.isdecimal() and len(word) < 9 and int(word) in packets:
             packet = bench.packet(int(word))
             title = str(packet.receipt().get("title", ""))
             found[f"packet {word} ({title})"] = load(packet.public / "spec.json")

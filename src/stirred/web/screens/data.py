@@ -1,14 +1,16 @@
 """Data: the codebook first; records stay unread until a person asks."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from threading import Thread
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from stirred.closed_files import make_closed_folder
 from stirred.errors import InputError, StirredError
+from stirred.toml_text import plain_text
 from stirred.web.forms.values import Form, one
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
@@ -53,7 +55,7 @@ def data(request: Request, refusal: StirredError | None = None, draft: str = "")
         shown = [commands.describe([f"census/{name}" for name in files]), *shown]
     text = draft
     if not text and chosen is not None and chosen.file.is_file():
-        text = chosen.file.read_text(encoding="utf-8", errors="replace")
+        text = _text_of(chosen)
     return page(
         request,
         "data.html.j2",
@@ -74,6 +76,14 @@ def data(request: Request, refusal: StirredError | None = None, draft: str = "")
         most_upload=bench.most_upload,
         status=422 if refusal else 200,
     )
+
+
+def _text_of(chosen: ChosenData) -> str:
+    """Return the text of a codebook for its form; empty where it cannot be shown, which the mistake beside it explains."""
+    try:
+        return plain_text(chosen.file)
+    except (StirredError, OSError, UnicodeDecodeError):
+        return ""
 
 
 def make_demo(request: Request) -> Response:
@@ -97,8 +107,13 @@ def make_demo(request: Request) -> Response:
 async def upload(request: Request) -> Response:
     """Take files as they come, within the limit."""
     bench = bench_of(request)
-    bench.workspace.own_census.mkdir(mode=0o700, exist_ok=True)
-    await Upload(bench.workspace.own_census, bench.session, bench.most_upload).read(request)
+    make_closed_folder(bench.workspace.own_census)
+    arriving = Upload(bench.workspace.own_census, bench.session, bench.most_upload)
+    try:
+        files = await arriving.read(request)
+        await run_in_threadpool(bench.data.take, files)
+    finally:
+        arriving.undo()
     return RedirectResponse("/data", 303)
 
 
@@ -160,25 +175,22 @@ def read_records(request: Request) -> Response:
     """From here on the promise is stated on the records; they are held against the codebook first."""
     bench = bench_of(request)
     allow = one(form_of(request), "read") == "yes"
-    bench.data.change(read=allow)
-    if allow:
-        words = commands.check_data(bench.census_from_here()).words
-        bench.line.add("check-data", words, title="hold the records against the codebook")
+    with bench.workspace.lock:
+        bench.data.change(read=allow)
+        if allow:
+            words = commands.check_data(bench.census_from_here()).words
+            bench.line.add("check-data", words, title="hold the records against the codebook")
     return RedirectResponse("/data", 303)
 
 
 def set_figures(request: Request) -> Response:
     """Public figures that stand in for the records: households, and the largest stratum."""
     bench, form = bench_of(request), form_of(request)
-    now = bench.chosen()
     largest = one(form, "largest").replace(",", "")
-    bench.data.choose(
-        replace(
-            now,
-            households=_count(one(form, "households"), now.households, least=2),
-            largest=_count(largest, 0, least=0) if largest else None,
-        )
-    )
+    most = _count(largest, 0, least=0) if largest else None
+    with bench.workspace.lock:
+        households = _count(one(form, "households"), bench.chosen().households, least=2)
+        bench.data.change(households=households, largest=most)
     return RedirectResponse(one(form, "back") if one(form, "back") in ("/data", "/promise") else "/data", 303)
 
 
@@ -200,7 +212,7 @@ def _count(text: str, usual: int, *, least: int) -> int:
     plain = text.replace(",", "").strip()
     if not plain:
         return usual
-    if not plain.isdigit() or len(plain) > 12 or int(plain) < least:
+    if not plain.isdecimal() or len(plain) > 12 or int(plain) < least:
         raise InputError(
             "this number cannot be used",
             why=f"it is not a whole number of at least {least}",

@@ -45,5 +45,5 @@ def restore(request: Request) -> Response:
     """Make a version current again."""
     bench, form = bench_of(request), form_of(request)
     text = one(form, "number")
-    bench.history.restore(int(text) if text.isdigit() and len(text) < 8 else 0)
+    bench.history.restore(int(text) if text.isdecimal() and len(text) < 8 else 0)
     return RedirectResponse("/history" if one(form, "back") == "history" else "/promise", 303)

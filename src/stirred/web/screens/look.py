@@ -12,7 +12,7 @@ from stirred.spec.files import load
 from stirred.web.forms.attacker import AskedAttacker
 from stirred.web.forms.values import one
 from stirred.web.jobs import commands
-from stirred.web.pages import bench_of, form_of, page
+from stirred.web.pages import bench_of, form_of, number_of, page
 from stirred.web.server.security import REPORT_POLICY
 from stirred.web.workbench import Workbench
 
@@ -25,16 +25,16 @@ MADE = (".html", "-assessed/report.html", "-frontier/report.html")  # after the 
 def routes() -> list[Route]:
     """The addresses of this screen."""
     return [
-        Route("/look/{number:int}", look),
-        Route("/look/{number:int}/report/{part}", packet_report),
-        Route("/look/{number:int}/assess", assess, methods=["POST"]),
-        Route("/reports/{number:int}", made_report),
+        Route("/look/{number}", look),
+        Route("/look/{number}/report/{part}", packet_report),
+        Route("/look/{number}/assess", assess, methods=["POST"]),
+        Route("/reports/{number}", made_report),
     ]
 
 
 def look(request: Request) -> Response:
     """The first screen of the report, the tables, both reports, and the assessments that were made."""
-    bench, number = bench_of(request), int(request.path_params["number"])
+    bench, number = bench_of(request), number_of(request)
     packet = bench.packet(number)
     specification = load(packet.public / "spec.json")
     attacker = AskedAttacker.usual(bench.chosen().schema)
@@ -68,7 +68,7 @@ def look(request: Request) -> Response:
 def packet_report(request: Request) -> Response:
     """A report of a packet, in a frame from which nothing of the workbench can be called."""
     bench, part = bench_of(request), str(request.path_params["part"])
-    packet = bench.packet(int(request.path_params["number"]))
+    packet = bench.packet(number_of(request))
     if part not in REPORTS:
         raise InputError("there is no such report", why="a packet has three", fix="choose one of the list")
     return _framed((packet.folder / REPORTS[part]).read_bytes())
@@ -77,7 +77,7 @@ def packet_report(request: Request) -> Response:
 def made_report(request: Request) -> Response:
     """The report of a comparison, an assessment or a frontier."""
     bench = bench_of(request)
-    job = bench.line.job(int(request.path_params["number"]))
+    job = bench.line.job(number_of(request))
     places = (f"{job.number:04}{place}" for place in MADE)
     found = [path for place in places if (path := bench.workspace.reports / place).is_file()]
     if not found:
@@ -89,7 +89,7 @@ def made_report(request: Request) -> Response:
 
 def assess(request: Request) -> Response:
     """Let a packet be held against the truth; the result is internal."""
-    bench, number = bench_of(request), int(request.path_params["number"])
+    bench, number = bench_of(request), number_of(request)
     bench.packet(number)
     asked = [doubt for doubt in DOUBTS if doubt in form_of(request).get("only", ())]
     if not bench.chosen().read or not asked or one(form_of(request), "internal") != "on":

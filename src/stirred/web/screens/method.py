@@ -81,17 +81,21 @@ def method(
 def save_method(request: Request) -> Response:
     """Keep the form as a new version of the plan."""
     bench, form = bench_of(request), form_of(request)
-    before = bench.document()
-    found = before
-    try:
-        for part in range(len(before["mechanism"])):
-            found = changed(found, _of_part(form, part), part)
-        found = _described(found, form)
-        require_reasons(found)
-        bench.stating.read(found)
-    except StirredError as error:
-        return method(request, before, Refusal.of(error))
-    bench.history.add(edited(bench.history.text(), found), _words(before, found))
+    with bench.workspace.lock:
+        before = bench.document()
+        found, refused = before, None
+        try:
+            for part in range(len(before["mechanism"])):
+                found = changed(found, _of_part(form, part), part)
+            found = _described(found, form)
+            require_reasons(found)
+            bench.stating.read(found)
+        except StirredError as error:
+            refused = Refusal.of(error)
+        else:
+            bench.history.add(edited(bench.history.text(), found), _words(before, found))
+    if refused is not None:
+        return method(request, before, refused)
     return RedirectResponse("/run" if one(form, "next") else "/method", 303)
 
 

@@ -13,7 +13,7 @@ from stirred.errors import InputError
 from stirred.publish.packet.checksums import verify
 from stirred.publish.packet.walk import entries
 from stirred.web.jobs import commands
-from stirred.web.pages import bench_of, page
+from stirred.web.pages import bench_of, number_of, page
 from stirred.web.workbench import Workbench
 
 PARTS = ("public", "internal")
@@ -23,14 +23,14 @@ CHUNK = 1 << 18
 def routes() -> list[Route]:
     """The addresses of this screen."""
     return [
-        Route("/packet/{number:int}", packet),
-        Route("/packet/{number:int}/download/{part}", download),
+        Route("/packet/{number}", packet),
+        Route("/packet/{number}/download/{part}", download),
     ]
 
 
 def packet(request: Request) -> Response:
     """What the packet holds, whether every file is as it was sealed, and how it is made again."""
-    bench, number = bench_of(request), int(request.path_params["number"])
+    bench, number = bench_of(request), number_of(request)
     found = bench.packet(number)
     files = {
         part: [(entry.name, entry.path.stat().st_size) for entry in entries(found.folder / part)]
@@ -63,7 +63,7 @@ def _again(bench: Workbench, number: int) -> list[commands.ShownCommand]:
 
 def download(request: Request) -> Response:
     """One part of a packet as a ZIP archive that is made while it is sent; the key is never in it."""
-    bench, number = bench_of(request), int(request.path_params["number"])
+    bench, number = bench_of(request), number_of(request)
     part = str(request.path_params["part"])
     folder = bench.packet(number).folder / part
     if part not in PARTS or not folder.is_dir():

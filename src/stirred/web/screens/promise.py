@@ -116,24 +116,30 @@ def start_plan(request: Request) -> Response:
     bench, form = bench_of(request), form_of(request)
     name = one(form, "mechanism")
     kind = registration(name).load()
-    text = started(kind, bench.chosen().file, bench.workspace.plans)
-    bench.history.add(text, f"begin with {name}")
+    with bench.workspace.lock:
+        text = started(kind, bench.chosen().file, bench.workspace.plans)
+        bench.history.add(text, f"begin with {name}")
     return RedirectResponse("/promise", 303)
 
 
 def save_promise(request: Request) -> Response:
     """Keep the form as a new version of the plan."""
     bench, form = bench_of(request), form_of(request)
-    part = _part(request, bench.document())
-    before = bench.document()
-    try:
-        found = changed(before, form, part)
-        require_reasons(found)
-        text = edited(bench.history.text(), found)
-        bench.stating.read(found)
-    except StirredError as error:
-        return promise(request, _safe(before, form, part), Refusal.of(error), part)
-    bench.history.add(text, _words(before["mechanism"][part], found["mechanism"][part]))
+    with bench.workspace.lock:
+        before = bench.document()
+        part = _part(request, before)
+        try:
+            found = changed(before, form, part)
+            require_reasons(found)
+            text = edited(bench.history.text(), found)
+            bench.stating.read(found)
+            refused = None
+        except StirredError as error:
+            refused = Refusal.of(error)
+        else:
+            bench.history.add(text, _words(before["mechanism"][part], found["mechanism"][part]))
+    if refused is not None:
+        return promise(request, _safe(before, form, part), refused, part)
     return RedirectResponse("/method" if one(form, "next") else f"/promise?part={part}", 303)
 
 
@@ -198,7 +204,7 @@ def _safe(document: Document, form: Form, part: int) -> Document:
 def _part(request: Request, document: Document) -> int:
     """The mechanism that the form is about."""
     text = request.query_params.get("part", "0")
-    number = int(text) if text.isdigit() and len(text) < 4 else 0
+    number = int(text) if text.isdecimal() and len(text) < 4 else 0
     return number if number < len(document["mechanism"]) else 0
 
 

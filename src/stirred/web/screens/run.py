@@ -8,7 +8,7 @@ from stirred.errors import InputError
 from stirred.web.forms.values import one
 from stirred.web.jobs import commands
 from stirred.web.jobs.progress import steps_of_job
-from stirred.web.pages import bench_of, form_of, fragment, page
+from stirred.web.pages import bench_of, form_of, fragment, number_of, page
 from stirred.web.screens.promise import checked_plan
 from stirred.web.workbench import Workbench
 
@@ -31,8 +31,8 @@ def routes() -> list[Route]:
         Route("/run/check", check_plan, methods=["POST"]),
         Route("/run/start", start_run, methods=["POST"]),
         Route("/run/jobs", jobs),
-        Route("/run/{number:int}/cancel", cancel, methods=["POST"]),
-        Route("/run/{number:int}/resume", resume, methods=["POST"]),
+        Route("/run/{number}/cancel", cancel, methods=["POST"]),
+        Route("/run/{number}/resume", resume, methods=["POST"]),
     ]
 
 
@@ -94,13 +94,13 @@ def start_run(request: Request) -> Response:
 
 def cancel(request: Request) -> Response:
     """Ask a job to end; what a run finished is kept."""
-    bench_of(request).line.cancel(int(request.path_params["number"]))
+    bench_of(request).line.cancel(number_of(request))
     return RedirectResponse("/run", 303)
 
 
 def resume(request: Request) -> Response:
     """Take a job up where it stopped."""
-    bench_of(request).line.resume(int(request.path_params["number"]))
+    bench_of(request).line.resume(number_of(request))
     return RedirectResponse("/run", 303)
 
 

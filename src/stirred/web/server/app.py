@@ -24,8 +24,10 @@ def hosts_of(port: int, names: Iterable[str] = ()) -> frozenset[str]:
     return frozenset(local | others)
 
 
-def create_app(workbench: Workbench, *, port: int, names: Iterable[str] = ()) -> Gate:
-    """The application of a workbench that listens at a port."""
+def create_app(
+    workbench: Workbench, *, port: int, names: Iterable[str] = (), for_owner: bool = False
+) -> Gate:
+    """Return the application of a workbench that listens at a port; ``for_owner`` refuses other users of the machine."""
     routes = [Route("/static/{name}", static)]
     for screen in SCREENS:
         routes += screen.routes()
@@ -45,4 +47,6 @@ def create_app(workbench: Workbench, *, port: int, names: Iterable[str] = ()) ->
         hosts=hosts_of(port, names),
         cookie=f"stirred_{port}",
         log=RequestLog.of(workbench.workspace.folder),
+        roots=workbench.workspace.allowed,
+        for_owner=for_owner,
     )

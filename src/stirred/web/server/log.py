@@ -4,9 +4,13 @@ import json
 import os
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+
+from stirred.closed_files import append_closed
+from stirred.errors import InputError
 
 MOST_BYTES = 10 << 20  # then the log begins anew, and the one before it is kept
 
@@ -20,25 +24,31 @@ class RequestLog:
 
     @staticmethod
     def of(folder: Path) -> "RequestLog":
-        """The log of a folder."""
-        return RequestLog(folder / "serve.log", Lock())
+        """Return the log of a folder; refused where something else than a plain file of the user's own has its name."""
+        log = RequestLog(folder / "serve.log", Lock())
+        os.close(append_closed(log.path))
+        return log
 
     def answered(self, method: str, handler: str, status: int, seconds: float) -> None:
-        """A request that was answered; the handler is a name of the program, never the address."""
+        """Write that a request was answered; the handler is a name of the program, never the address."""
         known = method if method in ("GET", "HEAD", "POST") else "other"
         self._write({"method": known, "handler": handler, "status": status, "ms": round(1000 * seconds, 1)})
 
     def failed(self, error: BaseException) -> None:
-        """A fault: its type and where it happened; its message may name a value and is left out."""
+        """Write a fault: its type and where it happened; its message may name a value and is left out."""
         frames = traceback.extract_tb(error.__traceback__)[-6:]
         places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]
         self._write({"fault": type(error).__name__, "at": places})
 
     def _write(self, event: dict[str, object]) -> None:
+        """Append a line; where the log was replaced by a link or the disk is full, the request is answered all the same."""
         line = json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **event}) + "\n"
-        with self.lock:
-            if self.path.exists() and self.path.stat().st_size > MOST_BYTES:
+        with self.lock, suppress(InputError, OSError):
+            descriptor = append_closed(self.path)
+            try:
+                os.write(descriptor, line.encode())
+                is_full = os.fstat(descriptor).st_size > MOST_BYTES
+            finally:
+                os.close(descriptor)
+            if is_full:
                 self.path.replace(self.path.with_suffix(".old.log"))
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-                file.write(line)

@@ -1,17 +1,22 @@
 """What stands before every screen: the host, the session, the form's own token, the size of a body, and the headers.
 
 A page of another site can make a browser send requests here. It does not know the token of a form, its Origin is another
-one, and the cookie is SameSite=Strict; a name that is pointed at this machine (DNS rebinding) has another Host.
+one, and the cookie is SameSite=Strict; a name that is pointed at this machine (DNS rebinding) has another Host. Another
+port of this machine is the same site to a browser: such pages are told by their Origin and by Sec-Fetch-Site.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+from stirred.roots import reading_below
 from stirred.web.server.log import RequestLog
+from stirred.web.server.peers import is_another_user
 from stirred.web.server.session import Session
 
 Scope = MutableMapping[str, Any]
@@ -22,6 +27,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MOST_FORM = 2 << 20  # bytes of a form without files
 MOST_FIELDS = 20_000
+MAX_SILENT_SECONDS = 30.0  # between two pieces of a body
 UPLOAD = "/data/upload"  # the one handler that takes files, and asks for the token of the form itself
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
@@ -62,6 +68,8 @@ class Gate:
     hosts: frozenset[str]  # as a browser sends them: 127.0.0.1:8642
     cookie: str  # its name
     log: RequestLog
+    roots: tuple[Path, ...]  # where files may be read
+    for_owner: bool = False  # whether other users of this machine are refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and write one line about it."""
@@ -85,7 +93,8 @@ class Gate:
             await send(message)
 
         try:
-            await self._admitted(scope, receive, answered)
+            with reading_below(self.roots):
+                await self._admitted(scope, _in_time(receive), answered)
         except Refused as refused:
             if not status:
                 await _say(answered, refused.status, refused.words)
@@ -103,19 +112,35 @@ class Gate:
         host = self._host(headers)
         if scope["method"] not in ("GET", "HEAD", "POST"):
             raise Refused(405, "This method is not used here.")
+        _require_own_page(scope["method"], headers, host)
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[-1]
+        known = self._known(headers)
         if token and scope["method"] == "GET" and scope["path"] == "/":
-            if not self.session.is_token(token):
-                raise Refused(403, "This token is not the one of this workbench.")
+            self._require_owner(scope)
+            if not known and not self.session.spend(token):
+                raise Refused(
+                    403,
+                    "This token is not the one of this start of the workbench, or it was used: start stirred serve "
+                    "again, and open the address that it prints.",
+                )
             await _enter(send, f"{self.cookie}={self.session.cookie}; Path=/; HttpOnly; SameSite=Strict")
             return
-        if not self._known(headers):
+        if not known:
             raise Refused(
-                401, "Open the address that stirred serve printed: it has the token of this workbench."
+                401,
+                "This browser has no session of this start of the workbench: open the address that stirred serve "
+                "printed. It opens the workbench once; start it again for another one.",
             )
+        self._require_owner(scope)
         if scope["method"] == "POST":
-            receive = await self._sent(scope, headers, host, receive)
+            receive = await self._sent(scope, headers, receive)
         await self.inner(scope, receive, send)
+
+    def _require_owner(self, scope: Scope) -> None:
+        """Refuse other users of this machine, also with a cookie: a browser sends it to every port of 127.0.0.1."""
+        client, server = scope.get("client"), scope.get("server")
+        if self.for_owner and client and server and is_another_user(client, server):
+            raise Refused(403, "This workbench belongs to another user of this machine.")
 
     def _host(self, headers: Sequence[tuple[bytes, bytes]]) -> str:
         """The name by which the browser calls this workbench; refused where it is another one's."""
@@ -135,16 +160,8 @@ class Gate:
                     return True
         return False
 
-    async def _sent(
-        self, scope: Scope, headers: Sequence[tuple[bytes, bytes]], host: str, receive: Receive
-    ) -> Receive:
+    async def _sent(self, scope: Scope, headers: Sequence[tuple[bytes, bytes]], receive: Receive) -> Receive:
         """Read a form and hold it against this session; files are read by their own handler, which asks for the token."""
-        found = {name: value for name, value in headers if name in (b"origin", b"sec-fetch-site")}
-        own = (f"http://{host}", f"https://{host}")  # a proxy before it may speak TLS
-        if b"origin" in found and found[b"origin"].decode("latin-1").lower() not in own:
-            raise Refused(403, "This form was sent by a page of another site.")
-        if found.get(b"sec-fetch-site", b"none") not in SITES:
-            raise Refused(403, "This form was sent by a page of another site.")
         kind = next((value for name, value in headers if name == b"content-type"), b"").split(b";")[0].strip()
         if kind == b"multipart/form-data" and scope["path"] == UPLOAD:
             return receive
@@ -161,6 +178,35 @@ class Gate:
             )
         scope.setdefault("state", {})["form"] = form
         return receive
+
+
+def _require_own_page(method: str, headers: Sequence[tuple[bytes, bytes]], host: str) -> None:
+    """Refuse what a page of another site or port asks for; it may only lead a person here, in a window of their own."""
+    found = {name: value for name, value in headers if name == b"origin" or name.startswith(b"sec-fetch-")}
+    own = (f"http://{host}", f"https://{host}")  # a proxy before it may speak TLS
+    if b"origin" in found and found[b"origin"].decode("latin-1").lower() not in own:
+        raise Refused(403, "This was sent by a page of another site.")
+    way = (method, found.get(b"sec-fetch-mode"), found.get(b"sec-fetch-dest"))
+    if found.get(b"sec-fetch-site", b"none") not in SITES and way != ("GET", b"navigate", b"document"):
+        raise Refused(403, "This was sent by a page of another site.")
+
+
+def _in_time(receive: Receive) -> Receive:
+    """Wait a bounded time for each piece of a body; what comes after the body, the end of the connection, has none."""
+    is_whole = False
+
+    async def received() -> Message:
+        nonlocal is_whole
+        if is_whole:
+            return await receive()
+        try:
+            message = await asyncio.wait_for(receive(), MAX_SILENT_SECONDS)
+        except TimeoutError:
+            raise Refused(408, "The rest of this form did not arrive in time.") from None
+        is_whole = not message.get("more_body", False)
+        return message
+
+    return received
 
 
 async def _body(headers: Sequence[tuple[bytes, bytes]], receive: Receive) -> bytes:

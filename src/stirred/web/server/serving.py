@@ -1,8 +1,12 @@
-"""Start the server: on the loopback interface, with a token, and without a log of addresses."""
+"""Start the server: on the loopback interface or a Unix socket, with a token, and without a log of addresses."""
 
 import asyncio
+import os
 import socket
+import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
 from threading import Thread
 
 import uvicorn
@@ -10,10 +14,13 @@ import uvicorn
 from stirred.errors import InputError
 from stirred.web.pages import prepare_templates
 from stirred.web.server.app import create_app
+from stirred.web.server.connections import BoundedProtocol
+from stirred.web.server.security import Gate
 from stirred.web.workbench import Workbench
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MOST_AT_ONCE = 400  # connections; more are told to come again
+MOST_AT_ONCE = 400  # requests that are being answered; more are told to come again
+SOCKET_MODE = 0o600
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -34,10 +41,65 @@ def listening(host: str, port: int) -> socket.socket:
     return made
 
 
+def listening_socket(path: Path) -> socket.socket:
+    """Return a Unix socket that listens; only its owner may connect. One that a killed server left is replaced."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o777 & ~SOCKET_MODE)
+    try:
+        if os.path.lexists(path) and _is_left(path):
+            path.unlink()
+        made.bind(str(path))
+        made.listen(128)
+    except (OSError, ValueError) as error:
+        made.close()
+        raise InputError(
+            f"cannot listen at {path.name}",
+            why=getattr(error, "strerror", None) or "the path is in use, or too long for a socket",
+            fix="choose another --socket, in a folder that you may write to; about 100 characters at most",
+        ) from None
+    finally:
+        os.umask(mask)
+    return made
+
+
+def _is_left(path: Path) -> bool:
+    """Whether a socket of this user has a name, and nobody listens to it."""
+    found = path.lstat()
+    if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False
+
+
 def address(host: str, port: int, token: str) -> str:
-    """The address to open once: the token is kept as a cookie and then disappears from it."""
+    """Return the address to open, which works once: the browser gets a cookie, and the token disappears from the address."""
     named = "127.0.0.1" if host in ("", "0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     return f"http://{named}:{port}/?token={token}"
+
+
+def make_server(app: Gate) -> uvicorn.Server:
+    """Return a server that writes no log of its own and bounds what a connection may wait for."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        http=BoundedProtocol,
+        ws="none",
+        loop="asyncio",
+        lifespan="off",
+        limit_concurrency=MOST_AT_ONCE,
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=3,
+    )
+    return uvicorn.Server(config)
 
 
 def serve(
@@ -46,27 +108,21 @@ def serve(
     host: str,
     port: int,
     names: Iterable[str] = (),
+    at: Path | None = None,
     told: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve until the process is asked to end; a job that runs goes on."""
-    place = listening(host, port)
-    port = int(place.getsockname()[1])
-    app = create_app(workbench, port=port, names=names if host in LOOPBACK else (*names, host))
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        proxy_headers=False,
-        http="h11",
-        ws="none",
-        loop="asyncio",
-        lifespan="off",
-        limit_concurrency=MOST_AT_ONCE,
-        timeout_keep_alive=15,
-        timeout_graceful_shutdown=3,
-    )
-    server = uvicorn.Server(config)
+    """Serve until the process is asked to end; a job that runs goes on. With ``at`` it listens at that Unix socket alone.
+
+    Other users of this machine are refused where only this machine can call and no other name is given, as a proxy needs.
+    """
+    if at is None:
+        place = listening(host, port)
+        port = int(place.getsockname()[1])
+    else:
+        place = listening_socket(at)
+    names = tuple(names) if host in LOOPBACK else (*names, host)
+    server = make_server(create_app(workbench, port=port, names=names, for_owner=not names))
+    workbench.workspace.remove_left()
     workbench.line.start()
     prepare_templates(workbench)
     Thread(target=workbench.warm, daemon=True).start()
@@ -77,3 +133,6 @@ def serve(
     finally:
         workbench.line.close()
         place.close()
+        if at is not None:
+            with suppress(OSError):
+                at.unlink()

@@ -1,45 +1,38 @@
-"""Who may use a workbench: whoever has its token, once in the address and then as a cookie."""
+"""Who may use a workbench: whoever opens its one-time address, and then the browser that got the cookie.
+
+All secrets are drawn when the server starts and live in its memory alone. A cookie of an earlier start opens nothing, so
+whoever takes the port of a server that has ended, and is sent such a cookie, has nothing that can be used.
+"""
 
 import hashlib
 import hmac
-import os
 import secrets
 from dataclasses import dataclass, field
-from pathlib import Path
+from threading import Lock
 
-FILE = "secret"
 BYTES = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Session:
-    """The secrets of a workbench; they lie in its folder, so that a restarted server knows the same browser."""
+    """The secrets of one start of a workbench."""
 
-    token: str = field(repr=False)
+    token: str = field(repr=False)  # of the address: it opens the workbench once
+    secret: bytes = field(repr=False)
+    _is_spent: bool = False
+    _lock: Lock = field(default_factory=Lock, repr=False)
 
     @staticmethod
-    def of(folder: Path) -> "Session":
-        """The secrets of a folder, drawn when they are first asked for; nobody else can read the file."""
-        path = folder / FILE
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        except FileExistsError:
-            known = path.read_text(encoding="ascii").strip()
-            if len(known) >= BYTES:
-                return Session(known)
-            path.unlink()  # of a server that was killed before it had drawn one
-            return Session.of(folder)
-        token = secrets.token_urlsafe(BYTES)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(token + "\n")
-        return Session(token)
+    def fresh() -> "Session":
+        """Draw the secrets of a new start."""
+        return Session(token=secrets.token_urlsafe(BYTES), secret=secrets.token_bytes(BYTES))
 
     def _derived(self, purpose: bytes) -> str:
-        return hmac.new(self.token.encode(), b"stirred workbench " + purpose, hashlib.sha256).hexdigest()
+        return hmac.new(self.secret, b"stirred workbench " + purpose, hashlib.sha256).hexdigest()
 
     @property
     def cookie(self) -> str:
-        """The value of the cookie; the token cannot be computed from it."""
+        """The value of the cookie; neither the token nor the secret can be computed from it."""
         return self._derived(b"cookie")
 
     @property
@@ -47,14 +40,27 @@ class Session:
         """What a form must send back: a page of another site cannot know it."""
         return self._derived(b"form")
 
-    def is_token(self, given: str) -> bool:
-        """Whether this is the token."""
-        return hmac.compare_digest(given.encode(), self.token.encode())
+    def spend(self, given: str) -> bool:
+        """Take the token of the address; return whether it is the one of this start, and was not used before.
+
+        >>> session = Session.fresh()
+        >>> session.spend("guess"), session.spend(session.token), session.spend(session.token)
+        (False, True, False)
+        """
+        with self._lock:
+            if self._is_spent or not _are_equal(given, self.token):
+                return False
+            self._is_spent = True
+            return True
 
     def is_cookie(self, given: str) -> bool:
-        """Whether this is the cookie."""
-        return hmac.compare_digest(given.encode(), self.cookie.encode())
+        """Whether this is the cookie of this start."""
+        return _are_equal(given, self.cookie)
 
     def is_form(self, given: str) -> bool:
         """Whether a form of this workbench was sent."""
-        return hmac.compare_digest(given.encode(), self.csrf.encode())
+        return _are_equal(given, self.csrf)
+
+
+def _are_equal(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())

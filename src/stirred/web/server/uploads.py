@@ -2,6 +2,7 @@
 
 import os
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +44,7 @@ class Upload:
     most: int
     admitted: bool = False
     written: int = 0
-    names: list[str] = field(default_factory=list)
+    files: dict[str, Path] = field(default_factory=dict)  # where each one lies until it gets its name
     _header: bytearray = field(default_factory=bytearray)
     _value: bytearray = field(default_factory=bytearray)
     _headers: dict[str, bytes] = field(default_factory=dict)
@@ -51,8 +52,8 @@ class Upload:
     _name: str = ""
     _file: int | None = None
 
-    async def read(self, request: Request) -> list[str]:
-        """Read the whole form; what was begun is deleted if it cannot be finished."""
+    async def read(self, request: Request) -> dict[str, Path]:
+        """Read the whole form; return where the files lie by the names they shall get. Nothing is left after an error."""
         said = request.headers.get("content-length", "")
         if said.isdigit() and int(said) > self.most + MOST_TEXT:
             raise self._too_large()
@@ -70,14 +71,12 @@ class Upload:
                 parser.write(chunk)
             parser.finalize()
         except FormParserError:
-            self._undo()
+            self.undo()
             raise Refused(400, "This form cannot be read.") from None
         except BaseException:
-            self._undo()
+            self.undo()
             raise
-        for name in self.names:
-            self._part(name).replace(self.folder / name)
-        return self.names
+        return self.files
 
     def _too_large(self) -> Refused:
         return Refused(
@@ -120,11 +119,11 @@ class Upload:
         if not given:
             return  # no file was chosen
         name = file_name(given)
-        if len(self.names) >= MOST_FILES or name in self.names:
+        if len(self.files) >= MOST_FILES or name in self.files:
             raise Refused(400, "There are too many files, or two have the same name.")
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
-        self._file = os.open(self._part(name), flags, 0o600)
-        self.names.append(name)
+        place = self.folder / f".{secrets.token_hex(8)}.part"  # no other tab has this name
+        self._file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        self.files[name] = place
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         if self._file is not None:
@@ -146,15 +145,13 @@ class Upload:
         elif self._name == "csrf":
             self.admitted = self.session.is_form(self._text.decode("utf-8", "replace"))
 
-    def _part(self, name: str) -> Path:
-        return self.folder / f"{name}.part"
-
-    def _undo(self) -> None:
+    def undo(self) -> None:
+        """Delete the files that have no name yet."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
-        for name in self.names:
-            self._part(name).unlink(missing_ok=True)
+        for place in self.files.values():
+            place.unlink(missing_ok=True)
 
 
 def file_name(given: str) -> str:

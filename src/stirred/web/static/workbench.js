@@ -2,6 +2,28 @@
 // Everything works without this script; with it answers come while a slider moves, and progress without a reload.
 const csrf = document.body.dataset.csrf;
 
+// A server that is gone, or was started anew, is not called again: whoever has its port now would be sent what is typed.
+let gone = false;
+async function call(address, how) {
+  if (gone) return null;
+  const ask = () => fetch(address, { credentials: "same-origin", redirect: "error", ...how }).catch(() => null);
+  let reply = await ask();
+  if (!reply && !how) { // a connection that was closed while it waited
+    await new Promise((go) => { setTimeout(go, 300); });
+    reply = await ask();
+  }
+  if (reply && reply.status !== 401 && reply.status !== 403) return reply;
+  gone = true;
+  const told = document.createElement("p");
+  told.id = "gone";
+  told.className = "note";
+  told.setAttribute("role", "alert");
+  told.textContent = "The workbench does not answer this page any more. Start it again, and open the address that it prints.";
+  document.querySelector("main").prepend(told);
+  for (const button of document.querySelectorAll("form button")) button.disabled = true;
+  return null;
+}
+
 function later(action, pause) {
   let timer = 0;
   return () => { clearTimeout(timer); timer = setTimeout(action, pause); };
@@ -15,11 +37,11 @@ if (form && place) {
     const mine = ++asked;
     const part = new URL(form.action).searchParams.get("part") || "0";
     const began = performance.now();
-    const reply = await fetch("/promise/answer?part=" + encodeURIComponent(part), {
-      method: "POST", body: new URLSearchParams(new FormData(form)), credentials: "same-origin",
+    const reply = await call("/promise/answer?part=" + encodeURIComponent(part), {
+      method: "POST", body: new URLSearchParams(new FormData(form)),
     });
+    if (mine !== asked || !reply || !reply.ok) return;
     const text = await reply.text();
-    if (mine !== asked || !reply.ok) return;
     place.innerHTML = text;
     const told = document.getElementById("slider-budget"), budget = document.getElementById("budget");
     if (told) told.textContent = budget ? budget.textContent : "refused";
@@ -44,11 +66,11 @@ if (form && place) {
   const count = async () => {
     const mine = ++counted;
     const part = new URL(form.action).searchParams.get("part") || "0";
-    const reply = await fetch("/promise/universe?part=" + encodeURIComponent(part), {
-      method: "POST", body: new URLSearchParams(new FormData(form)), credentials: "same-origin",
+    const reply = await call("/promise/universe?part=" + encodeURIComponent(part), {
+      method: "POST", body: new URLSearchParams(new FormData(form)),
     });
+    if (mine !== counted || !reply || !reply.ok) return;
     const text = await reply.text();
-    if (mine !== counted || !reply.ok) return;
     universe.innerHTML = text;
     universe.dataset.answers = String(Number(universe.dataset.answers || "0") + 1);
   };
@@ -61,8 +83,8 @@ if (form && place) {
 }
 
 for (const box of document.querySelectorAll("[data-load]")) {
-  fetch(box.dataset.load, { credentials: "same-origin" }).then(async (reply) => {
-    if (reply.ok) box.innerHTML = await reply.text();
+  call(box.dataset.load).then(async (reply) => {
+    if (reply && reply.ok) box.innerHTML = await reply.text();
   });
 }
 
@@ -72,7 +94,8 @@ for (const box of document.querySelectorAll("[data-poll]")) {
   const look = async () => {
     if (!box.contains(document.activeElement)) {
       const before = states();
-      const reply = await fetch(box.dataset.poll, { credentials: "same-origin" }).catch(() => null);
+      const reply = await call(box.dataset.poll);
+      if (gone) return;
       if (reply && reply.ok) {
         box.innerHTML = await reply.text();
         if (before !== states() && !busy()) { window.location.reload(); return; }
@@ -87,7 +110,9 @@ const again = document.querySelector("[data-reload]");
 if (again) {
   let edited = false; // what a person typed is not thrown away
   document.addEventListener("input", () => { edited = true; });
-  setTimeout(() => { if (!edited) window.location.reload(); }, Number(again.dataset.reload));
+  setTimeout(async () => {
+    if (!edited && await call("/calculators", { method: "HEAD" })) window.location.reload();
+  }, Number(again.dataset.reload));
 }
 
 for (const drop of document.querySelectorAll("form.drop")) {

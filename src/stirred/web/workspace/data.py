@@ -1,6 +1,7 @@
 """The data of a workbench: which census it designs a release for, and whether a person asked to read its records."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -9,7 +10,9 @@ from stirred.census import Schema
 from stirred.census.bureau import described
 from stirred.census.codebook import parse
 from stirred.census.readers import database, workbook
+from stirred.closed_files import closed_file, write_closed_text
 from stirred.errors import InputError
+from stirred.roots import home_path, reading_below, real_path, require_readable
 from stirred.web.workspace.folder import Workspace, kept, known
 
 CODEBOOK = "census.toml"
@@ -78,6 +81,10 @@ class DataChoice:
 
     def choose(self, chosen: ChosenData) -> None:
         """Keep a choice."""
+        with self.workspace.lock:
+            self._keep(chosen)
+
+    def _keep(self, chosen: ChosenData) -> None:
         kept(
             self._file,
             {
@@ -90,24 +97,30 @@ class DataChoice:
 
     def change(self, **values: object) -> None:
         """Keep a change of what is chosen."""
-        now = self.chosen()
-        if now is None:
-            raise InputError(
-                "no data are chosen", why="nothing was named, uploaded or made yet", fix="choose data first"
-            )
-        self.choose(replace(now, **values))  # type: ignore[arg-type]
+        with self.workspace.lock:
+            now = self.chosen()
+            if now is None:
+                raise InputError(
+                    "no data are chosen",
+                    why="nothing was named, uploaded or made yet",
+                    fix="choose data first",
+                )
+            self.choose(replace(now, **values))  # type: ignore[arg-type]
 
     def named(self, text: str) -> Path:
         """The folder or file that a person named; only below the folders that the workbench was started for."""
-        path = Path(text.strip()).expanduser()
-        path = (path if path.is_absolute() else self.workspace.folder / path).resolve()
-        allowed = (self.workspace.folder, *self.workspace.roots)
-        if not text.strip() or not any(path.is_relative_to(root) for root in allowed):
+        if not text.strip():
             raise InputError(
-                "this folder is not open to the workbench",
-                why="it lies outside the folders that the workbench was started for",
-                fix="start it with the folder of the data: stirred serve --data FOLDER",
+                "no folder is named",
+                why="the field is empty",
+                fix="write the path of a folder with a census.toml",
             )
+        path = real_path(self.workspace.folder / home_path(text))
+        with reading_below(self.workspace.allowed):
+            return self._codebook_at(require_readable(path))
+
+    def _codebook_at(self, path: Path) -> Path:
+        """Return the codebook at a path that is open, if it can be read."""
         file = path / CODEBOOK if path.is_dir() else path
         if file.name.endswith(".toml") and (file.is_file() or described(file.parent) is not None):
             parse.load(file)
@@ -126,19 +139,30 @@ class DataChoice:
 
     def correct(self, text: str) -> None:
         """Keep a corrected codebook, if it can be read; the one before it is kept beside it."""
-        place = self.workspace.own_census / CODEBOOK
-        draft = place.with_name("census.draft.toml")
-        draft.write_text(text.replace("\r\n", "\n"), encoding="utf-8")
-        try:
-            parse.load(draft)
-        except BaseException:
-            draft.unlink()
-            raise
-        number = 1
-        while place.with_name(f"census.{number:04}.toml").exists():
+        place, plain = self.workspace.own_census / CODEBOOK, text.replace("\r\n", "\n")
+        with reading_below(self.workspace.allowed):
+            parse.loads(plain, folder=place.parent)
+        with self.workspace.lock:
+            self.keep_codebook()
+            write_closed_text(place, plain)
+
+    def keep_codebook(self) -> None:
+        """Copy the codebook of the workbench, before it is replaced, to the first free name ``census.0001.toml``."""
+        place, number = self.workspace.own_census / CODEBOOK, 1
+        if not place.is_file():
+            return
+        while (copy := place.with_name(f"census.{number:04}.toml")).exists():
             number += 1
-        place.replace(place.with_name(f"census.{number:04}.toml"))
-        draft.replace(place)
+        with closed_file(copy) as whole:
+            whole.write_bytes(place.read_bytes())
+
+    def take(self, files: Mapping[str, Path]) -> None:
+        """Give uploaded files their names; a codebook that is replaced is kept beside the new one."""
+        with self.workspace.lock:
+            if CODEBOOK in files:
+                self.keep_codebook()
+            for name, place in files.items():
+                place.replace(self.workspace.own_census / name)
 
     def parts(self) -> list[FileParts]:
         """The uploaded files that hold several sheets or tables, with their names."""
@@ -149,4 +173,5 @@ class DataChoice:
         folder = self.workspace.own_census
         if not folder.is_dir():
             return []
-        return sorted(path for path in folder.iterdir() if path.is_file() and path.suffix != ".toml")
+        found = (path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+        return sorted(path for path in found if path.suffix != ".toml")

@@ -1,13 +1,58 @@
 """The folder of a workbench, and where everything lies in it."""
 
+import fcntl
 import json
 import os
-from dataclasses import dataclass
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import RLock
 
+from stirred.closed_files import make_closed_folder, write_closed_text
 from stirred.errors import InputError
 
+LEFT_SECONDS = 3600  # after that a file that is being written belongs to a process that was killed
 CENSUS, PLANS, JOBS, PACKETS, REPORTS = "census", "plans", "jobs", "packets", "reports"
+
+
+class WorkspaceLock:
+    """The one lock of a workbench: of all threads of a server, and of all servers in the same folder.
+
+    Whoever reads something, changes it and writes it again holds it from the first step to the last.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._threads = RLock()
+        self._depth = 0
+        self._descriptor = -1
+
+    def __enter__(self) -> None:
+        self._threads.acquire()
+        try:
+            if not self._depth:
+                self._descriptor = _lock_file(self.path)
+            self._depth += 1
+        except BaseException:
+            self._threads.release()
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth:
+            os.close(self._descriptor)  # which gives the lock back
+        self._threads.release()
+
+
+def _lock_file(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +61,7 @@ class Workspace:
 
     folder: Path
     roots: tuple[Path, ...] = ()  # folders of data that the workbench may be pointed at
+    lock: WorkspaceLock = field(compare=False)
 
     @staticmethod
     def of(folder: Path, *, roots: tuple[Path, ...] = ()) -> "Workspace":
@@ -27,17 +73,32 @@ class Workspace:
                 fix="choose another folder: stirred serve DIR",
             )
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.chmod(0o700)
-            for name in (PLANS, JOBS, PACKETS, REPORTS):
-                (folder / name).mkdir(mode=0o700, exist_ok=True)
+            for place in (folder, *(folder / name for name in (PLANS, JOBS, PACKETS, REPORTS))):
+                make_closed_folder(place)
         except OSError as error:
             raise InputError(
                 f"cannot write to {folder.name}",
                 why=error.strerror or "the system gives no reason",
                 fix="choose a folder that you may write to: stirred serve DIR",
             ) from None
-        return Workspace(folder=folder.resolve(), roots=tuple(root.resolve() for root in roots))
+        whole = folder.resolve()
+        (whole / "secret").unlink(missing_ok=True)  # of a version that kept one secret for all starts
+        return Workspace(
+            folder=whole, roots=tuple(root.resolve() for root in roots), lock=WorkspaceLock(whole / "lock")
+        )
+
+    @property
+    def allowed(self) -> tuple[Path, ...]:
+        """The folders below which the workbench reads files, and no others."""
+        return (self.folder, *self.roots)
+
+    def remove_left(self) -> None:
+        """Delete what a server that was killed did not finish to write."""
+        for place in (self.folder, self.plans, self.own_census, *self.jobs.glob("*")):
+            for path in place.glob(".*.part*"):
+                with suppress(OSError):
+                    if time.time() - path.lstat().st_mtime > LEFT_SECONDS:
+                        path.unlink()
 
     @property
     def plans(self) -> Path:
@@ -67,13 +128,7 @@ class Workspace:
 
 def kept(path: Path, document: object) -> None:
     """Write JSON whole or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(document, file, ensure_ascii=False, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    write_closed_text(path, json.dumps(document, ensure_ascii=False, indent=1))
 
 
 def known(path: Path) -> dict[str, object]:

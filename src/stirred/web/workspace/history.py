@@ -5,10 +5,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from threading import RLock
 
+from stirred.closed_files import write_closed_text
 from stirred.errors import InputError
-from stirred.web.workspace.folder import kept, known
+from stirred.web.workspace.folder import WorkspaceLock, kept, known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +31,12 @@ class PlanHistory:
     """The versions in a folder; ``history.json`` says which one is current."""
 
     folder: Path
-    lock: RLock
+    lock: WorkspaceLock
 
     @staticmethod
-    def of(folder: Path) -> "PlanHistory":
-        """The history in a folder."""
-        return PlanHistory(folder, RLock())
+    def of(folder: Path, lock: WorkspaceLock) -> "PlanHistory":
+        """Return the history in a folder; the lock is the one of its workbench."""
+        return PlanHistory(folder, lock)
 
     @property
     def _file(self) -> Path:
@@ -82,8 +82,7 @@ class PlanHistory:
             number = 1 + max([version.number for version in versions], default=0)
             while self.path(number).exists():  # of a server that was killed before it listed the version
                 number += 1
-            with self.path(number).open("x", encoding="utf-8") as file:
-                file.write(text)
+            write_closed_text(self.path(number), text)
             told = Version(
                 number=number, parent=self.current, words=words, time=time.strftime("%Y-%m-%d %H:%M:%S")
             )

@@ -14,6 +14,7 @@ from stirred.census.readers.delimited import guess_separator, header_of
 from stirred.errors import DataError, InputError
 from stirred.frames import collected
 from stirred.mechanisms.safetab.regions import REGION_TYPES
+from stirred.roots import require_readable
 
 Ints = NDArray[np.int64]
 LISTS = b"stirred:code lists"  # the key of the code lists' digest in the metadata of a T1 table
@@ -89,7 +90,7 @@ def read_totals(path: Path) -> GroupTotals:
             fix="--totals a packet of stirred safetab-p, its table t1, or a pop-group-totals.txt",
         )
     with redact_errors("totals"):
-        frame = pl.concat([_rows(file) for file in files])
+        frame = pl.concat([_rows(require_readable(file)) for file in files])
     _check(frame)
     return GroupTotals(frame, _digest(files[0]))
 
