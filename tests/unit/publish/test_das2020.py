@@ -166,3 +166,14 @@ def test_an_interrupted_run_gives_the_same_bytes(
     assert PHSafe.release is release
     again = run(plan, tmp_path / "again", key=key)
     assert (whole.public / "checksums.txt").read_text() == (again.public / "checksums.txt").read_text()
+
+
+def test_a_small_swap_is_published_with_its_reason(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_preset("demo", tmp_path / "census", households=20)
+    words = ["das2020", str(tmp_path / "census"), "--light", "--swapped", "--out", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "nearly the truth" in capsys.readouterr().err
+    assert main([*words, "--accept-small-effect", "a rehearsal"]) == 0
+    assert "a rehearsal" in (tmp_path / "out" / "public" / "plan.toml").read_text(encoding="utf-8")

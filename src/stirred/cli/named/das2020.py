@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     """State the promise product by product; or make the plan and run it."""
     from stirred.publish.before.refusals import require_room
     from stirred.publish.plan.named import Choices, named, schema_of
-    from stirred.publish.plan.reading import parse, with_invalid, with_language
+    from stirred.publish.plan.reading import parse, with_invalid, with_language, with_small_effect
 
     path = census_file(arguments.census)
     codes = "" if arguments.codes is None else os.path.relpath(arguments.codes, path.parent)
@@ -61,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     )
     plan = parse(named(NAME).text(choices), folder=path.parent)
     plan = with_language(with_invalid(plan, arguments.invalid), arguments.language)
+    plan = with_small_effect(plan, arguments.accept_small_effect)
     if arguments.check:
         return _promised(plan, arguments)
     if arguments.out is None:

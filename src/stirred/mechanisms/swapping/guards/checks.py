@@ -12,7 +12,7 @@ from stirred.engine import Engine
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.config import toml
-from stirred.mechanisms.identifiers import identifying, lone_areas, refusal
+from stirred.mechanisms.identifiers import Identifying, identifying, lone_areas, refusal
 from stirred.mechanisms.release import Guard
 from stirred.mechanisms.swapping.guards.measured import SAMPLE, Found, on_records, on_tables
 from stirred.mechanisms.swapping.guards.reversal import LEVEL
