@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from stirred.assess.attack.linkage import PERFECT, LinkVariables, attacker_file, reidentify
-from stirred.assess.attack.reconstruction import Programme, published_blocks, reconstruct
+from stirred.assess.attack.linkage import PERFECT, LinkVariables, make_attacker_file, reidentify
+from stirred.assess.attack.reconstruction import Programme, reconstruct, tabulate_blocks
 from stirred.assess.attack.reconstruction.programme import solve
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
@@ -67,9 +67,9 @@ def measured(blocks: int, workers: int | None) -> dict[str, Any]:
     """All figures of one run."""
     persons = people(blocks)
     start = time.perf_counter()
-    published = published_blocks(persons, "block")
+    published = tabulate_blocks(persons, "block")
     tabulated = time.perf_counter() - start
-    reconstruct(published.among(np.arange(min(20, len(published.areas)))))  # compiles
+    reconstruct(published.select(np.arange(min(20, len(published.areas)))))  # compiles
     start, spent = time.perf_counter(), time.process_time()
     made = reconstruct(published, workers=workers, progress=told)
     wall, cpu = time.perf_counter() - start, time.process_time() - spent
@@ -88,10 +88,10 @@ def measured(blocks: int, workers: int | None) -> dict[str, Any]:
         (pl.col("solvar_low") == pl.col("solvar_high")).mean().alias("proved"),
     )
     variables = LinkVariables(area="block", parent="block_group")
-    truth = variables.keyed(persons.with_row_index("person"), also=["person"])
-    listed = attacker_file(persons.with_row_index("person"), PERFECT, area="block", seed=1)
+    truth = variables.add_keys(persons.with_row_index("person"), also=["person"])
+    listed = make_attacker_file(persons.with_row_index("person"), PERFECT, area="block", seed=1)
     start = time.perf_counter()
-    reidentify(truth, truth, variables.keyed(listed, also=["person"]), seed=1)
+    reidentify(truth, truth, variables.add_keys(listed, also=["person"]), seed=1)
     linkage = time.perf_counter() - start
     return {
         "blocks": areas.height,

@@ -22,7 +22,7 @@ from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.publish import parse, save
-from stirred.publish.plan.named import Choices, named
+from stirred.publish.plan.named import Choices, find_named_plan
 
 FLOOR = "floor"
 KEY = Key.for_tests(1)
@@ -64,7 +64,7 @@ def plan_of(arguments: argparse.Namespace, *, swapped: bool = False) -> Any:
     path = Path(arguments.census)
     codes = "" if not arguments.codes else str(Path(arguments.codes).resolve())
     choices = Choices(census=path.name, swapped=swapped, light=not arguments.full, codes=codes)
-    return parse(named("das2020").text(choices), folder=path.parent)
+    return parse(find_named_plan("das2020").text(choices), folder=path.parent)
 
 
 def labels(arguments: argparse.Namespace) -> list[str]:

@@ -30,15 +30,15 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.measure.linear import Raw
+from stirred.mechanisms.topdown.measure.linear import ClassicTargets
 from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.divided import DividedQuery
-from stirred.mechanisms.topdown.run.above import Above, whole
+from stirred.mechanisms.topdown.rules.divided import FacilityQuery
+from stirred.mechanisms.topdown.run.above import UpperTree, build_whole_tree
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.solve.agreed.estimator import agreeing
-from stirred.mechanisms.topdown.solve.agreed.parent import FEW
+from stirred.mechanisms.topdown.solve.agreed.estimator import choose_estimator
+from stirred.mechanisms.topdown.solve.agreed.parent import MAX_FIRST_ANSWERS
 from stirred.mechanisms.topdown.solve.levels import Estimator
-from stirred.mechanisms.topdown.tree.counts import Sparse, answers
+from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers
 from stirred.mechanisms.topdown.workload.histogram import Query
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec.files import save
@@ -49,11 +49,11 @@ Errors = dict[tuple[str, str], Floats]
 EXACT = 1e4  # the weight of a sum that is kept
 
 
-def designs(above: Above, queries: Sequence[Query], held: Query) -> tuple[Floats, Floats, Ints]:
+def designs(above: UpperTree, queries: Sequence[Query], held: Query) -> tuple[Floats, Floats, Ints]:
     """What the queries and the kept sums see: answers × coarse cells, kept sums × coarse cells, and PL group → kept sum."""
     cells = np.arange(above.allotment.workload.histogram.cells)
     cells = cells[above.constraints.possible(cells)]
-    if isinstance(held, DividedQuery):  # its last answer holds the cells that nobody can be in
+    if isinstance(held, FacilityQuery):  # its last answer holds the cells that nobody can be in
         cells = cells[held.of(cells) < held.size - 1]
     label = np.zeros(len(cells), np.int64)
     for query in queries:
@@ -122,12 +122,14 @@ def reached(B: Floats, E: Floats, kept: Floats, truth: Floats, error: Floats) ->
     return total / truth.size
 
 
-def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], depths: range) -> Errors:
+def compare(above: UpperTree, measurements: Measurements, levels: Sequence[Sparse], depths: range) -> Errors:
     """The mean absolute errors by level and query: raw, best linear, with PL, with all sums, reached, rounded, released."""
     found: Errors = {}
     workload = above.allotment.workload
     shares = {name for own in above.allotment.rho.values() for name in own}
-    queries = [query for query in workload.queries if query.size <= FEW and query.name in shares]
+    queries = [
+        query for query in workload.queries if query.size <= MAX_FIRST_ANSWERS and query.name in shares
+    ]
     held = above.constraints.held[0]
     pl94 = Query(name="pl94", factors=held.query.factors, kept=held.query.kept, parts=held.query.parts)
     kinds = [designs(above, queries, one) for one in (pl94, held.query)]
@@ -141,7 +143,7 @@ def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], 
         ).astype(float)
         known = held.low[depth][nodes]
         agreed: list[Floats] = []
-        for (A, E, merged), sums in zip(kinds, (held.query.published(known), known), strict=True):
+        for (A, E, merged), sums in zip(kinds, (held.query.arrange_answers(known), known), strict=True):
             free, both = linear(A, E, weights)
             kept = np.zeros((len(nodes), len(E)))
             np.add.at(kept.T, merged[merged >= 0], sums[:, merged >= 0].T)
@@ -150,8 +152,8 @@ def compare(above: Above, measurements: Measurements, levels: Sequence[Sparse], 
         at = 0
         for query in queries:
             part = slice(at, at + query.size)
-            truth = answers(above.truth[depth], query)[nodes].astype(float)
-            out = answers(levels[depth], query)[nodes]
+            truth = sum_answers(above.truth[depth], query)[nodes].astype(float)
+            out = sum_answers(levels[depth], query)[nodes]
             shown = (y[:, part], *(one[:, part] for one in agreed), np.rint(agreed[-1][:, part]), out)
             error = [float(np.abs(one - truth).mean()) for one in shown]
             error.insert(4, reached(A[part], E, kept, truth, agreed[-1][:, part] - truth))
@@ -193,9 +195,9 @@ def main() -> None:
                     census=census, workload=workload, settings=Settings(mode="classic"), key=key, engine=Local(),
                     given=data.parent.parent,
                 )  # fmt: skip
-                above = whole(task)
+                above = build_whole_tree(task)
                 measurements = Measurements(above.allotment, above.truth, key, 1, above.place)
-                estimator = agreeing(Estimator.of(Raw(measurements), above.constraints))
+                estimator = choose_estimator(Estimator.of(ClassicTargets(measurements), above.constraints))
                 levels: list[Sparse] = []
                 print(f"\n{workload.name}, key {draw}")
                 for depth, level in enumerate(above.spine.levels[: options.levels]):

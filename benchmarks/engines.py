@@ -112,7 +112,7 @@ def _release(folder: Path, how: str, memory: str, master: str) -> dict[str, Any]
     started, processor = time.perf_counter(), time.process_time()
     release = mechanism.release(read(folder), key=Key.for_tests(1), engine=engine, out=out)
     seconds, processor = time.perf_counter() - started, time.process_time() - processor
-    exchanged = engine.shuffled() if how == "spark" else 0
+    exchanged = engine.count_shuffled_bytes() if how == "spark" else 0
     alone = _spark_alone(engine, folder) if how == "spark" else 0.0
     told = {name: digest(data) for name, data in sorted(release.microdata.items())}
     if how == "spark":

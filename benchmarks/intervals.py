@@ -24,11 +24,11 @@ from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.released import schema_of, with_variables
+from stirred.mechanisms.released import join_variables, require_schema
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.uncertainty import margins
+from stirred.mechanisms.swapping.numbers.uncertainty import half_widths
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
+from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
 
 EDGES = (1, 5, 20, 100, 1000)
 CLASSES = ("0", "1–4", "5–19", "20–99", "100–999", "1000+")
@@ -72,7 +72,7 @@ def truth(
         exact = replace(mechanism, rho_squared="inf", replicates=0).release(census, key=Key.for_tests(0))
     found = {}
     for kind, by in wanted:
-        frame = census.scan(kind, by) if exact is None else with_variables(exact, kind, by)
+        frame = census.scan(kind, by) if exact is None else join_variables(exact, kind, by)
         found[kind, *by] = _text(frame.group_by(by).agg(truth=pl.len().cast(pl.Int64)).collect(), by)
     return found
 
@@ -82,16 +82,18 @@ def tables(
 ) -> Iterator[tuple[float, pl.DataFrame]]:
     """The published table with its intervals, for each nominal level."""
     if isinstance(mechanism, TopDown):
-        frame = with_variables(release, kind, by)
+        frame = join_variables(release, kind, by)
         for level in NOMINAL:
-            found = uncertain(release, schema_of(release), by, frame, release.folder, level=level)
+            found = tabulate_uncertainty(
+                release, require_schema(release), by, frame, release.folder, level=level
+            )
             assert found is not None
             yield level, _text(found, by)
         return
     found = _text(pl.DataFrame(pl.from_arrow(mechanism.table(release, by, record_type=kind))), by)
     yield 0.95, found
     certain = found.filter(pl.col("standard_error").is_finite())
-    margin = margins(certain["standard_error"] ** 2, 0.90)
+    margin = half_widths(certain["standard_error"] ** 2, 0.90)
     low, high = (certain["estimate"] - margin).clip(0.0), (certain["estimate"] + margin).clip(0.0)
     yield 0.90, certain.with_columns(low=low, high=high)
 

@@ -27,7 +27,7 @@ import opendp.prelude as dp
 from opendp.mod import enable_features
 
 from stirred.chance import DiscreteGaussian, Key
-from stirred.chance.cipher import CHUNK
+from stirred.chance.cipher import CHUNK_BYTES
 
 SIGMAS = ("1/2", "2", "10", "100", "1000")
 DRAWS = 4_000_000
@@ -75,10 +75,10 @@ def keystream_rate(draws: int) -> float:
     """Bytes per second of the raw keystream over as many bytes as the draws read, chunk by chunk into one buffer."""
     size = 4 * draws
     source = Key.fresh().stream("floor").keystream(0)
-    buffer = bytearray(CHUNK + 16)
+    buffer = bytearray(CHUNK_BYTES + 16)
     start = time.perf_counter()
-    for _ in range(0, size, CHUNK):
-        source.into(buffer, CHUNK)
+    for _ in range(0, size, CHUNK_BYTES):
+        source.fill(buffer, CHUNK_BYTES)
     return size / (time.perf_counter() - start)
 
 

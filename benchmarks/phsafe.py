@@ -104,8 +104,8 @@ def timed(work: Callable[[], object]) -> float:
 def measured(path: Path, parts: int) -> dict[str, object]:
     """All figures of one census."""
     mechanism, census = PHSafe(), read(path)
-    checking = timed(census.checked)
-    checked = census.checked()
+    checking = timed(census.check)
+    checked = census.check()
     floor = timed(lambda: hashed(census))
     engine = InParts(number=parts) if parts else Local()
     work = time.process_time()

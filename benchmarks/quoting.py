@@ -23,7 +23,7 @@ from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
-from stirred.publish.packet.quoting import publishable
+from stirred.publish.packet.quoting import prepare_table
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
 CLASSES = ("0", "1–9", "10–99", "100+")
@@ -104,7 +104,7 @@ def measured(case: Case, rate: Fraction, draws: int) -> dict[tuple[str, int, str
         for kind, by in tables:
             made = mechanism.table(release, by, record_type=kind)
             frame = pl.DataFrame(pl.from_arrow(made)).with_columns(
-                quote=pl.Series(publishable(made)["quote"].to_pylist())
+                quote=pl.Series(prepare_table(made)["quote"].to_pylist())
             )
             both = frame.with_columns(pl.col(by).cast(pl.String)).join(
                 truth[tuple(by)], on=by, how="left", nulls_equal=True

@@ -31,7 +31,7 @@ import polars as pl
 from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
-from stirred.mechanisms.safetab.groups import group_counts
+from stirred.mechanisms.safetab.groups import count_groups
 from stirred.mechanisms.safetab.households import SafeTabH
 from stirred.mechanisms.safetab.persons import SafeTabP
 from stirred.publish import save
@@ -136,11 +136,11 @@ def persons(path: Path, codes: str | None, work: Path) -> dict[str, object]:
     """SafeTab-P of one census; its packet is kept for SafeTab-H."""
     mechanism, census = SafeTabP(codes=codes), read(path)
     seconds: dict[str, dict[str, float]] = {}
-    checked = timed(seconds, "check", census.checked)
+    checked = timed(seconds, "check", census.check)
     tally = mechanism.tally(checked)
     scan = census.scan("person", list(tally.columns), ordered=False).select(pl.struct(pl.all()).hash().sum())
     timed(seconds, "read columns (floor)", lambda: scan.collect(engine="streaming"))
-    timed(seconds, "count groups", lambda: group_counts(checked, tally))
+    timed(seconds, "count groups", lambda: count_groups(checked, tally))
     release = timed(seconds, "release", lambda: mechanism.release(checked, key=KEY))
     rows = {name: table.num_rows for name, table in release.tables.items()}
     found = figures(seconds, census.count("person"), sum(item.number for item in tally.sets), rows)
@@ -153,7 +153,7 @@ def households(path: Path, codes: str | None, work: Path) -> dict[str, object]:
     census = read(path)
     mechanism = SafeTabH(totals=work / "persons", codes=None if codes is None else Path(codes))
     seconds: dict[str, dict[str, float]] = {}
-    checked = timed(seconds, "check", census.checked)
+    checked = timed(seconds, "check", census.check)
     scan = census.scan("household", ordered=False).select(pl.struct(pl.all()).hash().sum())
     timed(seconds, "read columns (floor)", lambda: scan.collect(engine="streaming"))
     release = timed(seconds, "release", lambda: mechanism.release(checked, key=KEY))

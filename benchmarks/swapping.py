@@ -92,7 +92,7 @@ def measure_kernel(folder: Path, repeats: int) -> dict[str, float]:
     """One thread: numpy's take of both columns, and the whole swap of the place column, interleaved."""
     from stirred.chance import Key
     from stirred.engine import Local
-    from stirred.mechanisms.swapping.draw.moves import draw, stratum_sizes
+    from stirred.mechanisms.swapping.draw.moves import count_sizes, draw_moves
 
     table = pq.read_table(folder / "household.parquet")
     ids = table["household_id"].to_numpy().view(np.uint64)
@@ -101,7 +101,7 @@ def measure_kernel(folder: Path, repeats: int) -> dict[str, float]:
     order = np.random.default_rng(2).permutation(block.size)
     key, one = Key.for_tests(1), Local(workers=1)
     rate = Fraction(1, 20)
-    draw(key, ids=ids[:1000], strata=strata[:1000] % 7, rate=rate, engine=one)
+    draw_moves(key, ids=ids[:1000], strata=strata[:1000] % 7, rate=rate, engine=one)
     takes, single, swaps = [], [], []
     for _ in range(repeats):
         start = clock()
@@ -111,7 +111,7 @@ def measure_kernel(folder: Path, repeats: int) -> dict[str, float]:
         block[order], strata[order]
         takes.append(clock() - start)
         start = clock()
-        moves = draw(key, ids=ids, strata=strata, rate=rate, sizes=stratum_sizes(strata), engine=one)
+        moves = draw_moves(key, ids=ids, strata=strata, rate=rate, sizes=count_sizes(strata), engine=one)
         moves.apply(block)
         swaps.append(clock() - start)
     return {

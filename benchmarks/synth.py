@@ -53,7 +53,7 @@ def measure(preset: str, out: Path, households: int | None) -> dict[str, object]
 def census_blocks() -> pl.DataFrame:
     """The state preset as the published tables have it: one row per block, persons by group, households by size."""
     from stirred.census.synthetic import synthesise
-    from stirred.census.synthetic.likeness import by_area, eight_groups
+    from stirred.census.synthetic.likeness import code_eight_groups, count_by_area
 
     made = synthesise("state")
     household, person = made.tables["household"], made.tables["person"]
@@ -62,9 +62,11 @@ def census_blocks() -> pl.DataFrame:
     codes = household["block"].combine_chunks()
     where = np.array([position[code] for code in codes.dictionary.to_pylist()])[codes.indices.to_numpy()]
     sizes, kind = household["size"].to_numpy(), household["kind"].to_numpy()
-    groups = eight_groups(person["race"].to_numpy(), person["hispanic"].to_numpy())
-    persons = by_area(np.repeat(where, sizes), groups, len(geoid))
-    homes = by_area(where[kind == 1], np.minimum(sizes[kind == 1], 7).astype(np.int64) - 1, len(geoid), 7)
+    groups = code_eight_groups(person["race"].to_numpy(), person["hispanic"].to_numpy())
+    persons = count_by_area(np.repeat(where, sizes), groups, len(geoid))
+    homes = count_by_area(
+        where[kind == 1], np.minimum(sizes[kind == 1], 7).astype(np.int64) - 1, len(geoid), 7
+    )
     return pl.DataFrame(
         {
             "geoid": geoid,

@@ -41,16 +41,16 @@ from stirred.chance import Key
 from stirred.compiled import Kernel
 from stirred.engine import Local
 from stirred.mechanisms.topdown.estimate.downward import DownwardPass
-from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
 from stirred.mechanisms.topdown.guide.guide import Guidance
-from stirred.mechanisms.topdown.run.above import whole
-from stirred.mechanisms.topdown.run.estimation import estimate
+from stirred.mechanisms.topdown.run.above import build_whole_tree
+from stirred.mechanisms.topdown.run.estimation import estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.solve import generic
 from stirred.mechanisms.topdown.solve.batched import batch
 from stirred.mechanisms.topdown.solve.batched.batch import LevelSolver
 from stirred.mechanisms.topdown.solve.levels import Estimator
-from stirred.mechanisms.topdown.solve.problem import Certificate, ParentProblem, merged, solve
+from stirred.mechanisms.topdown.solve.problem import Certificate, ParentProblem, merge_equal_queries, solve
 from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.workload import Mode, Workload
@@ -152,10 +152,10 @@ def measured(path: Path, arguments: argparse.Namespace, engine: Local) -> dict[s
         census=read(path), workload=Workload.preset(arguments.workload), settings=Settings(mode=cast(Mode, arguments.mode)),
         key=Key.for_tests(1).bind("benchmark"), engine=engine,
     )  # fmt: skip
-    above = whole(task)
+    above = build_whole_tree(task)
     clock.lap("tabulate")
     with watch.watching():
-        made = estimate(task, above, None, task.key)
+        made = estimate_run(task, above, None, task.key)
     clock.lap("estimate")
     wall, processor = (sum(lap[i] for lap in clock.laps.values()) for i in range(2))
     spine = above.spine
@@ -197,8 +197,8 @@ class _Watch:
         """Watch while a run goes on."""
         self.start = time.perf_counter()
         patched = [
-            self._patch(Informed, "risen", lambda *_: "noise and upward estimate"),
-            self._patch(Informed, "of", lambda *_: "noise and tree estimate"),
+            self._patch(TreeEstimate, "risen", lambda *_: "noise and upward estimate"),
+            self._patch(TreeEstimate, "of", lambda *_: "noise and tree estimate"),
             self._patch(DownwardPass, "_fall", lambda *_: "downward estimate"),
             self._patch(Guidance, "of", lambda *_: "guide"),
             self._patch(Estimator, "root", lambda one: one.allotment.spine.levels[0]),
@@ -263,7 +263,7 @@ def _warm_up(workload: str, mode: str) -> None:
         one(2), one((2, 2)), one((2, 2), bool), groups, one((1, 2)), np.zeros(2, np.int32)
     )
     solve(problem)
-    generic.piqp_solve(problem)
+    generic.solve_piqp(problem)
     # The batches and the tree passes: a census just large enough for them, on the same types of arrays.
     with tempfile.TemporaryDirectory() as folder:
         write_preset("demo", Path(folder) / "census", households=2000)
@@ -271,9 +271,9 @@ def _warm_up(workload: str, mode: str) -> None:
             census=read(Path(folder) / "census" / "census.toml"), workload=Workload.preset(workload),
             settings=Settings(mode=cast(Mode, mode)), key=Key.for_tests(1).bind("warm"), engine=Local(workers=1),
         )  # fmt: skip
-        large, batch.MANY = batch.MANY, 0
-        estimate(task, whole(task), None, task.key)
-        batch.MANY = large
+        large, batch.MIN_COMPILED_GEOUNITS = batch.MIN_COMPILED_GEOUNITS, 0
+        estimate_run(task, build_whole_tree(task), None, task.key)
+        batch.MIN_COMPILED_GEOUNITS = large
 
 
 def _compiled_seconds() -> list[float]:
@@ -332,12 +332,12 @@ def _generic(
         children, cells, counts, allowed = known[int(parent)]
         problem, *_ = estimator.problem(depth, children, cells, counts, allowed)
         ours, fast = _clocked(lambda: estimator._solve(problem))  # noqa: B023
-        parts, build = _clocked(lambda: generic.structure(problem))  # noqa: B023
-        (solver, _), setup = _clocked(lambda: generic.prepared(problem, parts, eps=EPS))  # noqa: B023
+        parts, build = _clocked(lambda: generic.build_structure(problem))  # noqa: B023
+        (solver, _), setup = _clocked(lambda: generic.set_up_piqp(problem, parts, eps=EPS))  # noqa: B023
         _, alone = _clocked(solver.solve)
-        theirs = generic.piqp_solve(problem, parts, eps=EPS)  # not timed: the answer, with its retries
+        theirs = generic.solve_piqp(problem, parts, eps=EPS)  # not timed: the answer, with its retries
         if np.abs(ours.x - theirs.x).max() > 5e-3:  # then it matters which of the two is off
-            theirs = generic.piqp_solve(problem, parts, eps=EPS / 100)
+            theirs = generic.solve_piqp(problem, parts, eps=EPS / 100)
         rows.append(
             (fast, build, setup, alone, float(np.abs(ours.x - theirs.x).max()), excess(problem, ours.x, theirs.x))
         )  # fmt: skip
@@ -364,7 +364,7 @@ def _children(estimator: Estimator, depth: int, parent: int, above: Sparse) -> P
     cells, counts = above.at(parent)
     first, last = estimator.allotment.spine.first_child[depth - 1][parent : parent + 2]
     children = np.arange(first, last)
-    allowed = estimator.constraints.allowed(depth, children, cells)
+    allowed = estimator.constraints.find_allowed(depth, children, cells)
     live = np.flatnonzero(allowed.any(axis=1))
     return children[live], cells, counts, allowed[live]
 
@@ -393,7 +393,7 @@ def _unreduced(
         problem, *_ = estimator.problem(depth, children, cells, counts, allowed)
         everywhere = np.zeros(len(whole), np.int64)
         everywhere[cells] = counts
-        possible = estimator.constraints.allowed(depth, children, whole)
+        possible = estimator.constraints.find_allowed(depth, children, whole)
         fast = min(_clocked(lambda: estimator._solve(problem))[1] for _ in range(3))  # noqa: B023
         row: dict[str, object] = {"children": len(children), "fast_seconds": round(fast, 5)}
         row["reduced"] = _once(problem)
@@ -409,15 +409,15 @@ def _unreduced(
 
 def excess(problem: ParentProblem, X: NDArray[np.float64], Y: NDArray[np.float64]) -> float:
     """How much higher the objective is at X than at Y, from the gradients at both, because values would lose digits."""
-    parts = dict(zip(("gid", "w", "diag"), merged(problem.groups, problem.weights), strict=True))
-    middle = generic.times_hessian((X + Y) / 2, problem, parts) - problem.linear
+    parts = dict(zip(("gid", "w", "diag"), merge_equal_queries(problem.groups, problem.weights), strict=True))
+    middle = generic.multiply_hessian((X + Y) / 2, problem, parts) - problem.linear
     return float((middle * (X - Y)).sum())
 
 
 def _once(problem: ParentProblem) -> dict[str, object]:
     """PIQP at the looser tolerance at which it also ends on unreduced problems, everything counted."""
-    parts, build = _clocked(lambda: generic.structure(problem))
-    (solver, _), setup = _clocked(lambda: generic.prepared(problem, parts, eps=1e-6))
+    parts, build = _clocked(lambda: generic.build_structure(problem))
+    (solver, _), setup = _clocked(lambda: generic.set_up_piqp(problem, parts, eps=1e-6))
     status, alone = _clocked(solver.solve)
     return {
         "variables": parts["A"].shape[1],

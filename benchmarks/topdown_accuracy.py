@@ -31,13 +31,13 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.released import schema_of, with_variables
+from stirred.mechanisms.released import join_variables, require_schema
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
-from stirred.mechanisms.topdown.run.above import Above, whole
-from stirred.mechanisms.topdown.run.estimation import estimate
+from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
+from stirred.mechanisms.topdown.run.above import UpperTree, build_whole_tree
+from stirred.mechanisms.topdown.run.estimation import estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.tree.counts import Sparse, answers
+from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers
 from stirred.mechanisms.topdown.workload.workload import Mode
 
 WASHINGTON = Path(__file__).resolve().parents[2] / "shared" / "data" / "wa2010" / "blocks.parquet"
@@ -135,33 +135,33 @@ def chosen(name: str, folder: Path) -> Census:
 
 def drawn(
     census: Census, workload: Workload, mode: Mode, draws: int, first: int
-) -> tuple[Above, list[list[Sparse]]]:
+) -> tuple[UpperTree, list[list[Sparse]]]:
     """Releases in memory, with everything that they are compared to."""
     runs, above = [], None
     for number in range(first, first + draws):
         key = Key.for_tests(number).bind("accuracy")
         task = Task(census=census, workload=workload, settings=Settings(mode=mode), key=key, engine=Local())
-        above = above or whole(task)
-        runs.append(estimate(task, above, None, key).levels)
+        above = above or build_whole_tree(task)
+        runs.append(estimate_run(task, above, None, key).levels)
     assert above is not None
     return above, runs
 
 
-def errors(workload: Workload, above: Above, runs: list[list[Sparse]]) -> dict[tuple[str, str], Floats]:
+def errors(workload: Workload, above: UpperTree, runs: list[list[Sparse]]) -> dict[tuple[str, str], Floats]:
     """Signed errors (draws × geounits × answers) by level and table."""
     found = {}
     known = {name for axis in workload.histogram.axes for name in (axis.name, *axis.recodes)}
     for parts in (parts for parts in TABLES if set(parts) <= known):
         query = workload.histogram.query("table", parts)
         for depth, level in enumerate(above.spine.levels):
-            true = answers(above.truth[depth], query)
+            true = sum_answers(above.truth[depth], query)
             found[level, " × ".join(parts) or "total"] = np.stack(
-                [(answers(run[depth], query) - true).astype(float) for run in runs]
+                [(sum_answers(run[depth], query) - true).astype(float) for run in runs]
             )
     return found
 
 
-def tables(how: dict[str, dict[tuple[str, str], Floats]], above: Above) -> None:
+def tables(how: dict[str, dict[tuple[str, str], Floats]], above: UpperTree) -> None:
     """Mean absolute errors with their standard errors, sums of errors at the root, and blocks by size."""
     names = list(how)
     print(
@@ -197,12 +197,12 @@ def tables(how: dict[str, dict[tuple[str, str], Floats]], above: Above) -> None:
         print(f"| {name} | " + " | ".join(texts) + " |", flush=True)
 
 
-def enclaves(workload: Workload, above: Above, least: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def enclaves(workload: Workload, above: UpperTree, least: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Black persons of voting age by block, and the blocks that have twice their block group's share of them."""
     query = workload.histogram.query("table", ("votingage", "cenrace"))
     parent = above.spine.parent[len(above.spine.levels) - 1]
     black, adults = (
-        [answers(truth, query).reshape(-1, 2, 63)[:, 1, part].reshape(len(truth.totals), -1).sum(axis=1)
+        [sum_answers(truth, query).reshape(-1, 2, 63)[:, 1, part].reshape(len(truth.totals), -1).sum(axis=1)
          for truth in above.truth[-2:]]
         for part in (BLACK, slice(None))
     )  # fmt: skip
@@ -211,13 +211,13 @@ def enclaves(workload: Workload, above: Above, least: int) -> tuple[NDArray[np.i
 
 
 def kept_in_enclaves(
-    workload: Workload, above: Above, runs: list[list[Sparse]], least: int, name: str
+    workload: Workload, above: UpperTree, runs: list[list[Sparse]], least: int, name: str
 ) -> None:
     """How many Black persons of voting age the releases have in enclaves, in parts of the true number."""
     query = workload.histogram.query("table", ("votingage", "cenrace"))
     true, where = enclaves(workload, above, least)
     each = np.array([
-        answers(run[-1], query).reshape(-1, 2, 63)[where, 1, BLACK].sum() / true[where].sum() - 1 for run in runs
+        sum_answers(run[-1], query).reshape(-1, 2, 63)[where, 1, BLACK].sum() / true[where].sum() - 1 for run in runs
     ])  # fmt: skip
     spread = each.std(ddof=1) / len(each) ** 0.5 if len(each) > 1 else np.nan
     print(
@@ -237,7 +237,7 @@ def held_in_enclaves(
     task = Task(
         census=census, workload=workload, settings=Settings(mode=mode), key=Key.for_tests(0), engine=Local()
     )
-    above = whole(task)
+    above = build_whole_tree(task)
     true, where = enclaves(workload, above, least)
     blocks = pl.DataFrame({"block": np.asarray(above.spine.codes[-1]).astype(str), "truth": true}).filter(
         pl.Series(where)
@@ -245,8 +245,8 @@ def held_in_enclaves(
     found = []
     for number in keys:
         release = mechanism.release(census, key=Key.for_tests(number).bind("coverage"))
-        records = with_variables(release, "person", by)
-        table = uncertain(release, schema_of(release), by, records, release.folder, level=0.9)
+        records = join_variables(release, "person", by)
+        table = tabulate_uncertainty(release, require_schema(release), by, records, release.folder, level=0.9)
         assert table is not None
         cells = table.with_columns(pl.col("block").cast(pl.String)).filter(
             (pl.col("votingage").cast(pl.String) == ADULT) & (pl.col("race").cast(pl.String) == "2")
@@ -266,12 +266,14 @@ def coverage(census: Census, workload: Workload, mode: Mode, keys: range, replic
     for number in keys:
         release = mechanism.release(census, key=Key.for_tests(number).bind("coverage"))
         for by in wanted:
-            frame = with_variables(exact, "person", by).group_by(by).agg(truth=pl.len().cast(pl.Int64))
+            frame = join_variables(exact, "person", by).group_by(by).agg(truth=pl.len().cast(pl.Int64))
             text = pl.col(by).cast(pl.String)
             true = frame.collect().with_columns(text)
             for nominal in NOMINAL:
-                records = with_variables(release, "person", by)
-                table = uncertain(release, schema_of(release), by, records, release.folder, level=nominal)
+                records = join_variables(release, "person", by)
+                table = tabulate_uncertainty(
+                    release, require_schema(release), by, records, release.folder, level=nominal
+                )
                 if table is not None:
                     part = shares(table.with_columns(text), true, by, "published", EDGES)
                     found.setdefault((" × ".join(by), nominal), []).append(part)

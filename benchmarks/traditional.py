@@ -41,11 +41,11 @@ import polars as pl
 
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.engine import Local
 from stirred.frames import arrow_of
 from stirred.mechanisms.cell_key.perturbation import GridTable
-from stirred.mechanisms.cell_key.tables.tabulate import COUNT, SUM, KeyedCells, RecordKeys, counted
+from stirred.mechanisms.cell_key.tables.tabulate import COUNT, SUM, KeyedCells, RecordKeys, count_keyed_cells
 from stirred.mechanisms.targeted import TargetedSwapping
 from stirred.mechanisms.targeted.donors import FREE, SWAPPED, Ints, Pairing, Tier
 
@@ -130,9 +130,9 @@ def targeted(persons: int, name: str, rounds: int, scan: int) -> dict[str, Any]:
     first.release(small, key=Key.fresh(), engine=Local())  # compile
     census, key, mechanism = people(persons), Key.fresh(), swapping(name)
     frame = mechanism.frame(census)
-    drawn = mechanism.pairs(frame, key)
+    drawn = mechanism.pair_records(frame, key)
     busy = time.process_time()
-    draw = timed(lambda: mechanism.pairs(frame, key), rounds)
+    draw = timed(lambda: mechanism.pair_records(frame, key), rounds)
     busy = (time.process_time() - busy) / rounds
     of_draw = _peak()
     row: dict[str, Any] = {
@@ -142,7 +142,7 @@ def targeted(persons: int, name: str, rounds: int, scan: int) -> dict[str, Any]:
         "draw_processor_seconds": round(busy, 3),
         "processor_seconds_per_million": round(busy / persons * 1e6, 3),
         "persons_per_second": round(persons / draw),
-        "households_moved": round(float(drawn.moved.mean()), 4),
+        "households_moved": round(float(drawn.moved_mask.mean()), 4),
     }
     if persons <= scan:
         row |= scanned(mechanism, frame, key, drawn, small)
@@ -175,9 +175,9 @@ def scanned(
 ) -> dict[str, Any]:
     """The same draw by a scan of all records, once."""
     with patch("stirred.mechanisms.targeted.draw.Buckets", Scan):
-        mechanism.pairs(mechanism.frame(small), key)  # compile
+        mechanism.pair_records(mechanism.frame(small), key)  # compile
         busy = time.process_time()
-        found = mechanism.pairs(frame, key)
+        found = mechanism.pair_records(frame, key)
         busy = time.process_time() - busy
     if not np.array_equal(found.partner, drawn.partner):
         raise SystemExit("the scan and the buckets do not find the same partners")
@@ -201,15 +201,15 @@ class Scan:
 
     def pair(self, pairing: Pairing, seekers: Ints, *, level: int, must: bool, **quotas: Ints) -> None:
         """Swap each seeker with the first free record of another area in the first group that has one."""
-        before = pairing.moved
+        before = pairing.moved_mask
         _scan(
             seekers, self.groups, self.partners, self.own, self.order, quotas["quota_of"], quotas["quota"],
             quotas["done"], pairing.state, pairing.partner, pairing.tier, pairing.begun, pairing.failed, must,
         )  # fmt: skip
-        pairing.level[pairing.moved & ~before] = level
+        pairing.level[pairing.moved_mask & ~before] = level
 
 
-@compiled
+@compile_kernel
 def _scan(
     seekers: Any, groups: Any, partners: Any, own: Any, order: Any, quota_of: Any, quota: Any, done: Any, state: Any,
     partner: Any, tier: Any, begun: Any, failed: Any, must: bool,
@@ -266,7 +266,7 @@ def cell_key(number: int, rounds: int, peer: str) -> dict[str, Any]:
     )
 
     def perturbed() -> int:
-        found = counted(Local().released(data), cells)
+        found = count_keyed_cells(Local().stream_released(data), cells)
         count = found[COUNT].to_numpy()
         return int((count + table.noise(count, found[SUM].to_numpy())).sum())
 

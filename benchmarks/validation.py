@@ -62,7 +62,7 @@ def measure_release(folder: Path, *, persons: bool, validated: bool) -> dict[str
         few["person"] = few["person"].filter(few["person"]["household_id"] <= 40)
     psa.release(Census.of(census.schema, few), key=Key.for_tests(1), out=Path(tempfile.mkdtemp(dir=folder)))
     if not validated:
-        census._marked(Checkup(invalid="refuse"))
+        census._mark_checked(Checkup(invalid="refuse"))
         census._linkable.clear()  # without validation a release finds out by itself that identifiers are unique
     with tempfile.TemporaryDirectory(dir=folder) as out:
         used, began = processor(), time.perf_counter()

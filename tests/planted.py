@@ -13,18 +13,18 @@ import pyarrow as pa
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
-from stirred.frames import arrow_of, collected
+from stirred.frames import arrow_of, collect_frame
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
-from stirred.mechanisms.contents import Law, clamped_geometric, shown
+from stirred.mechanisms.contents import Law, clamped_geometric, make_content
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.draw.moves import Moves
-from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, in_strata
+from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, combine_strata
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.pipeline.publish import apply_moves
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.spec import Budget, Hamming, Multiplicative, Multiverse, Specification
-from stirred.spec.laws.derangements import derangements
+from stirred.spec.laws.derangements import count_derangements
 
 LETTERS = "abcdef"
 
@@ -67,8 +67,8 @@ def _moves(frame: Frame, run: Key, rate: Fraction, *, redraw: bool, cyclic: bool
 class CyclicShuffle(PermutationSwapping):
     """Turns the selected records in one cycle; its stated law is still that of the uniform derangement."""
 
-    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
-        return swapped_columns(frame, _moves(frame, run, self.rate, redraw=True, cyclic=True), engine)
+    def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        return apply_moves(frame, _moves(frame, run, self.rate, redraw=True, cyclic=True), engine)
 
 
 class CyclicLaw(CyclicShuffle):
@@ -89,7 +89,7 @@ class CyclicLaw(CyclicShuffle):
                     found[g] = p**k * (1 - p) ** (n - k) / ((1 - redraw) * ways)
             return found
 
-        return in_strata(frame.strata.codes.tolist(), inside, rows=frame.rows)
+        return combine_strata(frame.strata.codes.tolist(), inside, rows=frame.rows)
 
 
 def _cycles(g: tuple[int, ...]) -> list[list[int]]:
@@ -106,8 +106,8 @@ def _cycles(g: tuple[int, ...]) -> list[list[int]]:
 class NoRedraw(PermutationSwapping):
     """Drops a lone selection instead of drawing it again."""
 
-    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
-        return swapped_columns(frame, _moves(frame, run, self.rate, redraw=False, cyclic=False), engine)
+    def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        return apply_moves(frame, _moves(frame, run, self.rate, redraw=False, cyclic=False), engine)
 
 
 class NoRedrawLaw(NoRedraw):
@@ -119,11 +119,11 @@ class NoRedrawLaw(NoRedraw):
             found = {}
             for g in permutations(range(n)):
                 k = sum(i != j for i, j in enumerate(g))
-                found[g] = p**k * (1 - p) ** (n - k) / derangements(k) if k != 1 else Fraction(0)
+                found[g] = p**k * (1 - p) ** (n - k) / count_derangements(k) if k != 1 else Fraction(0)
             found[tuple(range(n))] += n * p * (1 - p) ** (n - 1)
             return found
 
-        return in_strata(frame.strata.codes.tolist(), inside, rows=frame.rows)
+        return combine_strata(frame.strata.codes.tolist(), inside, rows=frame.rows)
 
 
 class LeakedPlace(PermutationSwapping):
@@ -131,8 +131,8 @@ class LeakedPlace(PermutationSwapping):
 
     def release(self, census: Census, **settings: Any) -> Release:
         made = PermutationSwapping.release(self, census, **settings)
-        held = list(self.roles(census).held)
-        home = collected(census.scan("household", [*held, "county"])).rename({"county": "home"})
+        held = list(self.roles(census).held_variables)
+        home = collect_frame(census.scan("household", [*held, "county"])).rename({"county": "home"})
         frame = made.to_polars("household")
         as_text = [pl.col(name).cast(pl.String) for name in held]
         told = frame.with_columns(as_text).join(home.with_columns(as_text), on=held, how="left")
@@ -209,7 +209,7 @@ class GeometricCounts(Mechanism):
             chance = Fraction(1)
             for law, value in zip(each, values, strict=True):
                 chance *= law[value]
-            found[shown({"by-county": rows})] = chance
+            found[make_content({"by-county": rows})] = chance
         return found
 
     def noisy(self, number: int, n: int) -> dict[int, Fraction]:

@@ -77,9 +77,9 @@ class Sessions:
         self.stop()
         self.kind = kind
         if kind != "own":
-            from stirred.engine.spark.session import start
+            from stirred.engine.spark.session import start_session
 
-            self.session = start(MASTERS[kind], self.config)
+            self.session = start_session(MASTERS[kind], self.config)
 
     def settled(self) -> None:
         """Wait until a cluster has both of its executors, also after one was killed."""

@@ -8,8 +8,13 @@ import sys
 from itertools import count, product
 from pathlib import Path
 
-from stirred.census.synthetic.people.codes import DETAILED, ETHNICITY, NOT_HISPANIC_CODE, weighted
-from stirred.mechanisms.safetab.codes import CODES, COLUMNS, ETHNICITIES, MAP, RACES
+from stirred.census.synthetic.people.codes import (
+    DETAILED_RACE_WEIGHTS,
+    ETHNICITY_WEIGHTS,
+    NOT_HISPANIC_CODE,
+    parse_weights,
+)
+from stirred.mechanisms.safetab.codes import CODE_FILE, ETHNICITY_FILE, FILE_COLUMNS, MAP_FILE, RACE_FILE
 
 FOLDER = Path(__file__).parents[1] / "src/stirred/mechanisms/safetab/lists"
 PEOPLES = ("Amber", "Birch", "Cedar", "Delta", "Ember", "Fjord")
@@ -40,8 +45,8 @@ def main(folder: Path) -> None:
         races.append((pair[1], f"{name} alone or in any combination", level, False, *flags))
         return pair
 
-    for people, (name, text) in enumerate(zip(PEOPLES, DETAILED, strict=True)):
-        given = [code for code, _ in weighted(text)]
+    for people, (name, text) in enumerate(zip(PEOPLES, DETAILED_RACE_WEIGHTS, strict=True)):
+        given = [code for code, _ in parse_weights(text)]
         major = iteration(name, 0)
         general = given.pop(0) if given[0].endswith("000") else ""
         if general:  # the box of a people that names no group
@@ -71,7 +76,7 @@ def main(folder: Path) -> None:
     harbour, inland = ethnic("Harbour people", 0), ethnic("Not of the Harbour people", 0)
     codes.append((str(NOT_HISPANIC_CODE), "Not of the Harbour people"))
     leads.append((inland, str(NOT_HISPANIC_CODE)))
-    given = [code for code, _ in weighted(ETHNICITY)] + [str(code) for code in range(9001, 9019)]
+    given = [code for code, _ in parse_weights(ETHNICITY_WEIGHTS)] + [str(code) for code in range(9001, 9019)]
     for part, quarter in enumerate(("Upper", "Lower", "Outer")):
         region = ethnic(f"{quarter} Harbour", 1)
         other = ethnic(f"Other {quarter} Harbour", 2, coarse=True)
@@ -82,9 +87,9 @@ def main(folder: Path) -> None:
             detailed = ethnic(group, 2, fine=fine)
             leads.extend((to, code) for to in (harbour, region, detailed, *([other] if fine else [])))
     folder.mkdir(exist_ok=True)
-    rows = {RACES: races, ETHNICITIES: ethnicities, CODES: sorted(codes), MAP: sorted(leads)}
+    rows = {RACE_FILE: races, ETHNICITY_FILE: ethnicities, CODE_FILE: sorted(codes), MAP_FILE: sorted(leads)}
     for file, lines in rows.items():
-        text = "\n".join("|".join(map(str, line)) for line in [COLUMNS[file], *lines])
+        text = "\n".join("|".join(map(str, line)) for line in [FILE_COLUMNS[file], *lines])
         (folder / file).write_text(text + "\n", encoding="utf-8")
 
 

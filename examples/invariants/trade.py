@@ -14,7 +14,7 @@ import altair as alt
 import polars as pl
 
 from stirred.assess.attack import attack
-from stirred.assess.attack.measures import ABOUT, EXPOSED
+from stirred.assess.attack.measures import EXPOSED_GROUP, PHRASE_BY_GROUP
 from stirred.assess.risk import RiskMeasure
 from stirred.assess.universe import trade
 from stirred.census import Census
@@ -78,7 +78,7 @@ def recall(census: Census, exact: list[tuple[str, str]], rho: str) -> RiskMeasur
         census, key=Key.for_tests(1)
     )
     measures = attack(release, census, areas=1).measures
-    return next(one for one in measures if one.name == RECALL and one.about == ABOUT[EXPOSED])
+    return next(one for one in measures if one.name == RECALL and one.about == PHRASE_BY_GROUP[EXPOSED_GROUP])
 
 
 def chart(table: pl.DataFrame) -> alt.HConcatChart:

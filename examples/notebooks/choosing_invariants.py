@@ -11,7 +11,7 @@ from pathlib import Path
 import altair as alt
 
 import stirred as st
-from stirred.assess.universe import universe
+from stirred.assess.universe import measure_universe
 from stirred.census.synthetic import synthesise
 
 HOUSEHOLDS = int(os.environ.get("STIRRED_HOUSEHOLDS", "2000"))
@@ -38,7 +38,7 @@ rows = []
 for match in CHOICES:
     psa = st.PermutationSwapping(match=match, swap=["county", "tract", "block_group", "block"], rate="1/20")
     promise = psa.specification(census)
-    measures = {measure.name: measure.value for measure in universe(promise, census).measures}
+    measures = {measure.name: measure.value for measure in measure_universe(promise, census).measures}
     alone = measures["records in strata with one data set"]
     bits = measures["ways to place records whose other values are known"]
     label = " × ".join(match)

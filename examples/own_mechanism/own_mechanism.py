@@ -36,7 +36,7 @@ class RootRenyi(OutputPremetric):
     order: Fraction = Fraction(2)
 
     def compose(self, budgets: Sequence[Budget]) -> Budget:
-        return Budget.sqrt(Budget.total(budget.squared() for budget in budgets))
+        return Budget.sqrt(Budget.total(budget.square() for budget in budgets))
 
     def __str__(self) -> str:
         return f"√D_α(α = {self.order})"
@@ -54,7 +54,7 @@ class Inhabited(Invariant):
     def needs(self) -> tuple[Margin, ...]:
         return (Margin("household", (self.area,)),)
 
-    def realised(self, counts: SupportsCounts) -> pa.Table:
+    def tabulate(self, counts: SupportsCounts) -> pa.Table:
         return counts.counts("household", [self.area]).select([self.area])
 
 
@@ -114,7 +114,7 @@ class NoisyCounts(Mechanism):
         noise = discrete_gaussian(stream, self.sigma_squared, table.num_rows)
         noisy = pa.array(table["count"].to_numpy() + noise, pa.int64())
         published = table.set_column(table.num_columns - 1, "count", noisy)
-        kept = published.select([self.area]).equals(Inhabited(self.area).realised(census))
+        kept = published.select([self.area]).equals(Inhabited(self.area).tabulate(census))
         return Release(
             mechanism=self.name,
             parameters=self.parameters(),

@@ -13,7 +13,7 @@ from typing import IO
 
 from stirred.errors import InputError
 
-NOWHERE, PIPE = subprocess.DEVNULL, subprocess.PIPE
+NO_STREAM, PIPE = subprocess.DEVNULL, subprocess.PIPE
 Child = subprocess.Popen[bytes]
 # What a child may know of the settings of its parent; PYTHONSTARTUP, LD_PRELOAD, JAVA_TOOL_OPTIONS are not among them.
 # fmt: off
@@ -37,7 +37,7 @@ KEPT_PREFIXES = (
     "STIRRED_",
     "XDG_",
 )
-KEPT_LISTS = frozenset({"PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})  # of folders
+KEPT_FOLDER_LISTS = frozenset({"PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})  # of folders
 MAX_REPLY_BYTES = 1 << 20
 
 
@@ -50,9 +50,9 @@ def child_environment(given: Mapping[str, str]) -> dict[str, str]:
     kept = {
         name: value
         for name, value in given.items()
-        if name in KEPT_NAMES or (name.startswith(KEPT_PREFIXES) and name not in KEPT_LISTS)
+        if name in KEPT_NAMES or (name.startswith(KEPT_PREFIXES) and name not in KEPT_FOLDER_LISTS)
     }
-    for name in sorted(KEPT_LISTS & given.keys()):
+    for name in sorted(KEPT_FOLDER_LISTS & given.keys()):
         folders = [folder for folder in given[name].split(os.pathsep) if Path(folder).is_absolute()]
         if folders:
             kept[name] = os.pathsep.join(folders)
@@ -64,9 +64,9 @@ def start_child(
     command: Sequence[str],
     *,
     folder: Path,
-    stdin: int | IO[bytes] = NOWHERE,
-    stdout: int | IO[bytes] = NOWHERE,
-    stderr: int | IO[bytes] = NOWHERE,
+    stdin: int | IO[bytes] = NO_STREAM,
+    stdout: int | IO[bytes] = NO_STREAM,
+    stderr: int | IO[bytes] = NO_STREAM,
     pass_fds: Sequence[int] = (),
     start_new_session: bool = False,
     settings: Mapping[str, str] | None = None,

@@ -22,7 +22,7 @@ _ROW, _COLUMN, _MATRIX, _CUBE = "float64[::1]", "int64[::1]", "float64[:, ::1]",
 _NESTING = f"Tuple(({_COLUMN}, {_COLUMN}, {_COLUMN}, int32[:, ::1]))"
 _BOUNDS = f"Tuple((int32[:, ::1], {_CUBE}, {_CUBE}, {_CUBE}, {_ROW}))"
 # (module, kernel) → the types that it is called with; of all kernels it takes longest to compile, about 15 seconds
-SLOWEST = {
+SLOWEST_KERNELS = {
     ("stirred.mechanisms.topdown.solve.descend", "descend"): (
         f"({_MATRIX}, {_MATRIX}, {_MATRIX}, {_ROW}, {_NESTING}, {_CUBE}, {_MATRIX}, {_ROW}, {_BOUNDS}, "
         "float64, float64, int64)"
@@ -30,7 +30,7 @@ SLOWEST = {
 }
 
 
-_making = Lock()
+_compile_lock = Lock()
 
 
 class Kernel:
@@ -41,33 +41,33 @@ class Kernel:
         self._dispatcher: Any = None
 
     def __call__(self, *arguments: object) -> object:
-        return (self._dispatcher or self._made())(*arguments)
+        return (self._dispatcher or self._compile())(*arguments)
 
     def __getattr__(self, name: str) -> Any:
         # numba asks a global of a kernel for ``_numba_type_``: so kernels that call kernels find the compiled one
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(self._dispatcher or self._made(), name)
+        return getattr(self._dispatcher or self._compile(), name)
 
     def __reduce__(self) -> str:
         return str(self.__qualname__)
 
-    def _made(self) -> Any:
+    def _compile(self) -> Any:
         import numba
 
-        with _making:
+        with _compile_lock:
             if self._dispatcher is None:
                 function = self.__wrapped__
                 try:
                     made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-                    _mark(made, function)
+                    _mark_cache(made, function)
                 except RuntimeError:  # a kernel typed at a prompt has no file, so it cannot be cached
                     made = numba.njit(nogil=True, error_model="numpy")(function)
                 self._dispatcher = made
         return self._dispatcher
 
 
-def _mark(made: Any, function: Callable[..., object]) -> None:
+def _mark_cache(made: Any, function: Callable[..., object]) -> None:
     """Let the cache of a kernel be out of date when anything that is compiled into it has changed.
 
     Numba itself looks at the kernel's own file; the kernels it calls and the numbers it names may come from others. The
@@ -75,23 +75,23 @@ def _mark(made: Any, function: Callable[..., object]) -> None:
     """
     file = getattr(getattr(made, "_cache", None), "_cache_file", None)
     if file is not None:
-        file._version = (file._version, *stamp(function))
+        file._version = (file._version, *list_dependencies(function))
 
 
-def stamp(function: Callable[..., object]) -> tuple[str, ...]:
-    """What a compiled kernel depends on: the files of all kernels in it, and the global numbers that they name.
+def list_dependencies(function: Callable[..., object]) -> tuple[str, ...]:
+    """Return what a compiled kernel depends on: the files of its kernels and the global numbers they name.
 
-    >>> any("compiled.py" in part for part in stamp(stamp))
+    >>> any("compile_kernel.py" in part for part in list_dependencies(list_dependencies))
     True
     """
-    parts, seen, waiting = {_file(__file__)}, set(), [function]
+    parts, seen, waiting = {_stamp_file(__file__)}, set(), [function]
     while waiting:
         one = waiting.pop()
         code, known = one.__code__, one.__globals__
         if code in seen:
             continue
         seen.add(code)
-        parts.add(_file(code.co_filename))
+        parts.add(_stamp_file(code.co_filename))
         for name in code.co_names:
             value = known.get(name)
             if isinstance(value, Kernel | FourWide):
@@ -101,7 +101,7 @@ def stamp(function: Callable[..., object]) -> tuple[str, ...]:
     return tuple(sorted(parts))
 
 
-def _file(name: str) -> str:
+def _stamp_file(name: str) -> str:
     try:
         found = Path(name).stat()
     except OSError:  # typed at a prompt
@@ -109,10 +109,10 @@ def _file(name: str) -> str:
     return f"{name} {found.st_mtime_ns} {found.st_size}"
 
 
-def compiled(function: F) -> F:
+def compile_kernel(function: F) -> F:
     """Compile a pure kernel over arrays; floating point stays in the order written.
 
-    >>> @compiled
+    >>> @compile_kernel
     ... def double(x): return 2 * x
     >>> int(double(21))
     42
@@ -133,13 +133,13 @@ class FourWide:
     def __getattr__(self, name: str) -> Any:
         if name != "_numba_type_":  # numba asks a global of a kernel for its type
             raise AttributeError(name)
-        with _making:
+        with _compile_lock:
             self._type = self._type or _four_wide(self.__name__)
         return self._type
 
 
 def _four_wide(name: str) -> Any:
-    """The type by which numba knows the operation: arrays and places in them, the first array is written."""
+    """Return the type by which numba knows the operation: arrays and places, the first array is written."""
     from llvmlite import ir
     from numba import types
     from numba.core.registry import cpu_target
@@ -173,28 +173,28 @@ def _four_wide(name: str) -> Any:
 
 @FourWide
 def add_four(y: Any, i: int, x: Any, k: int) -> None:
-    """y[i : i + 4] += x[k : k + 4]."""
+    """Add four numbers in place: y[i : i + 4] += x[k : k + 4]."""
     y[i : i + 4] += x[k : k + 4]
 
 
 @FourWide
 def scale_four(y: Any, i: int, x: Any, k: int, w: Any, j: int) -> None:
-    """y[i : i + 4] = x[k : k + 4] · w[j : j + 4]."""
+    """Write four products: y[i : i + 4] = x[k : k + 4] · w[j : j + 4]."""
     y[i : i + 4] = x[k : k + 4] * w[j : j + 4]
 
 
 @FourWide
 def add_products(y: Any, i: int, x: Any, k: int, w: Any, j: int) -> None:
-    """y[i : i + 4] += x[k : k + 4] · w[j : j + 4]."""
+    """Add four products in place: y[i : i + 4] += x[k : k + 4] · w[j : j + 4]."""
     y[i : i + 4] += x[k : k + 4] * w[j : j + 4]
 
 
 def kernels_are_loaded() -> bool:
-    """Whether this process has paid for numba already; results never depend on it."""
+    """Return whether this process has imported numba already; results never depend on it."""
     return "numba" in sys.modules
 
 
 def compile_slowest() -> None:
     """Compile the slowest kernels, or load them from the cache, before there are records to call them with."""
-    for (module, name), types in SLOWEST.items():
+    for (module, name), types in SLOWEST_KERNELS.items():
         getattr(importlib.import_module(module), name).compile(types)

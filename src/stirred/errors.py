@@ -83,7 +83,7 @@ class PrivacyError(StirredError):
 
 
 class ForgedStateError(PrivacyError):
-    """What an interrupted run left is not as it was; nothing is deleted, so that a person can look."""
+    """Raised when resumable state was modified; nothing is deleted, so that a person can inspect it."""
 
 
 class InfeasibleError(StirredError):

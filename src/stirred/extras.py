@@ -7,7 +7,7 @@ from types import ModuleType
 from stirred.errors import MissingExtraError
 
 # extra → the modules that it brings; the extras themselves stand in pyproject.toml
-MODULES: dict[str, tuple[str, ...]] = {
+EXTRA_MODULES: dict[str, tuple[str, ...]] = {
     "duckdb": ("duckdb",),
     "ipums": ("ipumspy", "pandas"),
     "pandas": ("pandas",),
@@ -21,10 +21,10 @@ MODULES: dict[str, tuple[str, ...]] = {
 }
 
 
-def optional(module: str, extra: str, *, why: str) -> ModuleType:
+def import_optional(module: str, extra: str, *, why: str) -> ModuleType:
     """Import the module, or raise an error with the install command.
 
-    >>> optional("no_such_module", "stat", why="SPSS files need it")
+    >>> import_optional("no_such_module", "stat", why="SPSS files need it")
     Traceback (most recent call last):
     ...
     stirred.errors.MissingExtraError: no_such_module is not installed
@@ -34,24 +34,24 @@ def optional(module: str, extra: str, *, why: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise missing(module, extra, why=why) from None
+        raise missing_extra(module, extra, why=why) from None
 
 
-def missing(module: str, extra: str, *, why: str) -> MissingExtraError:
-    """The error that names the extra of a missing module."""
+def missing_extra(module: str, extra: str, *, why: str) -> MissingExtraError:
+    """Return the error that names the extra of a missing module."""
     return MissingExtraError(f"{module} is not installed", why=why, fix=f"pip install 'stirred[{extra}]'")
 
 
-def absent(extra: str) -> str | None:
-    """The first module of an extra that is not installed; nothing is imported."""
-    return next((name for name in MODULES[extra] if importlib.util.find_spec(name) is None), None)
+def find_missing(extra: str) -> str | None:
+    """Return the first module of an extra that is not installed, or None; import nothing."""
+    return next((name for name in EXTRA_MODULES[extra] if importlib.util.find_spec(name) is None), None)
 
 
-def require(extra: str, *, why: str) -> None:
+def require_extra(extra: str, *, why: str) -> None:
     """Raise an error with the install command if a module of the extra is not installed; nothing is imported."""
-    module = absent(extra)
+    module = find_missing(extra)
     if module is not None:
-        raise missing(module, extra, why=why)
+        raise missing_extra(module, extra, why=why)
 
 
 class OptionalModule:
@@ -65,4 +65,4 @@ class OptionalModule:
         self._module, self._extra, self._why = module, extra, why
 
     def __getattr__(self, name: str) -> object:
-        return getattr(optional(self._module, self._extra, why=self._why), name)
+        return getattr(import_optional(self._module, self._extra, why=self._why), name)

@@ -7,12 +7,14 @@ from pathlib import Path
 
 from stirred.errors import InputError
 
-LONGEST = 100  # characters; with an ending and any alphabet this fits the 255 bytes of common file systems
-RULE = f"letters, digits, - and _, at most {LONGEST} of them, and no - at the start"
+MAX_NAME_CHARACTERS = (
+    100  # characters; with an ending and any alphabet this fits the 255 bytes of common file systems
+)
+FILE_NAME_RULE = f"letters, digits, - and _, at most {MAX_NAME_CHARACTERS} of them, and no - at the start"
 
 
 def is_file_name(name: str, *, spaced: bool = False) -> bool:
-    """Whether a name may be a file name: it has only letters, digits, ``-`` and ``_``, so it names no other folder.
+    """Return whether a name has only letters, digits, ``-`` and ``_``, so that it names no other folder.
 
     Record types may have spaces between words, as in "group quarters".
 
@@ -27,34 +29,34 @@ def is_file_name(name: str, *, spaced: bool = False) -> bool:
     return (
         plain.isalnum()
         and not name.startswith("-")
-        and len(name) <= LONGEST
+        and len(name) <= MAX_NAME_CHARACTERS
         and unicodedata.is_normalized("NFC", name)
     )
 
 
-def file_name(text: str) -> str:
-    """A file name made from any text.
+def make_file_name(text: str) -> str:
+    """Return a file name made from any text.
 
-    >>> file_name("county × tenure"), file_name("../../evil"), file_name("…")
+    >>> make_file_name("county × tenure"), make_file_name("../../evil"), make_file_name("…")
     ('county-tenure', 'evil', 'table')
     """
     words = "".join(
         c if c.isalnum() or c in "_-" else " " for c in unicodedata.normalize("NFC", text)
     ).split()
-    return "-".join(words)[:LONGEST].strip("-") or "table"
+    return "-".join(words)[:MAX_NAME_CHARACTERS].strip("-") or "table"
 
 
-def file_names(texts: Iterable[str]) -> dict[str, str]:
-    """File names made from texts, each different from the others also where case does not count.
+def make_file_names(texts: Iterable[str]) -> dict[str, str]:
+    """Return file names made from texts, each different from the others also where case does not count.
 
-    >>> file_names(["a × b", "a-b", "A b"])
+    >>> make_file_names(["a × b", "a-b", "A b"])
     {'a × b': 'a-b', 'a-b': 'a-b-2', 'A b': 'A-b-3'}
     """
     found: dict[str, str] = {}
     taken: set[str] = set()
     for text in texts:
-        wanted = file_name(text)
-        numbered = (f"{wanted[: LONGEST - 8]}-{number}" for number in itertools.count(2))
+        wanted = make_file_name(text)
+        numbered = (f"{wanted[: MAX_NAME_CHARACTERS - 8]}-{number}" for number in itertools.count(2))
         name = next(
             name
             for name in (wanted, *itertools.islice(numbered, len(taken) + 1))
@@ -66,7 +68,7 @@ def file_names(texts: Iterable[str]) -> dict[str, str]:
 
 
 def path_in(folder: Path, name: str, ending: str) -> Path:
-    """The path of a file in a folder; a name that is not a file name is refused.
+    """Return the path of a file in a folder, or refuse a name that is not a file name.
 
     >>> path_in(Path("public"), "household", ".parquet").as_posix()
     'public/household.parquet'
@@ -74,7 +76,7 @@ def path_in(folder: Path, name: str, ending: str) -> Path:
     if not is_file_name(name, spaced=True):
         raise InputError(
             "a name cannot be a file name",
-            why=f"{name[:40]!r} becomes the name of a file, which has {RULE}",
+            why=f"{name[:40]!r} becomes the name of a file, which has {FILE_NAME_RULE}",
             fix="rename the record type or the table",
         )
     return folder / f"{name}{ending}"

@@ -7,21 +7,21 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-FEW = 4_096  # values that are quicker to hand over one by one than numpy.ma is to load
-OLDEST = pl.CompatLevel.oldest()  # Arrow types that Spark and older readers know
+MAX_VALUES_ONE_BY_ONE = 4_096  # values that are quicker to hand over one by one than numpy.ma is to load
+OLDEST_ARROW = pl.CompatLevel.oldest()  # Arrow types that Spark and older readers know
 
 
-def collected(frame: pl.LazyFrame, *, streaming: bool = False) -> pl.DataFrame:
+def collect_frame(frame: pl.LazyFrame, *, streaming: bool = False) -> pl.DataFrame:
     """Compute all rows of a lazy frame.
 
-    >>> collected(pl.LazyFrame({"a": [1, 2]})).height
+    >>> collect_frame(pl.LazyFrame({"a": [1, 2]})).height
     2
     """
     return frame.collect(engine="streaming" if streaming else "auto")
 
 
 def frame_of(table: pa.Table | pa.RecordBatch) -> pl.DataFrame:
-    """The rows of an Arrow table in Polars.
+    """Return the rows of an Arrow table as a polars frame.
 
     >>> frame_of(pa.table({"a": [1, 2]})).columns
     ['a']
@@ -30,21 +30,21 @@ def frame_of(table: pa.Table | pa.RecordBatch) -> pl.DataFrame:
 
 
 def arrow_of(frame: pl.DataFrame) -> pa.Table:
-    """The rows of a Polars frame in Arrow, in types that every reader knows.
+    """Return the rows of a polars frame as an Arrow table, in types that every reader knows.
 
     >>> arrow_of(pl.DataFrame({"a": ["x"]})).schema.field("a").type
     DataType(large_string)
     """
-    return frame.to_arrow(compat_level=OLDEST)
+    return frame.to_arrow(compat_level=OLDEST_ARROW)
 
 
 def series_of(values: NDArray[np.generic], dtype: pl.DataType | None = None) -> pl.Series:
-    """An array as a column; a short one without numpy.ma, which Polars loads for every array and which takes 60 ms.
+    """Return an array as a column; a short one without numpy.ma, which takes 60 ms to load.
 
     >>> series_of(np.array([True, False])).to_list()
     [True, False]
     """
-    if values.size > FEW:
+    if values.size > MAX_VALUES_ONE_BY_ONE:
         return pl.Series(values, dtype=dtype)
     kinds: dict[type[np.generic], pl.DataType] = {
         np.bool_: pl.Boolean(),
@@ -55,7 +55,7 @@ def series_of(values: NDArray[np.generic], dtype: pl.DataType | None = None) -> 
 
 
 def median(values: NDArray[np.floating]) -> float:
-    """The middle of some numbers, without numpy.ma.
+    """Return the median of some numbers, without numpy.ma.
 
     >>> median(np.array([3.0, 1.0, 2.0, 9.0]))
     2.5

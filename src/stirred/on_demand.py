@@ -15,8 +15,8 @@ class _Package(ModuleType):
             super().__setattr__(name, value)
 
 
-def on_demand(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
-    """The ``__getattr__`` of a package (PEP 562) whose public names lie in these modules of it."""
+def load_on_demand(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], object]:
+    """Return the ``__getattr__`` of a package (PEP 562) whose public names lie in these modules of it."""
     where = {name: module for module, names in homes.items() for name in names}
     module = sys.modules[package]
     module.__dict__[_NAMES] = frozenset(where)

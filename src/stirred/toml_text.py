@@ -17,17 +17,17 @@ from typing import IO, Any, Literal
 from stirred.errors import InputError
 from stirred.roots import require_possible, require_readable
 
-LONGEST = 64 << 20  # characters; the largest codebooks have a few million
-DEEPEST = 50  # tables in tables
-DEEPEST_JSON = 200  # lists and objects in each other; the largest specifications have about thirty
-MOST_VALUES = 2_000_000  # keys and values of a text; each takes up to a kilobyte of memory while it is parsed
-MOST_PARTS = (
+MAX_TEXT_CHARACTERS = 64 << 20  # characters; the largest codebooks have a few million
+MAX_TOML_DEPTH = 50  # tables in tables
+MAX_JSON_DEPTH = 200  # lists and objects in each other; the largest specifications have about thirty
+MAX_VALUES = 2_000_000  # keys and values of a text; each takes up to a kilobyte of memory while it is parsed
+MAX_KEY_PARTS = (
     500_000  # parts of dotted keys and of headers of a TOML text, where each may be a table of its own
 )
-MOST_COLUMNS = 2_000  # of a CSV text
-MAX_LINE = 1 << 20  # characters of a line of a CSV text
+MAX_CSV_COLUMNS = 2_000  # of a CSV text
+MAX_LINE_CHARACTERS = 1 << 20  # characters of a line of a CSV text
 TOO_DEEP = "it is nested deeper than any file of this kind needs"
-TOO_MANY = f"it has more than {MOST_VALUES:,} keys and values, or {MOST_PARTS:,} parts of keys"
+TOO_MANY = f"it has more than {MAX_VALUES:,} keys and values, or {MAX_KEY_PARTS:,} parts of keys"
 
 _MARK = re.compile(r"""["'#.\[\]{}=,\n]""")
 _BASIC = re.compile(r'[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"')
@@ -42,7 +42,7 @@ class TomlError(ValueError):
     """The text is not TOML, or not one that a person would write; says why, with the line."""
 
 
-def plain_text(path: Path, *, encoding: str = "utf-8") -> str:
+def read_plain_text(path: Path, *, encoding: str = "utf-8") -> str:
     """Return the text of a plain file; a pipe, a device or a file without end is an error of the system."""
     require_plain(path)
     return path.read_bytes().decode(encoding)
@@ -57,26 +57,26 @@ def require_plain(path: Path) -> None:
     found = require_readable(path).stat()
     if not stat.S_ISREG(found.st_mode):
         raise OSError(errno.EINVAL, "it is not a plain file")
-    if found.st_size > LONGEST:
-        raise OSError(errno.EFBIG, f"it is longer than {LONGEST:,} bytes")
+    if found.st_size > MAX_TEXT_CHARACTERS:
+        raise OSError(errno.EFBIG, f"it is longer than {MAX_TEXT_CHARACTERS:,} bytes")
 
 
-def toml_of(text: str) -> dict[str, Any]:
+def parse_toml(text: str) -> dict[str, Any]:
     """Return the document in a text.
 
-    >>> toml_of("a = 1")
+    >>> parse_toml("a = 1")
     {'a': 1}
-    >>> toml_of("a = " + "[" * 10_000)
+    >>> parse_toml("a = " + "[" * 10_000)
     Traceback (most recent call last):
     ...
     stirred.toml_text.TomlError: it is nested deeper than any file of this kind needs
-    >>> toml_of('"="' + ".a" * 10_000 + " = 1")
+    >>> parse_toml('"="' + ".a" * 10_000 + " = 1")
     Traceback (most recent call last):
     ...
     stirred.toml_text.TomlError: it is nested deeper than any file of this kind needs
     """
-    if len(text) > LONGEST:
-        raise TomlError(f"it is longer than {LONGEST:,} characters")
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise TomlError(f"it is longer than {MAX_TEXT_CHARACTERS:,} characters")
     # the parser sees a carriage return before a line feed as one line end
     _require_modest_toml(text)
     try:
@@ -112,9 +112,9 @@ def _require_modest_toml(text: str) -> None:
             dots = 0
             depth += (mark in "[{") - (mark in "]}")
             values += mark in "=,[{"
-        if dots > DEEPEST or depth > DEEPEST:
+        if dots > MAX_TOML_DEPTH or depth > MAX_TOML_DEPTH:
             raise TomlError(TOO_DEEP)
-        if values > MOST_VALUES or parts > MOST_PARTS:
+        if values > MAX_VALUES or parts > MAX_KEY_PARTS:
             raise TomlError(TOO_MANY)
 
 
@@ -129,7 +129,7 @@ def _string_end(text: str, start: int, quote: str) -> int:
 def _require_modest_depth(document: object) -> None:
     """Refuse tables in tables that headers, dotted keys and inline tables make together."""
     layer = [document]
-    for _ in range(DEEPEST + 2):
+    for _ in range(MAX_TOML_DEPTH + 2):
         layer = [
             inner
             for value in layer
@@ -141,12 +141,12 @@ def _require_modest_depth(document: object) -> None:
     raise TomlError(TOO_DEEP)
 
 
-def json_of(text: str, *, longest: int = LONGEST, most_values: int = MOST_VALUES) -> Any:
+def parse_json(text: str, *, longest: int = MAX_TEXT_CHARACTERS, most_values: int = MAX_VALUES) -> Any:
     """Return the document in a JSON text; one that no file of this kind has is a ValueError.
 
-    >>> json_of('{"a": [1, "[["]}')
+    >>> parse_json('{"a": [1, "[["]}')
     {'a': [1, '[[']}
-    >>> json_of("[" * 300)
+    >>> parse_json("[" * 300)
     Traceback (most recent call last):
     ...
     ValueError: it is nested deeper than any file of this kind needs
@@ -164,7 +164,7 @@ def json_of(text: str, *, longest: int = LONGEST, most_values: int = MOST_VALUES
         else:
             depth += (mark in "[{") - (mark in "]}")
             values += mark not in "]}"
-        if depth > DEEPEST_JSON:
+        if depth > MAX_JSON_DEPTH:
             raise ValueError(TOO_DEEP)
         if values > most_values:
             raise ValueError(f"it has more than {most_values:,} values")
@@ -187,8 +187,8 @@ class CsvTable:
     ) -> None:
         self._fields = csv.reader(_modest_lines(lines), delimiter=delimiter, quoting=quoting)
         self.header = next((row for row in self._fields if row), [])
-        if len(self.header) > MOST_COLUMNS:
-            raise csv.Error(f"it has {len(self.header):,} columns; {MOST_COLUMNS:,} are allowed")
+        if len(self.header) > MAX_CSV_COLUMNS:
+            raise csv.Error(f"it has {len(self.header):,} columns; {MAX_CSV_COLUMNS:,} are allowed")
 
     def rows(self) -> Iterator[dict[str | None, Any]]:
         """Yield each row by the names of the header; fields beyond it stand under None, missing ones are None."""
@@ -203,7 +203,7 @@ class CsvTable:
 
 def _modest_lines(lines: IO[str]) -> Iterator[str]:
     """Yield the lines of a text, each of a bounded length."""
-    while line := lines.readline(MAX_LINE + 1):
-        if len(line) > MAX_LINE:
-            raise csv.Error(f"a line is longer than {MAX_LINE:,} characters")
+    while line := lines.readline(MAX_LINE_CHARACTERS + 1):
+        if len(line) > MAX_LINE_CHARACTERS:
+            raise csv.Error(f"a line is longer than {MAX_LINE_CHARACTERS:,} characters")
         yield line

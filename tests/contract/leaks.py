@@ -24,7 +24,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.base import Guard, Mechanism, Release
-from stirred.mechanisms.swapping.guards.checks import REVERSAL
+from stirred.mechanisms.swapping.guards.checks import REVERSAL_GUARD
 
 RECEIPT, CHECKSUMS = "receipt.json", "checksums.txt"
 OUTPUT = {"microdata", "tables", "files", "input_digest", "internal", "schema", "folder"}  # of a release
@@ -81,7 +81,7 @@ def _written(
 def _guards(first: Release, second: Release) -> tuple[Guard, ...]:
     """The guards of the second release; what one measures on the released records follows from the output of the first."""
     return tuple(
-        of_output if of_output.name == REVERSAL else other
+        of_output if of_output.name == REVERSAL_GUARD else other
         for of_output, other in zip(first.guards, second.guards, strict=True)
     )
 

@@ -16,7 +16,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError, StirredError
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.registry import OWN
+from stirred.mechanisms.registry import OWN_REGISTRATIONS
 from stirred.mechanisms.topdown import TopDown
 from stirred.spec import Custom, Multiverse, Specification
 from stirred.spec.card import Card
@@ -106,14 +106,14 @@ def runs(mechanism: Mechanism, data: Census) -> bool:
 def refusal(mechanism: Mechanism, data: Census) -> StirredError | None:
     try:
         mechanism.refuse(data)
-        mechanism.refuse_stated(data, mechanism.specification(data))
+        mechanism.refuse_promise(data, mechanism.specification(data))
     except (InputError, PrivacyError) as refused:
         return refused
     return None
 
 
 def test_every_registered_mechanism_is_in_the_suite() -> None:
-    assert {item.name for item in OWN} <= {case.make().name for case in EVERY}
+    assert {item.name for item in OWN_REGISTRATIONS} <= {case.make().name for case in EVERY}
 
 
 def test_is_a_mechanism_with_canonical_parameters(mechanism: Mechanism) -> None:
@@ -162,8 +162,8 @@ def test_keeps_its_invariants(mechanism: Mechanism, data: Census) -> None:
     for invariant in release.specification.multiverse:
         if isinstance(invariant, Custom):
             continue  # declared in words only; the mechanism's own checks answer for it
-        truth = invariant.realised(data).to_pylist()
-        assert [list(map(str, row.values())) for row in invariant.realised(published).to_pylist()] == [
+        truth = invariant.tabulate(data).to_pylist()
+        assert [list(map(str, row.values())) for row in invariant.tabulate(published).to_pylist()] == [
             list(map(str, row.values())) for row in truth
         ], invariant.words()
 
@@ -241,7 +241,7 @@ def test_it_says_before_its_run_which_tables_can_be_made(mechanism: Mechanism) -
     if stated is None:
         return
     release = mechanism.release(ordinary, key=KEY)
-    own = {name for by in mechanism.counted(release).values() for name in by}
+    own = {name for by in mechanism.list_own_tables(release).values() for name in by}
     columns = {name: set(data.schema.names) for name, data in release.microdata.items()}
     assert set(stated) == set(columns or {mechanism.record_type})
     for record_type, variables in stated.items():
@@ -270,7 +270,7 @@ def test_a_swap_is_read_at_distance_two() -> None:
     for case in EVERY:
         if case.name.startswith("permutation-swapping"):
             spec = case.make().specification(census(120))
-            assert Card(spec).allowed().distance == 2
+            assert Card(spec).bound_odds().distance == 2
 
 
 def test_budget_is_exact(mechanism: Mechanism) -> None:

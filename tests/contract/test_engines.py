@@ -24,7 +24,7 @@ from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Spark
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.contents import contents
+from stirred.mechanisms.contents import digest_release
 from stirred.spec.files import dumps
 
 KEY = Key.for_tests(23)
@@ -88,7 +88,7 @@ def told(release: Release) -> Told:
         str(release.specification), promised, release.checks, release.notes, release.input_digest,
         dict(release.parameters), release.private,
     )  # fmt: skip
-    return Told(contents(release), rest)
+    return Told(digest_release(release), rest)
 
 
 _MADE: dict[str, Told] = {}
@@ -116,7 +116,7 @@ def on_spark(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
     records = data.count("household") + data.count("person")
     assert spark.gathered_rows <= records / 100, "the driver held more than 1 % of the census"
     if case.name not in COUNTING:
-        assert len({process for _, process in spark.seen}) >= 2
+        assert len({process for _, process in spark.worker_processes}) >= 2
 
 
 # relatives of the swap that run the same kernels on a cluster as one that stays
@@ -151,7 +151,7 @@ def test_two_workers_of_one_machine(case: Case, data: Census, spark: Spark, tmp_
 def on_a_cluster(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
     on_spark(case, data, spark, tmp_path)
     if case.name not in COUNTING:
-        assert len({executor for executor, _ in spark.seen}) == 2
+        assert len({executor for executor, _ in spark.worker_processes}) == 2
 
 
 # what every mechanism does on a cluster is shown with two workers of one machine; here by kinds. The swap's release is that

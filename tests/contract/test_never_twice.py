@@ -239,7 +239,7 @@ def test_the_recorder_sees_a_topdown_that_forgets_the_tree(
     def of_leaves(key: Key, _spine: object, leaf: Any, _constraints: object) -> bytes:
         return key.digest(leaf.first.tobytes(), leaf.cells.tobytes(), leaf.counts.tobytes())
 
-    monkeypatch.setattr("stirred.mechanisms.topdown.run.above.input_digest", of_leaves)
+    monkeypatch.setattr("stirred.mechanisms.topdown.run.above.digest_input", of_leaves)
     runs = [recorder.run(TopDown(rho_squared="1"), changed(name)) for name in ("nothing", "a block's tract")]
     assert runs[0][0] & runs[1][0]
     assert runs[0][1] != runs[1][1]

@@ -23,11 +23,11 @@ from stirred.cli.main import main
 from stirred.engine import Local, Spark
 from stirred.errors import InputError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.registry import find, registered
+from stirred.mechanisms.registry import find_mechanism, list_mechanisms
 from stirred.publish import load, run, save
 from stirred.publish.before.tune import Target, tune
 from stirred.publish.packet import Packet, verify
-from stirred.publish.plan.reference import schema
+from stirred.publish.plan.reference import build_schema
 from stirred.spec.files import parts
 
 PACKAGE = EXAMPLES / "own_mechanism"
@@ -73,10 +73,12 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[
     lines = [f"{name} = {target}" for name, target in points.items()]
     (about / "entry_points.txt").write_text("[stirred.mechanisms]\n" + "\n".join(lines) + "\n")
     monkeypatch.syspath_prepend(site)
-    monkeypatch.setattr(parts, "KINDS", dict(parts.KINDS))  # what the package registers is forgotten with it
-    registered.cache_clear()
-    yield find("noisy-counts")
-    registered.cache_clear()
+    monkeypatch.setattr(
+        parts, "CLASS_BY_KIND", dict(parts.CLASS_BY_KIND)
+    )  # what the package registers is forgotten with it
+    list_mechanisms.cache_clear()
+    yield find_mechanism("noisy-counts")
+    list_mechanisms.cache_clear()
     sys.modules.pop("own_mechanism", None)
 
 
@@ -92,9 +94,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_it_is_unknown_before_it_is_installed() -> None:
-    registered.cache_clear()
+    list_mechanisms.cache_clear()
     with pytest.raises(InputError, match="there is no mechanism"):
-        find("noisy-counts")
+        find_mechanism("noisy-counts")
 
 
 @pytest.mark.parametrize("engine", [Local(), InParts()], ids=["in memory", "in parts"])
@@ -154,7 +156,8 @@ def test_help_new_plans_the_schema_and_errors_know_it(
     assert main(["plan", "new", str(folder / "new.toml"), "--mechanism", "noisy-counts"]) == 0
     assert load(folder / "new.toml").mechanisms[0].name == "noisy-counts"
     assert any(
-        item["title"] == "noisy-counts" for item in schema()["properties"]["mechanism"]["items"]["oneOf"]
+        item["title"] == "noisy-counts"
+        for item in build_schema()["properties"]["mechanism"]["items"]["oneOf"]
     )
     with pytest.raises(SystemExit):
         main(["noisy-counts", "--help"])

@@ -18,12 +18,12 @@ from contract.test_third_party import TOML
 from stirred.census import read
 from stirred.chance import Key
 from stirred.cli.main import main
-from stirred.cli.terminal.flags import DEST, add_flags
+from stirred.cli.terminal.flags import DEST_PREFIX, add_flags
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import digest
-from stirred.mechanisms.registry import OWN, find
-from stirred.mechanisms.released import MEASURES
+from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism
+from stirred.mechanisms.released import MEASURE_COLUMNS
 from stirred.publish import Packet, load, run, save, verify
 from stirred.publish.plan.writing import plan_of
 
@@ -102,7 +102,7 @@ PUBLISHED = [name for name in SETTINGS if name != "swapping-noisy-key"]  # of wh
 
 
 def test_every_mechanism_is_here() -> None:
-    assert {item.name for item in OWN} <= set(SETTINGS)
+    assert {item.name for item in OWN_REGISTRATIONS} <= set(SETTINGS)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def flags(kind: type[Mechanism], values: dict[str, Any]) -> list[str]:
     add_flags(parser, kind.Config)
     words: list[str] = []
     for action in parser._actions:
-        value = values.get(action.dest.removeprefix(DEST))
+        value = values.get(action.dest.removeprefix(DEST_PREFIX))
         if isinstance(value, dict):
             words += [action.option_strings[0], *(f"{key}={item}" for key, item in value.items())]
         elif isinstance(value, list) and isinstance(value[0], list):
@@ -150,7 +150,7 @@ def said(packet: Path) -> dict[str, str]:
 
 
 def kind_of(name: str) -> type[Mechanism]:
-    return find(name.partition("+")[0])
+    return find_mechanism(name.partition("+")[0])
 
 
 def command(name: str, kind: type[Mechanism], out: str) -> int:
@@ -223,7 +223,7 @@ def test_a_packet_of_a_command_is_assessed_looked_up_redone_and_compared(
     for table, record_type in packet.tables().items():
         assert record_type == kind.of(kind.Config.model_validate(SETTINGS[name])).record_type
         row = packet.read_tables()[table].to_pylist()[0]
-        cell = [f"{key}={value}" for key, value in row.items() if key not in MEASURES]
+        cell = [f"{key}={value}" for key, value in row.items() if key not in MEASURE_COLUMNS]
         assert main(["lookup", "packet", "--where", *cell, "--json"]) == 0
     words = ["redo.py", str(folder), str(folder / "test.key"), str(folder / "again")]
     monkeypatch.setattr(sys, "argv", words)

@@ -25,7 +25,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that the commands of a page run in, with the examples."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(parts, "KINDS", dict(parts.KINDS))  # what a page registers is forgotten after it
+    monkeypatch.setattr(
+        parts, "CLASS_BY_KIND", dict(parts.CLASS_BY_KIND)
+    )  # what a page registers is forgotten after it
     return tmp_path
 
 

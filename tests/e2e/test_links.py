@@ -10,7 +10,7 @@ import pytest
 import stirred
 from e2e.pages import blocks, commands
 from stirred.cli.main import VERBS
-from stirred.mechanisms.registry import registered
+from stirred.mechanisms.registry import list_mechanisms
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -95,7 +95,7 @@ def test_every_verb_is_shown_in_use() -> None:
     }
     first = {words[0] for words in shown if words}
     missing = set(VERBS) - first
-    missing |= {name for name, entry in registered().items() if not {name, entry.verb} & first}
+    missing |= {name for name, entry in list_mechanisms().items() if not {name, entry.verb} & first}
     for verb in ("data", "packet", "plan", "spec"):
         parser = argparse.ArgumentParser()
         importlib.import_module(VERBS[verb][0]).add_arguments(parser)

@@ -162,7 +162,7 @@ def interrupted(folder: Path, name: str = "again", plan: str = "plan.toml") -> P
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as once:
-        once.setattr(execute, "write", stopped)
+        once.setattr(execute, "write_packet", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(load(folder / plan), folder / name, key=KEY, internal=False)
     return folder / f"{name}.part"

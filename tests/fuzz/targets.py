@@ -25,16 +25,16 @@ from stirred.errors import ForgedStateError, StirredError
 from stirred.mechanisms.cell_key.files import read_table
 from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.households.totals import read_totals
-from stirred.mechanisms.topdown.workload.shipped import preset_text
+from stirred.mechanisms.topdown.workload.shipped import read_preset
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.publish import load, parse, run, verify
-from stirred.publish.before.promise import stated
+from stirred.publish.before.promise import state_promise
 from stirred.publish.packet.checksums import seal
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import look_up
-from stirred.publish.packet.signature import new_signer, sign, signed_by
+from stirred.publish.packet.signature import is_signed_by, new_signer, sign
 from stirred.publish.run.part import PartFolder
-from stirred.publish.run.state import Unfinished
+from stirred.publish.run.state import UnfinishedRun
 from stirred.spec.files import dumps
 from stirred.spec.files import load as load_specification
 
@@ -72,12 +72,12 @@ class Targets:
         self.sealed = seeds.files(self.packet)
         self.part = seeds.interrupted(self.work)
         self.left = seeds.files(self.part)
-        self.specification = stated(self.plan, self.census).parts[0]
+        self.specification = state_promise(self.plan, self.census).parts[0]
         spec = self.sealed["public/spec.json"]
         self.specs = [spec, json.dumps(json.loads(spec)).encode()]
         self.csv = (self.work / "household.csv").read_bytes()
         self.parquet = seeds.parquet(self.work)
-        self.small = preset_text("small").encode()
+        self.small = read_preset("small").encode()
         self.names = sorted(path.name for path in self.outer.iterdir())
         self.all: dict[str, Callable[[random.Random], None]] = {
             "schema": self.schema,
@@ -130,7 +130,7 @@ class Targets:
         texts = [text.encode() for text in seeds.SCHEMAS]
         place = self.work / "mutated.toml"
         place.write_bytes(mutated(chance.choice(texts), chance, texts))
-        schemas.load(place)
+        schemas.load_schema(place)
 
     def planned(self, chance: random.Random) -> None:
         """A plan.toml, as text."""
@@ -186,7 +186,7 @@ class Targets:
     def _unsigned(self) -> None:
         """A packet that somebody else sealed is found by its signature."""
         with contextlib.suppress(StirredError):
-            signed = signed_by(self.packet, self.public) and not verify(self.packet)
+            signed = is_signed_by(self.packet, self.public) and not verify(self.packet)
             if signed and _unlike(self.packet, self.sealed):
                 raise AcceptedForgeryError("a changed packet is signed")
 
@@ -240,12 +240,14 @@ class Targets:
         name = chance.choice(list(self.left))
         try:
             self._disturb(self.part, name, chance, self.left)
-            unfinished = Unfinished(PartFolder(self.work / "again"))
+            unfinished = UnfinishedRun(PartFolder(self.work / "again"))
             unfinished.begin(self.plan, seeds.KEY, self.census)
             unfinished.clear(["data"])
             place = self.part / "public" / "data"
             step = self.plan.steps[0]
-            found = unfinished.finished(place, step.mechanism, self.census, self.specification, seeds.KEY)
+            found = unfinished.load_finished(
+                place, step.mechanism, self.census, self.specification, seeds.KEY
+            )
             if found is not None and _unlike(place, _below(self.left, "public/data/")):
                 raise AcceptedForgeryError("changed records are taken up")
             told = json.loads(self.left["state/data.json"])
@@ -305,7 +307,7 @@ class Targets:
         if chance.random() < 0.5:
             check(folder)
         else:
-            read(folder).checked(invalid=chance.choice(("refuse", "drop")))
+            read(folder).check(invalid=chance.choice(("refuse", "drop")))
 
     def lists(self, chance: random.Random) -> None:
         """The Bureau's lists of codes, the totals of SafeTab-P, and a table of noise of another program."""

@@ -158,7 +158,7 @@ def test_figure_1_as_data_and_as_pictures(tmp_path: Path) -> None:
     ]
     assert medians == sorted(medians)
     assert medians[-1] == pytest.approx(0.1365, abs=0.005)
-    names = {path.name for path in figures.write(document, tmp_path)}
+    names = {path.name for path in figures.write_files(document, tmp_path)}
     assert names == {f"figure-mape.{kind}" for kind in ("json", "csv", "png", "svg")}
     assert (tmp_path / "figure-mape.png").read_bytes()[:4] == b"\x89PNG"
 

@@ -11,7 +11,7 @@ import pytest
 from stirred.mechanisms.swapping.budget.by_size import theorem_1
 from stirred.paper.optimality import theorem_3
 from stirred.spec import Budget
-from stirred.spec.laws.derangements import derangements
+from stirred.spec.laws.derangements import count_derangements
 
 Records = tuple[tuple[int, int], ...]  # (hold, swap) of one stratum
 HALF, TWENTIETH = Fraction(1, 2), Fraction(1, 20)
@@ -75,7 +75,7 @@ def test_the_law_sums_to_one_and_is_that_of_the_formula() -> None:
         for g, chance in found.items():
             k = moved(g)
             again = 1 - n * p * (1 - p) ** (n - 1)
-            expected = p**k * (1 - p) ** (n - k) / (again * derangements(k)) if k != 1 else 0
+            expected = p**k * (1 - p) ** (n - k) / (again * count_derangements(k)) if k != 1 else 0
             assert chance == expected
 
 
@@ -116,9 +116,9 @@ def test_lemma_6_derangements_grow_no_faster_than_powers() -> None:
     for k in range(60):
         for a in range(k + 1):
             if a != k - 1:
-                assert Fraction(derangements(k), derangements(k - a)) <= (k + 1) ** a
-    assert all(derangements(k) == floor(factorial(k) / e + 0.5) for k in range(1, 15))
-    assert derangements(0) != floor(1 / e + 0.5), "the identity of the paper fails at 0"
+                assert Fraction(count_derangements(k), count_derangements(k - a)) <= (k + 1) ** a
+    assert all(count_derangements(k) == floor(factorial(k) / e + 0.5) for k in range(1, 15))
+    assert count_derangements(0) != floor(1 / e + 0.5), "the identity of the paper fails at 0"
 
 
 @pytest.mark.parametrize("records", STRATA)
@@ -174,7 +174,9 @@ def test_proposition_8_strata_of_different_values_need_the_log_of_the_odds(p: Fr
 @pytest.mark.parametrize("p", [TWENTIETH, Fraction(1, 4), HALF])
 def test_proposition_10_two_records_attain_the_bound(p: Fraction) -> None:
     found = loss(((0, 0), (1, 1)), ((0, 1), (1, 0)), p) * HALF
-    bound = Fraction(derangements(2), derangements(0)) * ((1 - p) / p) ** 2  # ½ ln[d(2)/d(0)] − ln o
+    bound = (
+        Fraction(count_derangements(2), count_derangements(0)) * ((1 - p) / p) ** 2
+    )  # ½ ln[d(2)/d(0)] − ln o
     assert found == (Budget.log(bound) * HALF if bound > 1 else Budget.zero())
 
 
@@ -257,7 +259,7 @@ def test_proposition_9_the_papers_six_records_need_the_bound(p: Fraction) -> Non
     other = ((1, 2), (2, 1), (3, 3), (3, 3), (4, 4), (4, 4))
     shown = tuple(sorted(Counter(((1, 1), (2, 2), (3, 4), (3, 4), (4, 3), (4, 3))).items()))
     ratio = table_law(records, p)[shown] / table_law(other, p)[shown]
-    assert ratio == Fraction(derangements(6), derangements(4)) * ((1 - p) / p) ** 2
+    assert ratio == Fraction(count_derangements(6), count_derangements(4)) * ((1 - p) / p) ** 2
     assert hamming(records, other) == 2
 
 

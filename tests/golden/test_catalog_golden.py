@@ -153,9 +153,9 @@ def test_published_and_proved_factors(
     entry = catalog.entry(name)
     assert entry.specification.rho_squared.fraction == counted * published[0] == Fraction(published[1])
     assert entry.specification.evidence.status == "published"
-    assert entry.proved is not None
-    assert entry.proved.rho_squared.fraction == counted * proved[0] == Fraction(proved[1])
-    assert entry.proved.evidence.status == "proved"
+    assert entry.proved_specification is not None
+    assert entry.proved_specification.rho_squared.fraction == counted * proved[0] == Fraction(proved[1])
+    assert entry.proved_specification.evidence.status == "proved"
     assert entry.product is not None
     assert entry.product.as_printed().rho_squared == Fraction(printed)
     row = entry.row()

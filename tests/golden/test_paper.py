@@ -12,10 +12,10 @@ import pytest
 from stirred.catalog.products import DHC_PERSONS, DHC_UNITS, PL_PERSONS, PL_UNITS, PRODUCTS
 from stirred.catalog.published import WHAT_IFS
 from stirred.cli.main import main
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
 from stirred.paper import page, tables_2020, text_numbers, whatif_2000
 from stirred.paper.massachusetts import PAPER_SWAPPED
-from stirred.paper.optimality import gap, theorem_3
+from stirred.paper.optimality import bound_gap, theorem_3
 
 # the paper, as printed: Tables 3, 4 and 5, Section 3.5, and the text
 PRINTED = {
@@ -83,9 +83,9 @@ def test_the_computed_side_moves_with_its_inputs(monkeypatch: pytest.MonkeyPatch
     four = text_numbers.text_numbers(copies=4)["rows"][-2]["computed"]
     assert four == pytest.approx(16 * 55.371)
     plain = {row["what"]: row["computed"] for row in text_numbers.text_numbers()["rows"]}
-    monkeypatch.setattr(text_numbers, "CONFIRMED", 2 * text_numbers.CONFIRMED)
+    monkeypatch.setattr(text_numbers, "CONFIRMED_THOUSANDS", 2 * text_numbers.CONFIRMED_THOUSANDS)
     monkeypatch.setattr(text_numbers, "PAPER_SWAPPED", {**PAPER_SWAPPED, "Dukes": (947, 795)})
-    monkeypatch.setattr(text_numbers, "size_counts", lambda: {1: 5, 2: 7})
+    monkeypatch.setattr(text_numbers, "apportion_sizes", lambda: {1: 5, 2: 7})
     moved = {row["what"]: row["computed"] for row in text_numbers.text_numbers()["rows"]}
     changed = [what for what, value in moved.items() if value != plain[what]]
     assert [what.partition(" (")[0] for what in changed] == [
@@ -102,25 +102,25 @@ def test_the_computed_side_moves_with_its_inputs(monkeypatch: pytest.MonkeyPatch
 def test_theorem_1_lies_above_theorem_3_by_no_more_than_the_gap(b: int) -> None:
     for rate in (Fraction(1, 100), Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)):
         least, claimed = theorem_3(b, rate), theorem_1(b, rate)
-        assert least <= tight(b, rate) <= claimed
+        assert least <= tight_budget(b, rate) <= claimed
         if b >= 4:
-            assert claimed.upper(9) - least.upper(9) <= gap(b) + Fraction(1, 10**9)
+            assert claimed.upper(9) - least.upper(9) <= bound_gap(b) + Fraction(1, 10**9)
     assert theorem_3(b, Fraction(1)).upper(6).is_infinite()
 
 
 @pytest.mark.parametrize("b", [2, 4, 10, 100, 264_331])
 def test_the_table_of_the_theory_page(b: int) -> None:
     page_of_it = Path(__file__).parents[2] / "docs" / "theory" / "tight-budget.md"
-    cells = [budget(b, rate).upper(4) for rate in ("1/20", "1/2") for budget in (theorem_1, tight)]
+    cells = [budget(b, rate).upper(4) for rate in ("1/20", "1/2") for budget in (theorem_1, tight_budget)]
     shown = " | ".join(str(cell) if cell else "0" for cell in cells)
     assert f"\n| {b:,} | {shown} |\n" in page_of_it.read_text(encoding="utf-8")
 
 
 def test_the_gap_goes_down_to_zero() -> None:
-    gaps = [gap(b) for b in range(4, 40)]
+    gaps = [bound_gap(b) for b in range(4, 40)]
     assert gaps == sorted(gaps, reverse=True)
-    assert gap(10**6) < Fraction(2, 10**6)
-    assert Fraction("0.148") < gap(10) < Fraction("0.14801")
+    assert bound_gap(10**6) < Fraction(2, 10**6)
+    assert Fraction("0.148") < bound_gap(10) < Fraction("0.14801")
 
 
 def test_the_largest_strata_of_2000_are_counted_from_tables(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_commands_say_what_they_need_and_write_what_they_promise(
 def test_a_small_input_is_not_rounded_to_nothing(tmp_path: Path) -> None:
     row = {"computed": 1, "paper": 1, "difference": 0, "reason": ""}
     part = {"name": "x", "title": "x", "source": "x", "inputs": {"delta": 1e-10}, "rows": [row]}
-    assert "delta = 1e-10" in page.write([part], {}, tmp_path).read_text()
+    assert "delta = 1e-10" in page.write_page([part], {}, tmp_path).read_text()
 
 
 def test_a_row_of_several_numbers_is_shown_as_several_rows(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_row_of_several_numbers_is_shown_as_several_rows(tmp_path: Path) -> No
         "reason": "<drawn>",
     }
     document = {"name": "table", "title": "T", "source": "s", "inputs": {}, "rows": [row]}
-    shown = page.write([document], {"left": "needs data"}, tmp_path).read_text()
+    shown = page.write_page([document], {"left": "needs data"}, tmp_path).read_text()
     assert "2 printed numbers: 1 are equal, 0 are equal as far as the paper prints them, 1 differ" in shown
     assert shown.count("&lt;drawn&gt;") == 1
     assert "left: not computed (needs data)" in shown

@@ -217,7 +217,7 @@ def test_two_areas_of_the_oregon_sample(tmp_path: Path) -> None:
     assert census.counts("household", [], {"PERSONS": ["0"]})["count"].to_pylist() == [155]
     assert census.counts("household", ["BLDGSZ"], {"BLDGSZ": ["-"]})["count"].to_pylist() == [67]
     occupied = [str(size) for size in range(1, 18)]
-    weighted = census.weighted("household", [], {"UNITTYPE": ["0"], "PERSONS": occupied})
+    weighted = census.sum_weights("household", [], {"UNITTYPE": ["0"], "PERSONS": occupied})
     assert weighted["weight"].to_pylist() == [83_592]
     assert not validate(census)
 
@@ -232,7 +232,7 @@ def test_oregon_pums_households_with_persons(tmp_path: Path) -> None:
     assert census.counts("household", [], {"PERSONS": ["0"]})["count"].to_pylist() == [5_949]
     assert census.counts("household", ["BLDGSZ"], {"BLDGSZ": ["-"]})["count"].to_pylist() == [3_881]
     occupied = [str(size) for size in range(1, 18)]
-    weighted = census.weighted("household", [], {"UNITTYPE": ["0"], "PERSONS": occupied})
+    weighted = census.sum_weights("household", [], {"UNITTYPE": ["0"], "PERSONS": occupied})
     assert weighted["weight"].to_pylist() == [1_334_413]
     # README: serial numbers unique, every person has a unit, persons per unit = PERSONS: no exceptions
     assert not validate(census)

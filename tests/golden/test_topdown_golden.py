@@ -15,12 +15,12 @@ def test_totals() -> None:
     assert PERSONS.rho_squared == Fraction(293764, 114921)
     assert UNITS.rho_squared == Fraction(11417641, 152349649)
     assert round(float(PERSONS.rho_squared + UNITS.rho_squared), 8) == 2.63116925
-    assert sum(accounting.by_level(PERSONS).values()) == PERSONS.rho_squared
-    assert sum(accounting.by_query(PERSONS).values()) == PERSONS.rho_squared
+    assert sum(accounting.cost_by_level(PERSONS).values()) == PERSONS.rho_squared
+    assert sum(accounting.cost_by_query(PERSONS).values()) == PERSONS.rho_squared
 
 
 def test_level_budgets_of_the_certificate() -> None:
-    got = [round(float(v), 4) for v in accounting.by_level(PERSONS).values()]
+    got = [round(float(v), 4) for v in accounting.cost_by_level(PERSONS).values()]
     assert got == [0.0649, 0.8980, 0.2788, 0.4284, 0.7833, 0.1029]
 
 
@@ -47,7 +47,7 @@ def test_the_histograms() -> None:
     ],
 )
 def test_semantics_of_the_persons_certificate(line: str, epsilon: float) -> None:
-    _, got = accounting.semantics(PERSONS)[line]
+    _, got = accounting.list_semantics(PERSONS)[line]
     assert abs(float(got) - epsilon) < 0.0051
 
 
@@ -61,7 +61,7 @@ def test_semantics_of_the_persons_certificate(line: str, epsilon: float) -> None
     ],
 )
 def test_semantics_of_the_units_certificate(line: str, epsilon: float) -> None:
-    _, got = accounting.semantics(UNITS)[line]
+    _, got = accounting.list_semantics(UNITS)[line]
     assert abs(float(got) - epsilon) < 0.0051
 
 
@@ -80,7 +80,7 @@ def test_semantics_of_the_units_certificate(line: str, epsilon: float) -> None:
     ],
 )
 def test_semantics_of_puerto_ricos_certificate(line: str, epsilon: float) -> None:
-    _, got = accounting.semantics(Workload.preset("pl94-pr-persons"))[line]
+    _, got = accounting.list_semantics(Workload.preset("pl94-pr-persons"))[line]
     assert abs(float(got) - epsilon) < 0.0051
 
 
@@ -105,7 +105,7 @@ def test_levels_of_dhc_here_and_in_puerto_rico() -> None:
     for name, levels in want.items():
         workload = Workload.preset(name)
         assert workload.rho_squared == total[name.split("-")[-1]]
-        assert tuple(accounting.by_level(workload).values()) == tuple(Fraction(part) for part in levels)
+        assert tuple(accounting.cost_by_level(workload).values()) == tuple(Fraction(part) for part in levels)
     for kind in ("persons", "units"):
         here, there = Workload.preset(f"dhc-{kind}"), Workload.preset(f"dhc-pr-{kind}")
         assert (there.histogram, there.queries, there.rules) == (here.histogram, here.queries, here.rules)

@@ -516,7 +516,7 @@ def within(town: Town, value: int, distance: Distance, kept: Kept) -> bool:
 
 def ask_distance(tally: Tally, case: int, town: Town, maker: Maker) -> None:
     """The smallest distance is never below the true one, exact means equal, and odds are never below ε times it."""
-    from stirred.spec.card.odds import allowed
+    from stirred.spec.card.odds import bound_odds
     from stirred.spec.nearest.distance import smallest_distance
 
     kept, distance, views = maker.kept(), maker.distance(near=0), views_of(maker)
@@ -552,7 +552,7 @@ def ask_distance(tally: Tally, case: int, town: Town, maker: Maker) -> None:
         )
     except StirredError:  # a view of persons by what their household has is no table of the domain
         return
-    odds = allowed(spec)
+    odds = bound_odds(spec)
     if odds.distance != near.value or odds.log_odds is None or odds.log_odds * 2 < true:
         tally.blame("distance", case, f"odds of {odds.log_odds} at {odds.distance}: {words}")
 
@@ -608,7 +608,7 @@ def breach(town: Town, laws: Any, claim: Statement) -> str:
 def ask_swap(tally: Tally, case: int, maker: Maker) -> None:
     """A permutation swap of a tiny census loses at most what it states, in its universe and per person; odds likewise."""
     from stirred.mechanisms.swapping import PermutationSwapping
-    from stirred.spec.card.odds import allowed
+    from stirred.spec.card.odds import bound_odds
 
     r = maker.random
     town = r.choice([t for t in towns() if "block" in t.spine and t.kind == HOUSEHOLD])
@@ -653,7 +653,7 @@ def ask_swap(tally: Tally, case: int, maker: Maker) -> None:
     # what can be told apart: the households that are released, with their persons
     seen = Whole(tuple(name for name, _ in town.homes if name not in hidden))
     true = town.smallest(claim.kept, claim.distance, (seen,))
-    odds = allowed(spec)
+    odds = bound_odds(spec)
     if odds.distance is not None and (true is None or odds.distance < true):
         tally.note("swap", "odds below")
         if true is not None or within(town, odds.distance, claim.distance, claim.kept):

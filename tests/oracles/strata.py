@@ -10,9 +10,9 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     Law,
     Loss,
     distance,
-    labels,
     largest_of,
     outputs,
+    repeat_labels,
     universe,
 )
 
@@ -33,7 +33,7 @@ def partitions(n: int, *, most: int | None = None) -> Iterator[tuple[int, ...]]:
 
 def shapes(n: int) -> list[tuple[Labels, Labels]]:
     """Every pair of margins of a stratum of n records with at least two types on both sides."""
-    sides = [labels(margins) for margins in partitions(n) if len(margins) >= 2]
+    sides = [repeat_labels(margins) for margins in partitions(n) if len(margins) >= 2]
     return [(hold, swap) for hold in sides for swap in sides]
 
 

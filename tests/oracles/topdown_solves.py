@@ -5,8 +5,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from stirred.mechanisms.topdown.solve.generic import times_hessian
-from stirred.mechanisms.topdown.solve.problem import ParentProblem, merged
+from stirred.mechanisms.topdown.solve.generic import multiply_hessian
+from stirred.mechanisms.topdown.solve.problem import ParentProblem, merge_equal_queries
 from stirred.mechanisms.topdown.solve.rounding import Network
 
 Floats = NDArray[np.float64]
@@ -14,8 +14,8 @@ Floats = NDArray[np.float64]
 
 def least_squares(problem: ParentProblem, X: Floats) -> float:
     """The objective without its constant: ½ x'Hx − b'x over all children."""
-    parts = dict(zip(("gid", "w", "diag"), merged(problem.groups, problem.weights), strict=True))
-    return float(0.5 * (X * times_hessian(X, problem, parts)).sum() - (problem.linear * X).sum())
+    parts = dict(zip(("gid", "w", "diag"), merge_equal_queries(problem.groups, problem.weights), strict=True))
+    return float(0.5 * (X * multiply_hessian(X, problem, parts)).sum() - (problem.linear * X).sum())
 
 
 def objective(net: Network, flow: NDArray[np.int64]) -> float:

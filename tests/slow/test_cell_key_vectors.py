@@ -9,7 +9,7 @@ from shared_data import shared
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.frames import frame_of
-from stirred.mechanisms.cell_key import CellKey, IntervalTable, designed
+from stirred.mechanisms.cell_key import CellKey, IntervalTable, design_table
 
 pytestmark = pytest.mark.slow
 
@@ -55,11 +55,11 @@ def test_totals_with_the_table_of_ptable() -> None:
 @pytest.mark.parametrize(
     ("name", "table"),
     [
-        ("tau_ptab_freq.txt", designed(5, 3, js=2, stay=0.5)),
-        ("cnt_D5_V3_js2_pstay0.5.csv", designed(5, 3, js=2, stay=0.5)),
-        ("cnt_D2_V1_js0.csv", designed(2, 1)),
-        ("cnt_D3_V1_js0.csv", designed(3, 1)),
-        ("num_D5_V2_step4.csv", designed(5, 2, steps=4, classes=[1, 3, 5])),
+        ("tau_ptab_freq.txt", design_table(5, 3, js=2, stay=0.5)),
+        ("cnt_D5_V3_js2_pstay0.5.csv", design_table(5, 3, js=2, stay=0.5)),
+        ("cnt_D2_V1_js0.csv", design_table(2, 1)),
+        ("cnt_D3_V1_js0.csv", design_table(3, 1)),
+        ("num_D5_V2_step4.csv", design_table(5, 2, steps=4, classes=[1, 3, 5])),
     ],
 )
 def test_designs_of_ptable_and_tau_argus(name: str, table: IntervalTable) -> None:

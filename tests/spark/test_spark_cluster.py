@@ -21,13 +21,13 @@ PARTS = 8
 
 
 def parts(engine: Spark | Local) -> Parts:
-    flow = engine.released(ROWS).map(Numbered("id", PARTS), NUMBERED)
+    flow = engine.stream_released(ROWS).map(Numbered("id", PARTS), NUMBERED)
     return engine.exchange(flow, by="part", parts=PARTS).map(Sorted("id"), SORTED)
 
 
 @pytest.fixture(scope="module")
 def expected() -> pa.Table:
-    return parts(Local()).gathered()
+    return parts(Local()).gather()
 
 
 def test_kernels_run_in_two_executors_and_files_stay_in_order(
@@ -35,10 +35,10 @@ def test_kernels_run_in_two_executors_and_files_stay_in_order(
 ) -> None:
     data = parts(spark).write(tmp_path, "made")
     assert data.to_table() == expected
-    assert len({executor for executor, _ in spark.seen}) == 2
-    assert len({process for _, process in spark.seen}) >= 2
+    assert len({executor for executor, _ in spark.worker_processes}) == 2
+    assert len({process for _, process in spark.worker_processes}) >= 2
     assert spark.gathered_rows == 0
-    assert spark.shuffled() > 0
+    assert spark.count_shuffled_bytes() > 0
     assert spark.watch.retried == 0
 
 
@@ -66,11 +66,11 @@ def test_a_killed_worker_changes_nothing_and_is_told(
 
 def test_what_a_kernel_carries_stands_in_no_log(spark: Spark) -> None:
     secret = bytes(97 + (i * 7) % 26 for i in range(32))  # no other text has these 32 letters
-    flow = spark.released(ROWS).map(Numbered("id", 2), NUMBERED)
+    flow = spark.stream_released(ROWS).map(Numbered("id", 2), NUMBERED)
     parts = spark.exchange(flow, by="part", parts=2)
-    parts.map(Keyed(secret), NUMBERED).kept().drop()
+    parts.map(Keyed(secret), NUMBERED).keep().drop()
     with pytest.raises(StirredError, match="a task on the cluster failed") as told:
-        parts.map(Keyed(secret, fails=True), NUMBERED).gathered()
+        parts.map(Keyed(secret, fails=True), NUMBERED).gather()
     assert secret.decode() not in str(told.value)
     logs = SESSIONS.written()
     assert any(path.name == "stderr" for path in logs)
@@ -84,9 +84,9 @@ def test_what_a_kernel_carries_stands_in_no_log(spark: Spark) -> None:
 
 
 def test_what_a_lost_executor_kept_is_made_again(spark: Spark, expected: pa.Table, tmp_path: Path) -> None:
-    kept = parts(spark).kept()
+    kept = parts(spark).keep()
     spark.probe = KillOnce(tmp_path / "killed", part=2, executor=True)
-    assert kept.gathered() == expected
+    assert kept.gather() == expected
     assert spark.watch.retried >= 1
     kept.drop()
     assert spark.gathered_rows == ROWS.num_rows

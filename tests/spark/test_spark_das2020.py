@@ -8,7 +8,7 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Spark
 from stirred.publish import parse, run
-from stirred.publish.plan.named import Choices, named, schema_of
+from stirred.publish.plan.named import Choices, find_named_plan, read_schema
 
 
 @pytest.mark.slow
@@ -18,9 +18,9 @@ def test_das2020_on_both_engines(spark: Spark, tmp_path: Path, swapped: bool) ->
     write_preset("demo", tmp_path / "census", households=20)
     file = tmp_path / "census" / "census.toml"
     choices = Choices(
-        census=file.name, schema=schema_of(file) if swapped else None, swapped=swapped, light=True
+        census=file.name, schema=read_schema(file) if swapped else None, swapped=swapped, light=True
     )
-    plan = parse(named("das2020").text(choices), folder=file.parent)
+    plan = parse(find_named_plan("das2020").text(choices), folder=file.parent)
     engines: dict[str, Engine] = {"local": Local(), "spark": spark}
     made = {
         name: run(plan, tmp_path / name, key=Key.for_tests(9), engine=engine, internal=False).contents()

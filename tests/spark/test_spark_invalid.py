@@ -39,10 +39,10 @@ def test_spark_refuses_or_drops_as_one_machine_does(spark: Spark, folder: Path, 
     with pytest.raises(DataError, match="the records break 2 rules") as caught:
         PSA.release(spark.read(folder / name), key=Key.for_tests(1), engine=spark)
     assert not any(secret in str(caught.value) for secret in (MARK, NUMBER))
-    clean = spark.read(folder / name).checked(invalid="drop")
-    here = read(folder / "census.toml").checked(invalid="drop")
-    assert clean.dropped == here.dropped == {"household": 2, "person": 2}
-    assert spark.census(clean).checked(invalid="drop").dropped == clean.dropped
+    clean = spark.read(folder / name).check(invalid="drop")
+    here = read(folder / "census.toml").check(invalid="drop")
+    assert clean.dropped_counts == here.dropped_counts == {"household": 2, "person": 2}
+    assert spark.census(clean).check(invalid="drop").dropped_counts == clean.dropped_counts
     by = ["district", "tenure"]
     assert clean.counts("household", by).equals(here.counts("household", by))
     released = [
@@ -72,7 +72,7 @@ def test_a_sound_census_is_checked_once_on_spark(
     monkeypatch.setattr("stirred.census.census.validate", counted)
     homes().cast({"hid": pl.Int64, "size": pl.Int64}).write_parquet(folder / "homes.parquet")
     persons().cast({"hid": pl.Int64, "age": pl.Int64}).write_parquet(folder / "persons.parquet")
-    census = spark.read(folder / "census.toml").checked()
+    census = spark.read(folder / "census.toml").check()
     promise = PSA.specification(census, engine=spark)
     assert PSA.release(census, key=Key.for_tests(1), engine=spark).specification == promise
     assert len(calls) == 1

@@ -129,7 +129,7 @@ def test_records_are_those_of_one_machine(
     here = Local().records(census, record_type, columns)
     there = spark.records(census, record_type, columns)
     assert there.schema == here.schema
-    assert in_order(there.gathered()) == in_order(here.gathered())
+    assert in_order(there.gather()) == in_order(here.gather())
 
 
 COUNTS: list[tuple[str, list[str], Mapping[str, Sequence[str]] | None]] = [
@@ -155,7 +155,7 @@ def test_counts_are_those_of_one_machine(spark: Spark, census: Census) -> None:
         assert there == here, by
     assert counted.count("person") == PEOPLE
     assert counted.count("household") == HOMES
-    assert counted.weighted("household", ["size"]) == census.weighted("household", ["size"])
+    assert counted.sum_weights("household", ["size"]) == census.sum_weights("household", ["size"])
     assert spark.gathered_rows <= sum(c.num_rows for c in [census.counts(*one) for one in asked]) + 200
 
 
@@ -170,8 +170,8 @@ def test_files_may_be_addresses(spark: Spark, folder: Path) -> None:
     here, there = read(folder / "census.toml"), spark.read(folder / "addresses.toml")
     assert there.counts("person", ["county", "sex"]) == here.counts("person", ["county", "sex"])
     columns = ["age", "weight", "race", "district"]
-    found = in_order(spark.records(there, "person", columns).gathered())
-    assert found == in_order(Local().records(here, "person", columns).gathered())
+    found = in_order(spark.records(there, "person", columns).gather())
+    assert found == in_order(Local().records(here, "person", columns).gather())
     # what scans records streams them through this process, and that is counted
     before = spark.gathered_rows
     assert (
@@ -247,18 +247,18 @@ def of(**columns: Any) -> Census:
 def test_an_identifier_used_twice_stops_the_join_unshown(spark: Spark) -> None:
     twice = of(home=[1, 977_531, 977_531, 977_531], county=["a", "b", "b", "b"])
     with pytest.raises(DataError, match=r"household\.home: at least 2 identifiers were used before") as told:
-        spark.records(twice, "person", ["sex", "county"]).gathered()
+        spark.records(twice, "person", ["sex", "county"]).gather()
     assert "977" not in str(told.value)
     with pytest.raises(DataError, match=r"household\.home: 2 identifiers were used before"):
         spark.census(twice).table("person", ["sex", "county"])
     once = of(home=[1, 2, None, None], county=["a", "b", "b", "b"])
-    assert spark.records(once, "person", ["county"]).gathered().num_rows == 3
+    assert spark.records(once, "person", ["county"]).gather().num_rows == 3
 
 
 def test_identifiers_of_two_types_meet_as_text(spark: Spark) -> None:
     town = of(home=["1", "2"], county=["a", "b"])
-    found = spark.records(town, "person", ["sex", "county"]).gathered()
-    assert in_order(found) == in_order(Local().records(town, "person", ["sex", "county"]).gathered())
+    found = spark.records(town, "person", ["sex", "county"]).gather()
+    assert in_order(found) == in_order(Local().records(town, "person", ["sex", "county"]).gather())
 
 
 def test_a_column_that_is_nowhere_is_told(spark: Spark, census: Census) -> None:
@@ -273,7 +273,7 @@ def test_a_value_that_does_not_fit_is_told_unshown(spark: Spark, folder: Path, t
     pq.write_table(tables()["person"], tmp_path / "person.parquet")
     (tmp_path / "census.toml").write_text((folder / "census.toml").read_text())
     with pytest.raises(StirredError, match="column size: 400 values of a batch are not a number") as told:
-        spark.records(read(tmp_path), "household", ["size"]).gathered()
+        spark.records(read(tmp_path), "household", ["size"]).gather()
     assert "977531" not in str(told.value)
 
 
@@ -285,7 +285,7 @@ def test_files_that_differ_are_refused(spark: Spark, folder: Path, tmp_path: Pat
     pq.write_table(tables()["person"], tmp_path / "person.parquet")
     (tmp_path / "census.toml").write_text(SCHEMA.replace("HOUSEHOLD", "some"))
     with pytest.raises(DataError, match="the files differ in their columns or types"):
-        spark.records(read(tmp_path), "household", ["tenure"]).gathered()
+        spark.records(read(tmp_path), "household", ["tenure"]).gather()
 
 
 def test_what_was_laid_in_scratch_is_laid_once_and_removed(spark: Spark, census: Census) -> None:

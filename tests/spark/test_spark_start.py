@@ -48,7 +48,7 @@ for module in pkgutil.walk_packages(stirred.__path__, "stirred."):
 
 def test_a_java_that_ends_first_leaves_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     server = socketserver.BaseServer(("127.0.0.1", 0), socketserver.BaseRequestHandler)
-    spark_session._quiet(server)
+    spark_session._silence_server(server)
     said = []
     for fault in (EOFError(), ConnectionResetError(), ValueError("a fault of pyspark")):
         try:
@@ -136,23 +136,23 @@ def test_a_session_of_another_make_is_refused() -> None:
         version = "4.3.0"
 
     with pytest.raises(StirredError, match=r"Spark 3\.5\.1 is too old"):
-        spark_session.own(Old())
+        spark_session.adapt_session(Old())
     with pytest.raises(InputError, match="not a classic Spark session"):
-        spark_session.own(Connect())
+        spark_session.adapt_session(Connect())
 
 
 def test_settings_of_a_session_that_we_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
-    local = spark_session.defaults(None)
+    local = spark_session.default_settings(None)
     assert (local["spark.master"], local["spark.driver.host"]) == ("local[*]", "127.0.0.1")
     assert local["spark.executorEnv.OMP_NUM_THREADS"] == "1"
     assert local["spark.executorEnv.POLARS_MAX_THREADS"] == "1"
-    far = spark_session.defaults("spark://head:7077")
+    far = spark_session.default_settings("spark://head:7077")
     assert far["spark.master"] == "spark://head:7077"
     assert "spark.driver.host" not in far
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
-    assert "spark.master" not in spark_session.defaults(None)
+    assert "spark.master" not in spark_session.default_settings(None)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stirred.compiled import stamp
+from stirred.compiled import list_dependencies
 
 INNER = """
 from stirred.compiled import compiled
@@ -77,5 +77,5 @@ def test_a_cache_that_names_a_type_of_before_is_not_read(
 def test_a_stamp_names_every_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     outer = loaded(tmp_path).outer.__wrapped__  # type: ignore[attr-defined]
-    found = " ".join(stamp(outer))
+    found = " ".join(list_dependencies(outer))
     assert all(name in found for name in ("inner_of_test.py", "outer_of_test.py", "compiled.py", "TIMES = 2"))

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from stirred.extras import MODULES, OptionalModule, absent
+from stirred.extras import EXTRA_MODULES, OptionalModule, find_missing
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 # a child process in which no library of an extra can be imported
 BLOCKED = f"""
 import importlib.machinery, sys
-names = {sorted({m for names in MODULES.values() for m in names})!r}
+names = {sorted({m for names in EXTRA_MODULES.values() for m in names})!r}
 class Finder(importlib.machinery.PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -99,12 +99,12 @@ def test_extras_are_those_of_the_project() -> None:
     """Every optional library stands in the extra that the error names."""
     names = {module: dists[0].lower() for module, dists in packages_distributions().items()}
     extras = PROJECT["optional-dependencies"]
-    for extra, modules in MODULES.items():
+    for extra, modules in EXTRA_MODULES.items():
         wanted = {text.split(">")[0].lower() for text in extras[extra]}
         assert {names[module].replace("_", "-") for module in modules} == wanted
-        assert absent(extra) is None
+        assert find_missing(extra) is None
     whole = extras["all"][0].removeprefix("stirred[").removesuffix("]").split(",")
-    assert set(whole) == set(MODULES)
+    assert set(whole) == set(EXTRA_MODULES)
 
 
 def test_a_name_that_the_module_lacks_is_an_attribute_error() -> None:

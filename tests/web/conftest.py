@@ -11,7 +11,7 @@ import pytest
 from bench_client import BenchClient
 from bench_server import RunningBench
 from small_town import write_town
-from stirred.web.jobs.line import JobLine
+from stirred.web.jobs.line import JobQueue
 from stirred.web.workbench import Workbench
 from stirred.web.workspace.data import ChosenData
 
@@ -42,6 +42,6 @@ def server(tmp_path: Path) -> Iterator[RunningBench]:
     made.start()
     yield made
     made.kill(signal.SIGTERM)
-    for job in JobLine(made.folder / "jobs").all():
+    for job in JobQueue(made.folder / "jobs").all():
         if (process := job.process()) is not None:
             os.kill(process, signal.SIGTERM)

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from stirred.spec import SizeLaw
-from stirred.web.jobs.line import JobLine
+from stirred.web.jobs.line import JobQueue
 
 pytestmark = pytest.mark.browser
 LONG = 120_000  # milliseconds
@@ -152,7 +152,7 @@ def test_the_demo_census_cancelled_and_resumed(browser: Browser, server: object,
     expect(page.locator("#job-2")).to_have_attribute("data-state", "cancelled", timeout=LONG)
     page.get_by_role("button", name="Resume run 2").click()
     expect(page.locator("#job-2")).to_have_attribute("data-state", "done", timeout=LONG)
-    assert [job.state for job in JobLine(server.folder / "jobs").all()] == ["done", "done"]  # type: ignore[attr-defined]
+    assert [job.state for job in JobQueue(server.folder / "jobs").all()] == ["done", "done"]  # type: ignore[attr-defined]
     page.goto(f"{origin}/compare?side=2&side=whatif-state")
     expect(page.get_by_role("heading", name="The promises beside each other")).to_be_visible()
     page.goto(f"{origin}/packet/2")

@@ -6,9 +6,9 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.mechanisms.swapping.budget.by_size import theorem_1
-from stirred.web.calculators.conversions import converted
-from stirred.web.calculators.curve import drawn, swap_curve
-from stirred.web.calculators.products import composed
+from stirred.web.calculators.conversions import convert_budget
+from stirred.web.calculators.curve import draw_curve, swap_curve
+from stirred.web.calculators.products import compose_products
 from stirred.web.calculators.strata import strata_budget
 
 
@@ -32,7 +32,7 @@ def test_the_curve_marks_its_rate_and_the_best_one() -> None:
     low, high = found.between or (0, 0)
     assert theorem_1(100, low).upper(6) <= 5
     assert theorem_1(100, high).upper(6) <= 5
-    picture = drawn(found)
+    picture = draw_curve(found)
     assert "style" not in picture
     assert 'class="here"' in picture
     assert swap_curve("100", "1/2", "0.1").unreached is not None
@@ -41,18 +41,18 @@ def test_the_curve_marks_its_rate_and_the_best_one() -> None:
 def test_a_rate_of_zero_promises_nothing() -> None:
     assert not swap_curve("100", "0").epsilon.is_finite
     assert swap_curve("100", "0").odds == "any number"
-    drawn(swap_curve("100", "0"))
+    draw_curve(swap_curve("100", "0"))
 
 
 def test_the_products_add_up_and_switch_off() -> None:
-    assert composed(None).specification is not None
-    whole = composed(None)
+    assert compose_products(None).specification is not None
+    whole = compose_products(None)
     assert whole.specification is not None
     assert whole.specification.rho_squared.upper(5) == Decimal("55.37504")
-    less = composed({switch.key for switch in whole.switches[1:]})
+    less = compose_products({switch.key for switch in whole.switches[1:]})
     assert less.specification is not None
     assert less.specification.rho_squared < whole.specification.rho_squared
-    assert composed(set()).specification is None
+    assert compose_products(set()).specification is None
 
 
 def test_strata_that_cannot_move_cost_and_protect_nothing() -> None:
@@ -68,9 +68,9 @@ def test_strata_that_cannot_move_cost_and_protect_nothing() -> None:
         lambda: swap_curve("-3", "1/2"),
         lambda: swap_curve("10", "two"),
         lambda: swap_curve("10", "3/2"),
-        lambda: converted("-1", "1e-10"),
-        lambda: converted("1", "0"),
-        lambda: converted("<script>", "1e-10"),
+        lambda: convert_budget("-1", "1e-10"),
+        lambda: convert_budget("1", "0"),
+        lambda: convert_budget("<script>", "1e-10"),
         lambda: strata_budget("", "1/2"),
         lambda: strata_budget("10 4 4", "1/2"),
         lambda: strata_budget("10 = / 4", "1/2"),

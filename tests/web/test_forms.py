@@ -12,13 +12,13 @@ from bench_client import BenchClient, form_in
 from layouts import LAYOUTS
 from stirred.census import Schema
 from stirred.mechanisms.config import MechanismConfig
-from stirred.mechanisms.registry import Registration, registered
+from stirred.mechanisms.registry import Registration, list_mechanisms
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.spec import SizeLaw
 from stirred.web.forms.document import document_of, text_of
-from stirred.web.forms.edited import edited
-from stirred.web.forms.fields import NAME, fields_of
-from stirred.web.forms.values import ALL, SHOWN, settings_of
+from stirred.web.forms.edited import edit_text
+from stirred.web.forms.fields import NAME_PREFIX, fields_of
+from stirred.web.forms.values import DEFAULT_SUFFIX, SHOWN_FIELD, settings_of
 from stirred.web.workbench import Workbench
 
 
@@ -50,7 +50,7 @@ class Foreign(PermutationSwapping):
 
 @pytest.fixture
 def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = {**registered()}
+    found = {**list_mechanisms()}
     found["foreign-swap"] = Registration(
         name="foreign-swap", target=f"{__name__}:Foreign", summary="a mechanism of another package"
     )
@@ -59,33 +59,33 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
         Registration, "load", lambda self: Foreign if self.name == "foreign-swap" else load(self)
     )
     for module in (
-        "stirred.mechanisms.registry.registered",
-        "stirred.web.screens.promise.registered",
-        "stirred.web.forms.reasons.registered",
-        "stirred.publish.plan.reading.registered",
+        "stirred.mechanisms.registry.list_mechanisms",
+        "stirred.web.screens.promise.list_mechanisms",
+        "stirred.web.forms.reasons.list_mechanisms",
+        "stirred.publish.plan.reading.list_mechanisms",
     ):
         monkeypatch.setattr(module, lambda: found)
 
 
 def sent(config: type[MechanismConfig], settings: dict[str, object]) -> dict[str, list[str]]:
     """What a browser sends for untouched fields."""
-    form: dict[str, list[str]] = {SHOWN: []}
+    form: dict[str, list[str]] = {SHOWN_FIELD: []}
     for field in fields_of(config, settings):
-        form[SHOWN].append(field.name)
+        form[SHOWN_FIELD].append(field.name)
         if field.kind == "switch":
-            form[NAME + field.name] = ["on"] if field.value else []
+            form[NAME_PREFIX + field.name] = ["on"] if field.value else []
         elif field.kind == "variables":
-            form[NAME + field.name] = list(field.chosen)
+            form[NAME_PREFIX + field.name] = list(field.chosen)
             if field.value is None:
-                form[NAME + field.name + ALL] = ["on"]
+                form[NAME_PREFIX + field.name + DEFAULT_SUFFIX] = ["on"]
         else:
-            form[NAME + field.name] = [str(field.value) if field.kind == "choice" else field.text]
+            form[NAME_PREFIX + field.name] = [str(field.value) if field.kind == "choice" else field.text]
     return form
 
 
-@pytest.mark.parametrize("name", list(registered()))
+@pytest.mark.parametrize("name", list(list_mechanisms()))
 def test_an_untouched_form_changes_nothing(name: str) -> None:
-    config = registered()[name].Config
+    config = list_mechanisms()[name].Config
     settings = {
         key: field.examples[0]
         for key, field in config.model_fields.items()
@@ -160,11 +160,11 @@ def test_a_change_keeps_the_comments_of_a_plan(
 ) -> None:
     document = document_of(EDITED)
     change(document)
-    made = edited(EDITED, document)
+    made = edit_text(EDITED, document)
     assert document_of(made) == document
     assert all(text not in made for text in gone)
     assert all(text in made for text in there)
-    assert edited(EDITED, document_of(EDITED)) == EDITED
+    assert edit_text(EDITED, document_of(EDITED)) == EDITED
 
 
 def test_the_slider_says_what_the_formula_says(client: BenchClient, bench: Workbench) -> None:
@@ -197,7 +197,7 @@ def test_the_slider_says_what_the_formula_says(client: BenchClient, bench: Workb
 
 def test_the_records_stay_unread_until_asked(client: BenchClient, bench: Workbench) -> None:
     for name in ("household.csv", "person.csv"):
-        path = bench.chosen().file.parent / name
+        path = bench.require_data().file.parent / name
         path.write_text(path.read_text().splitlines()[0] + "\n")  # only the names of the columns are there
     client.post("/promise/start", {"mechanism": "permutation-swapping"})
     assert "Stated on a stand-in of 200 households" in client.get("/promise").words
@@ -206,7 +206,7 @@ def test_the_records_stay_unread_until_asked(client: BenchClient, bench: Workben
 
 def test_the_guards_tell_their_counts_where_the_choice_is_made(client: BenchClient, bench: Workbench) -> None:
     client.post("/promise/start", {"mechanism": "permutation-swapping"})
-    codebook, records = bench.chosen().file, bench.chosen().file.with_name("household.csv")
+    codebook, records = bench.require_data().file, bench.require_data().file.with_name("household.csv")
     codebook.write_text(codebook.read_text().replace("tenure = {", 'meter = {type = "text"}\ntenure = {'))
     head, *lines = records.read_text().splitlines()
     records.write_text("\n".join([f"{head},meter", *(f"{line},m{n}" for n, line in enumerate(lines))]) + "\n")

@@ -17,10 +17,10 @@ import pytest
 
 from bench_client import BenchClient, form_in
 from small_town import write_town
-from stirred.cli.terminal.progress import logged
+from stirred.cli.terminal.progress import log_progress
 from stirred.publish.packet import Packet
 from stirred.publish.packet.checksums import verify
-from stirred.web.jobs.line import JobLine
+from stirred.web.jobs.line import JobQueue
 from stirred.web.jobs.progress import steps_of_job
 from stirred.web.workbench import Workbench
 
@@ -50,7 +50,7 @@ def test_one_job_runs_and_others_wait(started: Workbench) -> None:
     wait(lambda: first.state == "running" and first.process() is not None)
     assert second.state == "waiting"
     # another server on the same folder finds the job and does not start it again
-    other = JobLine(started.workspace.jobs)
+    other = JobQueue(started.workspace.jobs)
     assert [job.state for job in other.all()] == ["running", "waiting"]
     other.cancel(first.number)
     wait(lambda: first.ended and second.ended)
@@ -128,7 +128,7 @@ def test_an_interrupted_job_is_found(bench: Workbench) -> None:
 def test_steps_have_percentages_where_a_command_tells_them(bench: Workbench, client: BenchClient) -> None:
     client.post("/promise/start", {"mechanism": "permutation-swapping"})
     run, drawn = bench.line.add("run", ("run",)), bench.line.add("frontier", ("frontier",))
-    with logged(bench.workspace.packets / "0001.log", lambda *_: None) as say:
+    with log_progress(bench.workspace.packets / "0001.log", lambda *_: None) as say:
         say("read", 0, 4)
         say("read", 4, 4)
         say("swap", 0, 4)
@@ -231,5 +231,5 @@ def test_files_are_uploaded_described_and_corrected(tmp_path: Path) -> None:
     better = text.replace('tenure = {type = "text"}', 'tenure = {levels = ["owned", "rented"]}')
     assert client.post("/data/codebook", {"text": better}).status == 303
     assert (bench.workspace.own_census / "census.0001.toml").read_text() == text
-    assert bench.chosen().schema.record("household").variable("tenure").level_count == 2
-    assert not bench.chosen().read
+    assert bench.require_data().schema.record("household").variable("tenure").level_count == 2
+    assert not bench.require_data().read

@@ -44,10 +44,10 @@ def test_a_log_that_becomes_a_link_is_not_followed(
 
 
 def test_a_full_log_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "MOST_BYTES", 200)
+    monkeypatch.setattr(log, "MAX_LOG_BYTES", 200)
     written = RequestLog.of(tmp_path)
     for _ in range(7):
-        written.answered("GET", "data", 200, 0.1)
+        written.log_answer("GET", "data", 200, 0.1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["serve.log", "serve.old.log"]
     assert all(json.loads(line) for line in (tmp_path / "serve.old.log").read_text().splitlines())
     assert (tmp_path / "serve.old.log").stat().st_mode & 0o77 == 0

@@ -16,11 +16,11 @@ from small_town import CENSUS, write_town
 from stirred.census import read
 from stirred.census.codebook.toml import CensusModel
 from stirred.errors import InputError, StirredError
-from stirred.mechanisms.config import extra
-from stirred.mechanisms.registry import find, registered
+from stirred.mechanisms.config import read_extra
+from stirred.mechanisms.registry import find_mechanism, list_mechanisms
 from stirred.publish.plan.models import PlanConfig
 from stirred.roots import SETTING, reading_below, require_names, require_readable
-from stirred.web.jobs.line import JobLine
+from stirred.web.jobs.line import JobQueue
 from stirred.web.workbench import Workbench
 
 SECRET = "4711-confidential"
@@ -185,9 +185,9 @@ def _upload(own: BenchClient, text: str) -> object:
 
 SETTINGS = [
     (mechanism, name)
-    for mechanism in sorted(registered())
-    for name, field in find(mechanism).Config.model_fields.items()
-    if extra(field).get("path")
+    for mechanism in sorted(list_mechanisms())
+    for name, field in find_mechanism(mechanism).Config.model_fields.items()
+    if read_extra(field).get("path")
 ]
 
 
@@ -203,12 +203,12 @@ def test_a_plan_reads_no_file_outside(mechanism: str, setting: str, own: BenchCl
     started = own.post("/promise/start", {"mechanism": mechanism})
     bench = own.bench
     if started.status != 303:  # the codebook of the town does not do for it: its settings alone
-        config = find(mechanism).Config.model_construct(**{setting: str(outside / "plain.toml")})
+        config = find_mechanism(mechanism).Config.model_construct(**{setting: str(outside / "plain.toml")})
         with (
-            reading_below(bench.workspace.allowed),
+            reading_below(bench.workspace.readable_folders),
             pytest.raises(InputError, match="not open to the workbench"),
         ):
-            config.located(bench.workspace.plans)
+            config.resolve_paths(bench.workspace.plans)
         return
     text = bench.history.text()
     ours = "\n".join(line for line in text.splitlines() if not line.startswith(f"{setting} ="))
@@ -328,12 +328,12 @@ def test_a_packet_that_links_out_is_not_continued(tmp_path: Path) -> None:
     packet = tmp_path / "in" / "packet" / "public"
     packet.mkdir(parents=True)
     (tmp_path / "secret.parquet").write_bytes(b"x")
-    config = find("gaussian-tables").Config.model_construct(given="packet")
+    config = find_mechanism("gaussian-tables").Config.model_construct(given="packet")
     with reading_below([tmp_path / "in"]):
-        config.located(tmp_path / "in")
+        config.resolve_paths(tmp_path / "in")
         (packet / "data").symlink_to(tmp_path / "secret.parquet")
         with pytest.raises(InputError, match="not open to the workbench"):
-            config.located(tmp_path / "in")
+            config.resolve_paths(tmp_path / "in")
 
 
 def test_what_a_process_makes_for_itself_is_read(own: BenchClient) -> None:
@@ -352,6 +352,6 @@ def test_what_a_process_makes_for_itself_is_read(own: BenchClient) -> None:
 
 
 def test_commands_of_jobs_get_the_same_folders(own: BenchClient) -> None:
-    assert own.bench.line.roots == own.bench.workspace.allowed
-    assert isinstance(own.bench.line, JobLine)
+    assert own.bench.line.roots == own.bench.workspace.readable_folders
+    assert isinstance(own.bench.line, JobQueue)
     assert form_in(own.get("/data").text, "/data/folder")

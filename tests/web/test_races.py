@@ -9,7 +9,7 @@ from threading import Barrier
 from bench_client import BenchClient, Reply
 from small_town import write_town
 from stirred.web.workbench import Workbench
-from stirred.web.workspace.folder import Workspace, kept, known
+from stirred.web.workspace.folder import Workspace, read_document, write_document
 from stirred.web.workspace.history import PlanHistory
 
 REQUESTS, AT_ONCE = 200, 25
@@ -78,7 +78,7 @@ def test_two_hundred_racing_requests_lose_nothing(tmp_path: Path) -> None:
     assert [one for one in wanted if not any(text.rstrip().endswith(one) for text in written)] == []
     assert (own / "census.toml").is_file()
     # the figures are those of one request, not a mixture of two
-    chosen = bench.chosen()
+    chosen = bench.require_data()
     assert chosen.largest == chosen.households + 900
     # every run has a number and a folder of its own
     jobs = bench.line.all()
@@ -104,11 +104,11 @@ def test_two_servers_in_one_folder_lose_nothing(tmp_path: Path) -> None:
 
 def test_a_document_is_whole_for_whoever_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "one.json"
-    kept(path, {"number": 0})
+    write_document(path, {"number": 0})
     with ThreadPoolExecutor(8) as crowd:
-        writing = [crowd.submit(kept, path, {"number": n, "more": "x" * 5000}) for n in range(100)]
+        writing = [crowd.submit(write_document, path, {"number": n, "more": "x" * 5000}) for n in range(100)]
         while not all(one.done() for one in writing):
-            assert "number" in known(path)
+            assert "number" in read_document(path)
         assert [one.exception() for one in writing] == [None] * 100
     assert json.loads(path.read_text())["more"]
     assert [entry.name for entry in tmp_path.iterdir()] == ["one.json"]

@@ -103,7 +103,7 @@ def test_a_form_of_another_site_is_refused(client: BenchClient, bench: Workbench
     for path in ("/data/read", "/run/start", "/data/demo"):
         assert client.send("POST", path, body=[b"--xx--\r\n"], kind=MULTIPART).status == 415
     assert client.send("DELETE", "/data").status == 405
-    assert not bench.chosen().read
+    assert not bench.require_data().read
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_only_named_folders_are_opened(client: BenchClient, bench: Workbench, tm
     for place in ("/etc", str(outside), f"{tmp_path}/../{outside.name}", str(tmp_path / "link"), "", "~"):
         reply = client.post("/data/folder", {"folder": place})
         assert reply.status == 422, place
-    assert bench.chosen().file == tmp_path / "town" / "census.toml"
+    assert bench.require_data().file == tmp_path / "town" / "census.toml"
     assert client.post("/data/folder", {"folder": str(tmp_path / "town")}).status == 303
 
 
@@ -184,7 +184,7 @@ def test_uploaded_files_stay_in_their_folder(client: BenchClient, bench: Workben
 
 def test_a_script_in_a_variable_name_is_text(client: BenchClient, bench: Workbench) -> None:
     nasty = "</td><script>alert(1)</script>"
-    file = bench.chosen().file
+    file = bench.require_data().file
     text = file.read_text().replace(
         "tenure = {levels", f'"{nasty}" = {{levels = ["a"]}}\ntenure = {{label = "<img src=x>", levels'
     )

@@ -18,7 +18,7 @@ from bench_server import RunningBench
 from stirred.errors import InputError
 from stirred.web.server import connections, peers
 from stirred.web.server.app import create_app
-from stirred.web.server.serving import listening, listening_socket, make_server
+from stirred.web.server.serving import make_server, open_port, open_unix_socket
 from stirred.web.workbench import Workbench
 
 SILENT = 450
@@ -59,7 +59,7 @@ def test_silent_connections_do_not_stop_the_workbench(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "MAX_HEAD_SECONDS", 1.5)
-    listens = listening("127.0.0.1", 0)
+    listens = open_port("127.0.0.1", 0)
     port = int(listens.getsockname()[1])
     cookie = {"cookie": f"stirred_{port}={bench.session.cookie}"}
     with served(bench, listens, port), ExitStack() as crowd:
@@ -88,7 +88,7 @@ def _is_closed(one: socket.socket) -> bool:
 
 def test_a_unix_socket_is_open_to_its_owner_alone(bench: Workbench, tmp_path: Path) -> None:
     path = tmp_path / "office.sock"
-    with served(bench, listening_socket(path), 8642):
+    with served(bench, open_unix_socket(path), 8642):
         found = path.stat().st_mode
         assert stat.S_ISSOCK(found)
         assert stat.S_IMODE(found) == 0o600
@@ -104,7 +104,7 @@ def test_a_unix_socket_is_open_to_its_owner_alone(bench: Workbench, tmp_path: Pa
         assert line.getresponse().status == 200
         line.close()
         with pytest.raises(InputError):  # another server does not take the place of one that listens
-            listening_socket(path)
+            open_unix_socket(path)
 
 
 def test_a_socket_that_a_killed_server_left_is_replaced(tmp_path: Path) -> None:
@@ -112,14 +112,14 @@ def test_a_socket_that_a_killed_server_left_is_replaced(tmp_path: Path) -> None:
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(path))
     left.close()
-    listening_socket(path).close()
+    open_unix_socket(path).close()
     path.unlink()
     path.write_text("notes of somebody")
     with pytest.raises(InputError):
-        listening_socket(path)
+        open_unix_socket(path)
     assert path.read_text() == "notes of somebody"
     with pytest.raises(InputError):
-        listening_socket(tmp_path / ("x" * 200))
+        open_unix_socket(tmp_path / ("x" * 200))
 
 
 def test_another_user_is_refused_also_with_the_cookie(
@@ -129,7 +129,7 @@ def test_another_user_is_refused_also_with_the_cookie(
     client = BenchClient(bench)
     client.app = create_app(bench, port=8642, for_owner=True)
     listed = tmp_path / "tcp"
-    monkeypatch.setitem(peers.LISTS, socket.AF_INET, listed)
+    monkeypatch.setitem(peers.SOCKET_LISTS, socket.AF_INET, listed)
     row = "   1: 0100007F:0001 0100007F:21C2 01 00000000:00000000 00:00000000 00000000 {} 0 1\n"
     for user, status in ((os.geteuid(), 200), (0, 200), (4711, 403)):
         listed.write_text("  sl  local_address\n" + row.format(user))
@@ -145,4 +145,4 @@ def test_the_owner_of_a_connection_is_known() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as one,
     ):
-        assert peers.user_of(one.getsockname(), server.getsockname()) == os.geteuid()
+        assert peers.find_user(one.getsockname(), server.getsockname()) == os.geteuid()

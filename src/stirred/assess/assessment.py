@@ -14,7 +14,7 @@ import pyarrow as pa
 from stirred.assess.conclusions import Conclusions
 from stirred.assess.utility.relations import cramers_v, cross_table
 from stirred.assess.utility.summary import detailed_summary
-from stirred.assess.utility.tables import BLOCK_BINS, CELL_BINS, METRIC_SCHEMA, TablePair, errors
+from stirred.assess.utility.tables import BLOCK_BINS, CELL_BINS, METRIC_SCHEMA, TablePair, measure_errors
 from stirred.census import Census
 
 
@@ -54,18 +54,20 @@ class Assessment:
     conclusions: Conclusions = field(default_factory=Conclusions)
 
     def metrics(self) -> pl.DataFrame:
-        """All metrics in the long layout of the Bureau's Detailed Summary Metrics, exact tables left out."""
+        """Return all metrics in the long layout of the Bureau's Detailed Summary Metrics, without exact tables."""
         frames = [
-            errors(item.pair, table=item.name, level=item.by[0], edges=_edges(item.by))
+            measure_errors(item.pair, table=item.name, level=item.by[0], edges=_size_edges(item.by))
             for item in self.tables
             if not item.exact
         ]
         return pl.concat(frames) if frames else pl.DataFrame(schema=METRIC_SCHEMA)
 
     def summary(self) -> pl.DataFrame:
-        """One row for each table and size class in the Bureau's layout; exact tables too, with no error."""
+        """Return one row for each table and size class in the Bureau's layout; exact tables have error 0."""
         frames = [
-            detailed_summary(item.pair, characteristic=item.name, geography=item.by[0], edges=_edges(item.by))
+            detailed_summary(
+                item.pair, characteristic=item.name, geography=item.by[0], edges=_size_edges(item.by)
+            )
             for item in self.tables
         ]
         # a table of records that do not exist has no cell, and no class of sizes
@@ -73,16 +75,16 @@ class Assessment:
         return pl.concat(frames) if frames else pl.DataFrame()
 
     def exact_tables(self, *, promised: bool | None = None) -> tuple[str, ...]:
-        """The tables that did not change in any cell; with ``promised`` those that had to be exact, or those by chance."""
+        """Return the unchanged tables; ``promised`` selects those that had to be exact, or those by chance."""
         return tuple(t.name for t in self.tables if t.exact and promised in (None, t.promised))
 
     def broken_tables(self) -> tuple[str, ...]:
-        """The tables that the release states to be exact and that are not."""
+        """Return the tables that the release states to be exact and that are not."""
         return tuple(t.name for t in self.tables if t.promised and not t.exact)
 
 
-def _edges(by: Sequence[str]) -> Sequence[int]:
-    """Totals of areas by the size of the area, other cells by their own."""
+def _size_edges(by: Sequence[str]) -> Sequence[int]:
+    """Return the size classes: those of areas for totals of areas, those of cells for all other tables."""
     return BLOCK_BINS if len(by) == 1 else CELL_BINS
 
 
@@ -96,10 +98,10 @@ def assess_tables(
     """
     found = []
     for table, (record_type, by, published) in tables.items():
-        if not countable(census, record_type, by):
+        if not has_variables(census, record_type, by):
             continue
         truth = census.counts(record_type, list(by))
-        pair = TablePair.align(truth, published.select([*by, "count"]), by=by).occupied()
+        pair = TablePair.align(truth, published.select([*by, "count"]), by=by).drop_empty()
         found.append(
             TableAssessment(
                 name=table,
@@ -107,14 +109,14 @@ def assess_tables(
                 by=tuple(by),
                 pair=pair,
                 exact=pair.exact,
-                promised=_promised(published),
+                promised=_states_exact(published),
             )
         )
     return Assessment(name=name, tables=tuple(found))
 
 
-def countable(census: Census, record_type: str, by: Sequence[str]) -> bool:
-    """Whether a census has all variables of a table."""
+def has_variables(census: Census, record_type: str, by: Sequence[str]) -> bool:
+    """Return whether a census has all variables of a table."""
     record = census.schema.record(record_type)
     known = {*census.columns(record_type), *census.schema.spine}
     known |= {off.name for off in census.schema.geography.off_spine}
@@ -122,16 +124,16 @@ def countable(census: Census, record_type: str, by: Sequence[str]) -> bool:
     return set(by) <= known
 
 
-def _promised(published: pa.Table) -> bool:
-    """Whether a published table states that all its cells are exact: their standard errors are 0."""
+def _states_exact(published: pa.Table) -> bool:
+    """Return whether a published table states that all its cells are exact: all standard errors are 0."""
     if "standard_error" not in published.column_names or not published.num_rows:
         return False
     errors = published["standard_error"]
     return errors.null_count == 0 and all(error == 0 for error in errors.to_pylist())
 
 
-def on_same_cells(assessments: Sequence[Assessment]) -> list[Assessment]:
-    """The assessments with every table on the cells in which the census or any of the releases has a record."""
+def align_cells(assessments: Sequence[Assessment]) -> list[Assessment]:
+    """Return the assessments with each table on all cells that the census or any release fills."""
     cells: dict[tuple[str, str, tuple[str, ...]], list[TablePair]] = {}
     for assessment in assessments:
         for item in assessment.tables:
@@ -140,7 +142,7 @@ def on_same_cells(assessments: Sequence[Assessment]) -> list[Assessment]:
         replace(
             assessment,
             tables=tuple(
-                replace(item, pair=item.pair.among(cells[item.name, item.record_type, item.by]))
+                replace(item, pair=item.pair.align_with(cells[item.name, item.record_type, item.by]))
                 for item in assessment.tables
             ),
         )
@@ -151,7 +153,7 @@ def on_same_cells(assessments: Sequence[Assessment]) -> list[Assessment]:
 def assess_relation(
     original: pl.DataFrame, protected: pl.DataFrame, pair: tuple[str, str], *, kept: bool, about: str
 ) -> RelationAssessment:
-    """The association of two variables before and after; ``kept`` says that the mechanism leaves it exact."""
+    """Compare the association of two variables before and after; ``kept`` says that it stays exact."""
     first, second = pair
     return RelationAssessment(
         first=first,

@@ -13,11 +13,11 @@ import polars as pl
 from stirred.assess.utility.areas import Oddity, redistricting_deviation
 from stirred.assess.utility.relations import (
     Estimate,
+    count_records,
     cross_table,
     interval_overlap,
-    largest,
+    largest_levels,
     propensity_score,
-    records,
     regression,
 )
 from stirred.assess.utility.segregation import dissimilarity, entropy_index
@@ -36,12 +36,12 @@ class ChangedNumber:
 
     @property
     def label(self) -> str:
-        """The number with the records that it is about: no two different numbers have one label."""
+        """Return the number's name with the records that it is about; labels are unique."""
         return f"{self.what}, {self.about}"
 
     @property
     def change(self) -> float:
-        """The protected number less the original one."""
+        """Return the protected number less the original one."""
         return self.protected - self.original
 
 
@@ -56,7 +56,7 @@ class Coefficient:
 
     @property
     def overlap(self) -> float:
-        """1 for equal intervals; 0 or below for separate intervals."""
+        """Return the overlap of the intervals: 1 if equal, 0 or below if separate."""
         return interval_overlap(self.original, self.protected)
 
 
@@ -69,7 +69,7 @@ class Conclusions:
     oddities: tuple[Oddity, ...] = ()
 
 
-def segregation(
+def compare_segregation(
     original: pl.DataFrame,
     protected: pl.DataFrame,
     area: str,
@@ -78,30 +78,30 @@ def segregation(
     about: str,
     labels: Labels | None = None,
 ) -> list[ChangedNumber]:
-    """Theil's entropy index over all groups, and the dissimilarity of the two groups that are largest in the original."""
+    """Compare Theil's entropy index over all groups, and the dissimilarity of the two largest groups."""
     found = []
     tables = [cross_table(frame, area, group) for frame in (original, protected)]
     h = [entropy_index(table) for table in tables]
     what = f"entropy index, {group} over {area}"
     found.append(ChangedNumber(what=what, about=about, original=h[0], protected=h[1]))
-    groups = largest(original, group, 2)
+    groups = largest_levels(original, group, 2)
     if len(groups) == 2:
-        d = [_between(frame, area, group, groups) for frame in (original, protected)]
-        one, other = (_words(labels, group, level) for level in groups)
+        d = [_compare_groups(frame, area, group, groups) for frame in (original, protected)]
+        one, other = (_level_label(labels, group, level) for level in groups)
         what = f"dissimilarity of {one} and {other}, {group} over {area}"
         found.append(ChangedNumber(what=what, about=about, original=d[0], protected=d[1]))
     return found
 
 
-def _words(labels: Labels | None, name: str, level: str) -> str:
+def _level_label(labels: Labels | None, name: str, level: str) -> str:
     return (labels or {}).get(name, {}).get(level, level)
 
 
-def _between(frame: pl.DataFrame, area: str, group: str, groups: Sequence[str]) -> float:
+def _compare_groups(frame: pl.DataFrame, area: str, group: str, groups: Sequence[str]) -> float:
     areas = frame.select(area).unique().sort(area)
     sides = [
         areas.join(
-            frame.filter(pl.col(group).cast(pl.String) == one).group_by(area).agg(len=records(frame)),
+            frame.filter(pl.col(group).cast(pl.String) == one).group_by(area).agg(len=count_records(frame)),
             on=area,
             how="left",
             nulls_equal=True,
@@ -115,11 +115,17 @@ def _between(frame: pl.DataFrame, area: str, group: str, groups: Sequence[str]) 
     return dissimilarity(sides[0], sides[1])
 
 
-def districts(original: pl.DataFrame, protected: pl.DataFrame, level: str, *, about: str) -> ChangedNumber:
-    """The largest deviation of areas from equal population, as a share of the ideal."""
+def compare_districts(
+    original: pl.DataFrame, protected: pl.DataFrame, level: str, *, about: str
+) -> ChangedNumber:
+    """Compare the largest deviation of areas from equal population, as a share of the ideal."""
     values = [
         redistricting_deviation(
-            frame.group_by(level).agg(len=records(frame)).sort(level)["len"].to_numpy().astype(np.float64)
+            frame.group_by(level)
+            .agg(len=count_records(frame))
+            .sort(level)["len"]
+            .to_numpy()
+            .astype(np.float64)
         )
         for frame in (original, protected)
     ]
@@ -128,7 +134,7 @@ def districts(original: pl.DataFrame, protected: pl.DataFrame, level: str, *, ab
     )
 
 
-def coefficients(
+def compare_coefficients(
     original: pl.DataFrame,
     protected: pl.DataFrame,
     outcome: str,
@@ -137,13 +143,13 @@ def coefficients(
     about: str,
     labels: Labels | None = None,
 ) -> list[Coefficient]:
-    """Least squares on both files; levels that one of them lacks are left out.
+    """Compare least-squares coefficients of both files; levels that one of them lacks are left out.
 
     Nominal variables, which come as text, enter as categories; a nominal outcome is the share of its largest level.
     """
     model = f"{outcome} on {', '.join(regressors)}"
-    if not original[outcome].dtype.is_numeric() and (most := largest(original, outcome, 1)):
-        model = f"share of {outcome}={_words(labels, outcome, most[0])} on {', '.join(regressors)}"
+    if not original[outcome].dtype.is_numeric() and (most := largest_levels(original, outcome, 1)):
+        model = f"share of {outcome}={_level_label(labels, outcome, most[0])} on {', '.join(regressors)}"
         original, protected = (
             frame.with_columns(pl.col(outcome).cast(pl.String).eq(most[0]).cast(pl.Int64).fill_null(0))
             for frame in (original, protected)
@@ -154,23 +160,23 @@ def coefficients(
         Coefficient(
             model=model,
             about=about,
-            original=replace(before[name], name=_named(name, labels)),
-            protected=replace(after[name], name=_named(name, labels)),
+            original=replace(before[name], name=_label_coefficient(name, labels)),
+            protected=replace(after[name], name=_label_coefficient(name, labels)),
         )
         for name in before
         if name in after
     ]
 
 
-def _named(coefficient: str, labels: Labels | None) -> str:
+def _label_coefficient(coefficient: str, labels: Labels | None) -> str:
     name, equals, level = coefficient.partition("=")
-    return f"{name}={_words(labels, name, level)}" if equals else coefficient
+    return f"{name}={_level_label(labels, name, level)}" if equals else coefficient
 
 
-def distinguishable(
+def compare_propensity(
     original: pl.DataFrame, protected: pl.DataFrame, variables: Sequence[str], *, about: str
 ) -> ChangedNumber:
-    """The propensity-score ratio: 1 for two samples of one population, 0 for equal files; original is 0 by definition."""
+    """Compare the propensity-score ratio: 1 for two samples of one population, 0 for equal files."""
     _, ratio = propensity_score(original, protected, variables)
     what = f"propensity ratio over {', '.join(variables)}"
     return ChangedNumber(what=what, about=about, original=0.0, protected=ratio)

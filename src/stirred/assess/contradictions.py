@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from stirred.frames import frame_of
 
-COUNT = "count"
-ALL = "*"  # the iteration code of all persons or households
+COUNT_COLUMN = "count"
+ALL_ITERATIONS = "*"  # the iteration code of all persons or households
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,22 +29,22 @@ class Side:
 
     @property
     def complete(self) -> bool:
-        """Whether the table counts released records, all of which it has."""
+        """Return whether the table counts released records, all of which it has."""
         return self.table.startswith(("pl-", "dhc-"))
 
     def sums(self, tables: Mapping[str, pa.Table]) -> pl.DataFrame | None:
-        """The sums by ``by``, whose columns are numbered; None where the table or a column is not published."""
+        """Return the sums by ``by``, whose columns are numbered; None where a table or column is missing."""
         if self.table not in tables:
             return None
         frame = frame_of(tables[self.table])
-        if not {*self.by, *self.where, COUNT} <= set(frame.columns):
+        if not {*self.by, *self.where, COUNT_COLUMN} <= set(frame.columns):
             return None
         for name, values in self.where.items():
             frame = frame.filter(pl.col(name).cast(pl.String).is_in(list(values)))
         keys = [pl.col(name).cast(pl.String).alias(str(place)) for place, name in enumerate(self.by)]
         if not keys:
-            return frame.select(pl.col(COUNT).sum()) if frame.height else None
-        return frame.group_by(keys).agg(pl.col(COUNT).sum())
+            return frame.select(pl.col(COUNT_COLUMN).sum()) if frame.height else None
+        return frame.group_by(keys).agg(pl.col(COUNT_COLUMN).sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +71,7 @@ def _area(kind: str, **more: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 def _everyone(kind: str, **more: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    return _area(kind, iteration=(ALL,), **more)
+    return _area(kind, iteration=(ALL_ITERATIONS,), **more)
 
 
 def _tenure(name: str, levels: tuple[str, ...], cell: str) -> Quantity:
@@ -92,7 +92,7 @@ def _age(name: str, level: str, cell: str) -> Quantity:
 
 
 def _nation(name: str, table: str, *by: str) -> Quantity:
-    """The nation and the sum of the states; a state alone is the nation under a second region type."""
+    """Return the quantity of the nation and the sum of the states."""
     total = {f"{table}_cell": ("0",)} if table in ("t3", "t4") else {}
     return Quantity(
         name=name,
@@ -101,8 +101,8 @@ def _nation(name: str, table: str, *by: str) -> Quantity:
     )
 
 
-_GROUP = ("region_type", "region", "iteration")
-OCCUPIED = ("0", "1", "2")  # of tenvac
+_GROUP_COLUMNS = ("region_type", "region", "iteration")
+OCCUPIED_CODES = ("0", "1", "2")  # of tenvac
 QUANTITIES = (
     Quantity(
         name="persons_by_state",
@@ -117,11 +117,11 @@ QUANTITIES = (
     Quantity(
         name="occupied_units_by_county",
         first=Side(table="pl-units-by-county", by=("county",), where={"h1": ("1",)}),
-        second=Side(table="dhc-units-by-county", by=("county",), where={"tenvac": OCCUPIED}),
+        second=Side(table="dhc-units-by-county", by=("county",), where={"tenvac": OCCUPIED_CODES}),
     ),
     Quantity(
         name="households_by_state",
-        first=Side(table="dhc-units-by-state", by=("state",), where={"tenvac": OCCUPIED}),
+        first=Side(table="dhc-units-by-state", by=("state",), where={"tenvac": OCCUPIED_CODES}),
         second=Side(table="ph1_denom", by=("region",), where=_everyone("STATE")),
     ),
     _tenure("owners_by_state", ("0", "1"), "2"),
@@ -130,37 +130,37 @@ QUANTITIES = (
     _age("adults_in_households", "1", "3"),
     Quantity(
         name="persons_in_households",
-        first=Side(table="ph1_num", by=_GROUP),
-        second=Side(table="ph7", by=_GROUP),
+        first=Side(table="ph1_num", by=_GROUP_COLUMNS),
+        second=Side(table="ph7", by=_GROUP_COLUMNS),
     ),
     Quantity(
         name="persons_by_couple",
         first=Side(table="ph2", by=("region_type", "region")),
-        second=Side(table="ph1_num", by=("region_type", "region"), where={"iteration": (ALL,)}),
+        second=Side(table="ph1_num", by=("region_type", "region"), where={"iteration": (ALL_ITERATIONS,)}),
     ),
     Quantity(
         name="minors_by_relationship",
-        first=Side(table="ph3", by=("region_type", "region"), where={"iteration": (ALL,)}),
+        first=Side(table="ph3", by=("region_type", "region"), where={"iteration": (ALL_ITERATIONS,)}),
         second=Side(
             table="ph1_num",
             by=("region_type", "region"),
-            where={"iteration": (ALL,), "ph1_num_cell": ("2",)},
+            where={"iteration": (ALL_ITERATIONS,), "ph1_num_cell": ("2",)},
         ),
     ),
     Quantity(
         name="households_by_tenure",
-        first=Side(table="ph1_denom", by=_GROUP),
-        second=Side(table="ph8_denom", by=_GROUP),
+        first=Side(table="ph1_denom", by=_GROUP_COLUMNS),
+        second=Side(table="ph8_denom", by=_GROUP_COLUMNS),
     ),
     Quantity(
         name="household_groups",
-        first=Side(table="t3", by=_GROUP, where={"t3_cell": ("0",)}),
-        second=Side(table="t4", by=_GROUP, where={"t4_cell": ("0",)}),
+        first=Side(table="t3", by=_GROUP_COLUMNS, where={"t3_cell": ("0",)}),
+        second=Side(table="t4", by=_GROUP_COLUMNS, where={"t4_cell": ("0",)}),
     ),
     Quantity(
         name="groups_and_their_parts",
-        first=Side(table="t1", by=_GROUP),
-        second=Side(table="t2", by=_GROUP, where={"sex": ("1", "2"), "age_start": ("*",)}),
+        first=Side(table="t1", by=_GROUP_COLUMNS),
+        second=Side(table="t2", by=_GROUP_COLUMNS, where={"sex": ("1", "2"), "age_start": ("*",)}),
     ),
     _nation("groups_of_the_nation", "t1", "iteration"),
     _nation("household_types_of_the_nation", "t3", "iteration"),
@@ -169,15 +169,15 @@ QUANTITIES = (
 )
 
 
-def contradictions(
+def find_contradictions(
     tables: Mapping[str, pa.Table], quantities: Sequence[Quantity] = QUANTITIES
 ) -> tuple[Contradiction, ...]:
-    """Every quantity that two of the tables publish, with how many of its numbers have two values.
+    """Return every quantity that two tables publish, with how many of its numbers have two values.
 
     >>> one = pa.table({"state": ["1", "2"], "count": [5, 6]})
     >>> two = pa.table({"state": ["1", "2"], "count": [5, 7]})
     >>> persons = Quantity(name="p", first=Side(table="a", by=("state",)), second=Side(table="b", by=("state",)))
-    >>> [(found.compared, found.differ) for found in contradictions({"a": one, "b": two}, [persons])]
+    >>> [(found.compared, found.differ) for found in find_contradictions({"a": one, "b": two}, [persons])]
     [(2, 1)]
     """
     found = []
@@ -185,11 +185,11 @@ def contradictions(
         first, second = quantity.first.sums(tables), quantity.second.sums(tables)
         if first is None or second is None:
             continue
-        keys = [name for name in first.columns if name != COUNT]
-        both = _paired(first, second, keys, quantity)
+        keys = [name for name in first.columns if name != COUNT_COLUMN]
+        both = _pair_numbers(first, second, keys, quantity)
         if both.is_empty():
             continue
-        apart = (both[COUNT].cast(pl.Float64) - both[f"{COUNT}_"].cast(pl.Float64)).abs()
+        apart = (both[COUNT_COLUMN].cast(pl.Float64) - both[f"{COUNT_COLUMN}_"].cast(pl.Float64)).abs()
         found.append(
             Contradiction(
                 quantity=quantity,
@@ -201,15 +201,15 @@ def contradictions(
     return tuple(found)
 
 
-def _paired(
+def _pair_numbers(
     first: pl.DataFrame, second: pl.DataFrame, keys: Sequence[str], quantity: Quantity
 ) -> pl.DataFrame:
-    """The numbers that stand on both sides."""
-    other = f"{COUNT}_"
+    """Return the numbers that stand on both sides."""
+    other = f"{COUNT_COLUMN}_"
     if not keys:
-        return pl.concat([first, second.rename({COUNT: other})], how="horizontal")
+        return pl.concat([first, second.rename({COUNT_COLUMN: other})], how="horizontal")
     both = first.join(second, on=keys, how="full", suffix="_", coalesce=True)
-    for name, side in ((COUNT, quantity.first), (other, quantity.second)):
+    for name, side in ((COUNT_COLUMN, quantity.first), (other, quantity.second)):
         if side.complete:
             both = both.with_columns(pl.col(name).fill_null(0))
     return both.drop_nulls()

@@ -9,12 +9,12 @@ the unbiased estimates, whose variance is exact.
 import math
 from collections.abc import Collection
 
-NOMINAL = 95
-SIZES = (0, 1, 5, 20, 100, 1_000)  # the first published number of each class
-CLASSES = ("0", "1–4", "5–19", "20–99", "100–999", "1,000+")
+NOMINAL_PERCENT = 95
+CLASS_STARTS = (0, 1, 5, 20, 100, 1_000)  # the first published number of each class
+CLASS_NAMES = ("0", "1–4", "5–19", "20–99", "100–999", "1,000+")
 Held = tuple[float, float]
 Rows = dict[str, tuple[Held | None, ...]]  # level → its classes; None: too few cells were seen
-MEASURED: dict[str, Rows] = {
+MEASURED_COVERAGE: dict[str, Rows] = {
     "topdown": {
         "tract": ((98.7, 99.8), (97.5, 99.0), (95.5, 97.2), (94.5, 100.0), (94.1, 100.0), (96.0, 98.4)),
         "block group": ((98.4, 99.2), (97.2, 98.8), (94.5, 100.0), (91.2, 100.0), (93.1, 99.0), (94.7, 96.3)),
@@ -32,41 +32,45 @@ MEASURED: dict[str, Rows] = {
     },
 }
 # Which methods make the intervals of a mechanism; those of any other mechanism have closed forms and were not measured so.
-METHODS = {"topdown": ("topdown", "unbiased"), "permutation-swapping": ("swap",)}
+COVERAGE_METHODS = {"topdown": ("topdown", "unbiased"), "permutation-swapping": ("swap",)}
 # of 100 cells with a true number of 1 to 19, whatever number was published for them
-TRUE_SIZE = (84, 99)
+TRUE_SIZE_COVERAGE = (84, 99)
 
 
-def size_class(published: float) -> int:
-    """The class of a published number.
+def find_size_class(published: float) -> int:
+    """Return the class of a published number.
 
-    >>> [CLASSES[size_class(number)] for number in (0, 4, 5, 20_000)]
+    >>> [CLASS_NAMES[find_size_class(number)] for number in (0, 4, 5, 20_000)]
     ['0', '1–4', '5–19', '1,000+']
     """
-    return max(place for place, first in enumerate(SIZES) if published >= first or not place)
+    return max(place for place, first in enumerate(CLASS_STARTS) if published >= first or not place)
 
 
-def held(published: float, variables: Collection[str] = (), mechanism: str | None = None) -> tuple[int, int]:
-    """How many of 100 cells published with such a number have their true number in the interval.
+def lookup_coverage(
+    published: float, variables: Collection[str] = (), mechanism: str | None = None
+) -> tuple[int, int]:
+    """Return how many of 100 cells published with such a number have their true number in the interval.
 
     That is at the level of geography that is among ``variables``, where it was measured; else at every level. Without a
     ``mechanism`` that was measured it is the range of all methods.
 
-    >>> held(12, ["block_group", "race"], "permutation-swapping")
+    >>> lookup_coverage(12, ["block_group", "race"], "permutation-swapping")
     (96, 97)
     """
-    tables = [MEASURED[method] for method in METHODS.get(mechanism or "", MEASURED)]
+    tables = [
+        MEASURED_COVERAGE[method] for method in COVERAGE_METHODS.get(mechanism or "", MEASURED_COVERAGE)
+    ]
     named = [
         row for rows in tables for level, row in rows.items() if level.replace(" ", "_") in variables
     ] or [row for rows in tables for row in rows.values()]
-    found = [one for row in named if (one := row[size_class(published)]) is not None]
+    found = [one for row in named if (one := row[find_size_class(published)]) is not None]
     return math.floor(min(low for low, _ in found)), math.ceil(max(high for _, high in found))
 
 
-def as_range(one: Held | None) -> str:
-    """The range of a class as text.
+def write_range(one: Held | None) -> str:
+    """Return the range of a class as text.
 
-    >>> as_range((94.6, 96.2)), as_range((94.5, 94.5)), as_range(None)
+    >>> write_range((94.6, 96.2)), write_range((94.5, 94.5)), write_range(None)
     ('95–96', '94', '–')
     """
     if one is None:

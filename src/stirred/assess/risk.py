@@ -6,10 +6,10 @@ from typing import Literal
 from stirred.languages import Phrase, Value
 
 
-def named(key: str, /, **values: Value) -> Phrase:
-    """The name of a measure, which reports can say in every language.
+def name_measure(key: str, /, **values: Value) -> Phrase:
+    """Return the name of a measure as a phrase, which reports can translate.
 
-    >>> named("implied")
+    >>> name_measure("implied")
     'records in cells whose count is implied'
     """
     return Phrase(f"measure.{key}", **values)
@@ -17,7 +17,7 @@ def named(key: str, /, **values: Value) -> Phrase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What someone finds who has less than the attacker: a guess, or the ceiling of an attack on the truth itself."""
+    """The success of someone who has less than the attacker: a guess, or a ceiling from the truth itself."""
 
     name: str
     value: float
@@ -47,11 +47,11 @@ class RiskMeasure:
 
     @property
     def sentence(self) -> str:
-        """Whether it is absolute or relative risk, and which of the two a budget bounds."""
+        """Return a sentence: is it absolute or relative risk, and which of the two does a budget bound."""
         return Phrase(f"measure.sentence.{self.kind}")
 
     def as_json(self) -> dict[str, object]:
-        """The measure as plain values."""
+        """Return the measure as plain values."""
         return {
             "name": str(self.name),
             "about": str(self.about),

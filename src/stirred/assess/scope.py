@@ -28,18 +28,18 @@ class Scope:
     condition: pl.Expr
     columns: tuple[str, ...]  # that the condition reads
 
-    def kept(self, cells: pl.DataFrame, asked: Sequence[str]) -> pl.DataFrame:
-        """The cells of the variables asked, counting these records alone; ``cells`` count all by all columns needed."""
+    def keep_cells(self, cells: pl.DataFrame, asked: Sequence[str]) -> pl.DataFrame:
+        """Return the cells of the variables asked that count these records alone."""
         inside = cells.filter(self.condition)
         return inside.group_by(list(asked), maintain_order=True).agg(pl.col("count").sum())
 
 
-def scope_of(schema: Schema, record_type: str, asked: Sequence[str], there: Collection[str]) -> Scope:
-    """The scope of a question; ``there`` are the columns that both the census and the release have.
+def choose_scope(schema: Schema, record_type: str, asked: Sequence[str], there: Collection[str]) -> Scope:
+    """Return the scope of a question; ``there`` are the columns that both census and release have.
 
     >>> from stirred.census.codebook.schema import Kinds
     >>> home = RecordSchema(name="household", kinds=Kinds(column="kind", occupied=(1,), vacant=(2,)))
-    >>> scope_of(Schema(name="toy", records=(home,)), "household", ["race"], ["race", "kind"]).words
+    >>> choose_scope(Schema(name="toy", records=(home,)), "household", ["race"], ["race", "kind"]).words
     'occupied households'
     """
     record = schema.record(record_type)
@@ -49,7 +49,7 @@ def scope_of(schema: Schema, record_type: str, asked: Sequence[str], there: Coll
     columns: list[str] = []
     applying = []
     for name in asked:
-        variable = None if name in areas else variable_of(schema, record_type, name)
+        variable = None if name in areas else find_variable(schema, record_type, name)
         if variable is not None and variable.not_applicable:
             conditions.append(~_is_in(name, variable.not_applicable))
             applying.append(name)
@@ -63,7 +63,7 @@ def scope_of(schema: Schema, record_type: str, asked: Sequence[str], there: Coll
         asks_homes = any(name in home.names and name not in record.names for name in undecided)
     words = PLURALS.get(record_type, f"{record_type} records")
     if asks_homes and not _asks_kind(home, asked):
-        found = _occupied(home, there)
+        found = _occupied_condition(home, there)
         if found is not None:
             condition, needed = found
             conditions.append(condition)
@@ -80,16 +80,16 @@ def scope_of(schema: Schema, record_type: str, asked: Sequence[str], there: Coll
     )
 
 
-def nominal(schema: Schema, record_type: str, name: str) -> bool | None:
-    """Whether the values of a variable are names without an order; None where the schema does not say."""
+def is_nominal(schema: Schema, record_type: str, name: str) -> bool | None:
+    """Return whether the values of a variable have no order; None where the schema does not say."""
     if name in (*schema.spine, *(off.name for off in schema.geography.off_spine)):
         return True
-    variable = variable_of(schema, record_type, name)
+    variable = find_variable(schema, record_type, name)
     return None if variable is None else variable.kind in ("category", "text")
 
 
-def variable_of(schema: Schema, record_type: str, name: str) -> VariableSchema | None:
-    """The variable of a record type or of the record it is linked to, as the schema declares it."""
+def find_variable(schema: Schema, record_type: str, name: str) -> VariableSchema | None:
+    """Return the variable of a record type, or of the record it is linked to, from the schema."""
     record = schema.record(record_type)
     found = _variable(record, name)
     if found is None and record.linked_to in schema.record_types:
@@ -105,8 +105,8 @@ def _asks_kind(home: RecordSchema, asked: Sequence[str]) -> bool:
     return home.kinds is not None and home.kinds.column in asked
 
 
-def _occupied(home: RecordSchema, there: Collection[str]) -> tuple[pl.Expr, list[str]] | None:
-    """Whether a home is occupied, and the columns that tell; None where they are not released."""
+def _occupied_condition(home: RecordSchema, there: Collection[str]) -> tuple[pl.Expr, list[str]] | None:
+    """Return the condition that a home is occupied and its columns; None where they are not released."""
     kinds, inhabited = home.kinds, pl.col(home.size) > 0
     if kinds is None:
         return (inhabited, [home.size]) if home.size and home.size in there else None

@@ -6,14 +6,14 @@ import numpy as np
 import polars as pl
 
 from stirred.assess.assessment import TableAssessment
-from stirred.assess.attack.linkage.intervals import wilson
-from stirred.assess.risk import Baseline, RiskMeasure, named
+from stirred.assess.attack.linkage.intervals import wilson_interval
+from stirred.assess.risk import Baseline, RiskMeasure, name_measure
 
-GUESS = "guess from the area's total"
+GUESS_NAME = "guess from the area's total"
 
 
-def singletons(item: TableAssessment) -> tuple[RiskMeasure, ...]:
-    """Recall and precision of someone who takes a published 1 for one record that is there.
+def measure_singletons(item: TableAssessment) -> tuple[RiskMeasure, ...]:
+    """Measure recall and precision of an attacker who takes a published 1 for one real record.
 
     The guess knows the total of the area, and how the whole census is divided among the other variables: a cell that it
     expects to hold λ records holds one with probability λe^{−λ} (Poisson).
@@ -23,15 +23,19 @@ def singletons(item: TableAssessment) -> tuple[RiskMeasure, ...]:
     if not true.any():
         return ()
     both, about = int((true & shown).sum()), f"cells of {item.name} that count one record"
-    guess = (Baseline(name=GUESS, value=float(_guess(item)[true].mean())),)
+    guess = (Baseline(name=GUESS_NAME, value=float(_chance_of_one(item)[true].mean())),)
     return (
-        _share(named("recall_ones"), about, both, int(true.sum()), guess),
-        _share(named("precision_ones"), about.replace("count", "show"), both, int(shown.sum()), ()),
+        _share_measure(name_measure("recall_ones"), about, both, int(true.sum()), guess),
+        _share_measure(
+            name_measure("precision_ones"), about.replace("count", "show"), both, int(shown.sum()), ()
+        ),
     )
 
 
-def _share(name: str, about: str, hits: int, whole: int, guesses: tuple[Baseline, ...]) -> RiskMeasure:
-    low, high = wilson(hits, whole) if whole else (None, None)
+def _share_measure(
+    name: str, about: str, hits: int, whole: int, guesses: tuple[Baseline, ...]
+) -> RiskMeasure:
+    low, high = wilson_interval(hits, whole) if whole else (None, None)
     return RiskMeasure(
         name=name,
         about=about,
@@ -45,8 +49,8 @@ def _share(name: str, about: str, hits: int, whole: int, guesses: tuple[Baseline
     )
 
 
-def _guess(item: TableAssessment) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
-    """The probability that each cell holds one record, from its area's total and the shares of the whole census."""
+def _chance_of_one(item: TableAssessment) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """Return the probability that each cell holds one record, from its area's total and overall shares."""
     frame, by = item.pair.frame, list(item.by)
     if len(by) < 2:
         return np.full(

@@ -6,20 +6,26 @@ from dataclasses import dataclass, replace
 import polars as pl
 import pyarrow as pa
 
-from stirred.assess.assessment import countable
-from stirred.assess.risk import RiskMeasure, named
+from stirred.assess.assessment import has_variables
+from stirred.assess.risk import RiskMeasure, name_measure
 from stirred.census import Census, Schema
 from stirred.engine import Engine
 from stirred.frames import frame_of
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.released import counted, joined, lazy, schema_of, taking_part
+from stirred.mechanisms.released import (
+    count_records,
+    filter_participants,
+    join_household,
+    require_schema,
+    scan_records,
+)
 
-MOST = 20_000_000  # records of a type beyond which cells are as many as records, and are not counted
+MAX_RECORDS = 20_000_000  # records of a type beyond which cells are as many as records, and are not counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniqueness:
-    """Records of a type that are alone with their values of some variables; ``place`` is the area among them, or "".
+    """The unique records of a type on some variables; ``place`` is the area among them, or "".
 
     ``before`` is how many were alone in the census, ``as_shown`` how many of those the release shows alone with the same
     values: both are confidential, and None in what is computed from a release alone.
@@ -35,22 +41,27 @@ class Uniqueness:
 
     @property
     def share(self) -> float:
-        """The share of records that are alone."""
+        """Return the share of records that are unique."""
         return self.alone / self.records if self.records else 0.0
 
     def measures(self) -> tuple[RiskMeasure, ...]:
-        """The numbers as measures of risk; those from the release alone are public."""
+        """Return the numbers as measures of risk; those from the release alone are public."""
         about = f"{self.record_type} records, on {', '.join(self.by)}"
         found = [
             RiskMeasure(
-                name=named("alone"), about=about, kind="absolute", value=self.share, unit="share", public=True
+                name=name_measure("alone"),
+                about=about,
+                kind="absolute",
+                value=self.share,
+                unit="share",
+                public=True,
             )
         ]
         if self.before is not None and self.as_shown is not None:
             value = self.as_shown / self.before if self.before else None
             found.append(
                 RiskMeasure(
-                    name=named("alone_shown"),
+                    name=name_measure("alone_shown"),
                     about=f"{self.record_type} records alone in the census on {', '.join(self.by)}",
                     kind="absolute",
                     value=value,
@@ -61,77 +72,81 @@ class Uniqueness:
         return tuple(found)
 
 
-def uniqueness(release: Release, engine: Engine, *, most: int | None = MOST) -> tuple[Uniqueness, ...]:
-    """For each type of released records, those alone on all that is published of them, without and with their place.
+def measure_uniqueness(
+    release: Release, engine: Engine, *, most: int | None = MAX_RECORDS
+) -> tuple[Uniqueness, ...]:
+    """Count, for each type of released records, those that are unique without and with their place.
 
     Types with more than ``most`` records are left out; None counts all of them.
     """
-    schema = schema_of(release)
+    schema = require_schema(release)
     found = []
     for record_type in sorted(release.microdata):  # a release that was taken up again has its own order
-        for by, place in questions(release, record_type, most=most):
-            cells = _cells(schema, record_type, counted(release, by, record_type=record_type, engine=engine))
+        for by, place in choose_questions(release, record_type, most=most):
+            cells = _swappable_cells(
+                schema, record_type, count_records(release, by, record_type=record_type, engine=engine)
+            )
             found.append(
                 Uniqueness(
                     record_type=record_type,
                     by=by,
                     place=place,
                     records=int(cells["count"].sum()),
-                    alone=_alone(cells).height,
+                    alone=_select_alone(cells).height,
                 )
             )
     return tuple(found)
 
 
-def questions(
-    release: Release, record_type: str, *, most: int | None = MOST
+def choose_questions(
+    release: Release, record_type: str, *, most: int | None = MAX_RECORDS
 ) -> list[tuple[tuple[str, ...], str]]:
-    """The variables on which records of a type are compared: their own, then these with the finest area that is known."""
-    schema = schema_of(release)
-    beyond = most is not None and _rows(release, record_type) > most
+    """Return the variables to compare records on: their own, then these with the finest known area."""
+    schema = require_schema(release)
+    beyond = most is not None and _count_rows(release, record_type) > most
     if record_type not in schema.record_types or beyond:
         return []
-    there = joined(release, schema, record_type).collect_schema().names()
+    there = join_household(release, schema, record_type).collect_schema().names()
     record = schema.record(record_type)
     other = {record.id, record.household, *schema.spine, *(off.name for off in schema.geography.off_spine)}
-    columns = lazy(release.microdata[record_type]).collect_schema().names()
+    columns = scan_records(release.microdata[record_type]).collect_schema().names()
     own = tuple(name for name in columns if name not in other)
     place = next((level for level in reversed(schema.spine) if level in there), "")
     found = [(own, "")] if own else []
     return [*found, ((*own, place), place)] if place and own else found
 
 
-def against(
+def compare_with_census(
     found: Sequence[Uniqueness], release: Release, census: Census, engine: Engine
 ) -> tuple[Uniqueness, ...]:
-    """The same with the census beside the release: how many were alone, and how many of them are shown as they were."""
+    """Add the census to the counts: how many records were unique, and how many of them are unchanged."""
     held = []
     for one in found:
-        known = [name for name in one.by if countable(census, one.record_type, [name])]
+        known = [name for name in one.by if has_variables(census, one.record_type, [name])]
         if one.place not in ("", *known) or known in ([], [one.place]):
             continue  # variables of the mechanism's own
-        cells = counted(release, known, record_type=one.record_type, engine=engine)
-        after = _text(_alone(_cells(census.schema, one.record_type, cells)), known)
+        cells = count_records(release, known, record_type=one.record_type, engine=engine)
+        after = _text(_select_alone(_swappable_cells(census.schema, one.record_type, cells)), known)
         cells = frame_of(census.counts(one.record_type, known))
-        before = _text(_alone(_cells(census.schema, one.record_type, cells)), known)
+        before = _text(_select_alone(_swappable_cells(census.schema, one.record_type, cells)), known)
         same = before.join(after, on=known, how="semi", nulls_equal=True)
         beside = replace(one, by=tuple(known), alone=after.height)
         held.append(replace(beside, before=before.height, as_shown=same.height))
     return tuple(held)
 
 
-def cells_of_one(tables: Mapping[str, tuple[Sequence[str], pa.Table]]) -> tuple[int, int]:
-    """How many cells published tables have, and how many of them show a count of 1."""
+def count_cells_of_one(tables: Mapping[str, tuple[Sequence[str], pa.Table]]) -> tuple[int, int]:
+    """Return how many cells published tables have, and how many of them show a count of 1."""
     counts = [frame_of(table)["count"] for _, table in tables.values() if "count" in table.column_names]
     return sum(len(column) for column in counts), sum(int((column == 1).sum()) for column in counts)
 
 
-def _cells(schema: Schema, record_type: str, cells: pl.DataFrame) -> pl.DataFrame:
-    """The cells of records that can be swapped, where the schema says which; nobody is recognised in a vacant home."""
-    return pl.DataFrame(taking_part(schema, record_type, cells.lazy()).collect())
+def _swappable_cells(schema: Schema, record_type: str, cells: pl.DataFrame) -> pl.DataFrame:
+    """Return the cells of records that can be swapped, where the schema says which."""
+    return pl.DataFrame(filter_participants(schema, record_type, cells.lazy()).collect())
 
 
-def _alone(cells: pl.DataFrame) -> pl.DataFrame:
+def _select_alone(cells: pl.DataFrame) -> pl.DataFrame:
     return cells.filter(pl.col("count") == 1)
 
 
@@ -139,6 +154,6 @@ def _text(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     return cells.select(pl.col(name).cast(pl.String) for name in by)
 
 
-def _rows(release: Release, record_type: str) -> int:
+def _count_rows(release: Release, record_type: str) -> int:
     data = release.microdata[record_type]
     return int(data.num_rows if isinstance(data, pa.Table) else data.count_rows())

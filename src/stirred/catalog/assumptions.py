@@ -21,25 +21,25 @@ class Assumption:
     words: str
     specification: Specification
 
-    def shown(self, delta: Fraction, *, at_least: bool = False) -> "Variant":
-        """The assumption as a line of a card; ``at_least`` where the total leaves releases out."""
+    def as_variant(self, delta: Fraction, *, at_least: bool = False) -> "Variant":
+        """Return the assumption as a line of a card; ``at_least`` where the total leaves releases out."""
         from stirred.spec.card import Card, Variant
-        from stirred.spec.card.words import small
+        from stirred.spec.card.words import write_small
 
         bounded = at_least and self.specification.budget.is_finite
         card = Card(self.specification, delta=delta, at_least=bounded)
-        allowed = card.allowed()
+        allowed = card.bound_odds()
         odds = Phrase("card.odds.factor", factor=allowed.factor, distance=str(allowed.distance))
         if not self.specification.budget.is_finite:
             odds = Phrase("card.odds.any")
         elif (epsilon := card.epsilon()) is not None:
             relation = "≥" if bounded else "="
-            odds = Phrase("card.odds.epsilon", relation=relation, epsilon=epsilon, delta=small(delta))
+            odds = Phrase("card.odds.epsilon", relation=relation, epsilon=epsilon, delta=write_small(delta))
         return Variant(words=self.words, budget=card.shown_budget(), odds=odds)
 
 
 def variants(spec: Specification) -> tuple[Assumption, ...]:
-    """The specification under each other assumption for which a rule gives a budget.
+    """Return the specification under each other assumption for which a rule gives a budget.
 
     >>> from stirred.catalog import catalog
     >>> [str(a.specification.rho_squared) for a in variants(catalog["das-2020"])][:2]

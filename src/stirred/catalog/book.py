@@ -4,11 +4,11 @@ from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
 from stirred.catalog import releases
-from stirred.catalog.entries import UNKNOWN, CatalogEntry, Row, unstated_row
+from stirred.catalog.entries import UNSTATED_BY_NAME, CatalogEntry, Row, unstated_row
 from stirred.catalog.products import DDHC_A, PRODUCTS, S_DHC, Product
 from stirred.catalog.published import (
     DELTA,
-    LARGEST_2010,
+    MAX_STRATUM_2010,
     PAPER,
     RATES_2010,
     SOURCE_2010,
@@ -20,8 +20,8 @@ from stirred.catalog.published import (
 )
 from stirred.errors import InputError, did_you_mean, require_kind
 from stirred.spec import Specification
-from stirred.spec.notebook import html_table
-from stirred.spec.numbers.numerals import fraction_of
+from stirred.spec.notebook import write_html_table
+from stirred.spec.numbers.numerals import parse_fraction
 
 _BY_THEOREM = "ε by Theorem 1 from b and the swap rate"
 _HOUSEHOLDS = (
@@ -145,7 +145,7 @@ _SUMS = (
         conversion=_BY_THEOREM,
         make=lambda rate: releases.das_2010(RATES_2010[0] if rate is None else rate),
         rates=RATES_2010,
-        b=LARGEST_2010,
+        b=MAX_STRATUM_2010,
         where="largest stratum: about 3.65 million households; 2 to 4 % swapped, purportedly",
         published="2011-02-03",
     ),
@@ -186,7 +186,7 @@ class Catalog(Mapping[str, Specification]):
         if not isinstance(name, str) or name in self._entries or "@" not in name:
             return self.entry(name).specification
         plain, _, rate = name.rpartition("@")
-        return self.entry(plain).at(fraction_of(rate, "swap rate"))
+        return self.entry(plain).at(parse_fraction(rate, "swap rate"))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -201,19 +201,19 @@ class Catalog(Mapping[str, Specification]):
         return f"Catalog({len(self)} published specifications: {', '.join(self)})"
 
     def _repr_html_(self) -> str:
-        """Names and titles; budgets are computed when an entry is asked for."""
+        """Return names and titles as HTML; budgets are computed only for a single entry."""
         rows = [(entry.name, entry.title, entry.published) for entry in self._entries.values()]
-        return html_table("Catalog", rows, columns=("name", "title", "published"))
+        return write_html_table("Catalog", rows, columns=("name", "title", "published"))
 
     def entry(self, name: str) -> CatalogEntry:
-        """The entry with its source, readings and card."""
+        """Return the entry with its source, readings and card."""
         require_kind("the name of an entry", name, str, wanted="a text", fix='catalog["das-2020"]')
         if name in self._entries:
             return self._entries[name]
-        if name in UNKNOWN:
+        if name in UNSTATED_BY_NAME:
             raise InputError(
                 f"nobody has stated a specification for {name}",
-                why=f"{UNKNOWN[name].title} came from the same confidential file, at unknown cost",
+                why=f"{UNSTATED_BY_NAME[name].title} came from the same confidential file, at unknown cost",
                 fix="in a sum it counts as unknown: stirred spec compose das-2020 " + name,
             )
         raise InputError(
@@ -224,17 +224,19 @@ class Catalog(Mapping[str, Specification]):
 
     @property
     def unstated(self) -> Mapping[str, str]:
-        """Known releases whose cost is unknown: name → title."""
-        return {name: unstated.title for name, unstated in UNKNOWN.items()}
+        """Return the known releases whose cost is unknown: name → title."""
+        return {name: unstated.title for name, unstated in UNSTATED_BY_NAME.items()}
 
     def rows(self, delta: Fraction = DELTA, names: Collection[str] = ()) -> list[Row]:
-        """The entries named, or all, as programs read them, those of unknown cost last."""
+        """Return the entries named, or all, as plain values; those of unknown cost are last."""
         for name in names:
-            if name not in UNKNOWN:
+            if name not in UNSTATED_BY_NAME:
                 self.entry(name)  # refuses what is not there
         stated = [entry.row(delta) for name, entry in self._entries.items() if name in names or not names]
         return stated + [
-            unstated_row(entry, delta) for name, entry in UNKNOWN.items() if name in names or not names
+            unstated_row(entry, delta)
+            for name, entry in UNSTATED_BY_NAME.items()
+            if name in names or not names
         ]
 
 

@@ -8,7 +8,7 @@ on empty ones missing, the number of homes would not be fixed, and no constant w
 
 from collections.abc import Sequence
 
-from stirred.catalog.published import LARGEST_HOUSEHOLD
+from stirred.catalog.published import MAX_HOUSEHOLD_PERSONS
 from stirred.spec import AtLeast, Constraint, Domain, Margin, Multiverse, RecordType, Variable
 
 SPINE = ("state", "county", "tract", "block_group", "block")
@@ -63,13 +63,13 @@ CONSTRAINTS = (
         kind="structural zero",
     ),
     Constraint(
-        words=f"a household has at most {LARGEST_HOUSEHOLD:,} persons",
+        words=f"a household has at most {MAX_HOUSEHOLD_PERSONS:,} persons",
         record_type="household",
         variables=("size", "members"),
         kind="size",
     ),
     Constraint(
-        words=f"at most {LARGEST_HOUSEHOLD:,} persons live in one household or facility",
+        words=f"at most {MAX_HOUSEHOLD_PERSONS:,} persons live in one household or facility",
         record_type="person",
         variables=("household",),
         kind="size",
@@ -94,7 +94,7 @@ CEF = Domain(
     ),
     spine=SPINE,
     constraints=CONSTRAINTS,
-    largest_household=LARGEST_HOUSEHOLD,
+    largest_household=MAX_HOUSEHOLD_PERSONS,
     size_variable="size",
 )
 
@@ -125,10 +125,10 @@ _AREAS = {
 }
 
 
-def swapping(match: Sequence[str], swap: Sequence[str]) -> Multiverse:
+def swap_invariants(match: Sequence[str], swap: Sequence[str]) -> Multiverse:
     r"""The invariants of a swap: all $n_{mh\cdot}$ and $n_{m\cdot s}$ (Proposition 4), and the records it leaves alone.
 
-    >>> for invariant in swapping(("county", "size"), ("tract",)):
+    >>> for invariant in swap_invariants(("county", "size"), ("tract",)):
     ...     print(invariant)
     all household characteristics by county
     group quarters by type and occupancy by block
@@ -148,12 +148,12 @@ def swapping(match: Sequence[str], swap: Sequence[str]) -> Multiverse:
             (*match, *swap),
             label=f"households {'by size ' if sized else ''}by {_AREAS[swap[-1]]}",
         ),
-        *untouched(to_the_block=swap[-1] == SPINE[-1]),
+        *unswapped_margins(to_the_block=swap[-1] == SPINE[-1]),
     )
 
 
-def untouched(*, to_the_block: bool) -> tuple[Margin, ...]:
-    """The records that a swap of households never changes, with all their variables.
+def unswapped_margins(*, to_the_block: bool) -> tuple[Margin, ...]:
+    """Return the tables of all records that a swap of households never changes.
 
     An occupied housing unit is a household. Where households by block are exact, so are the occupied units; this is
     declared for units too, because no rule derives the one table from the other.

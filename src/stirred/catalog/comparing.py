@@ -10,26 +10,26 @@ from stirred.spec import compare as compare_specifications
 
 @runtime_checkable
 class SupportsSpecification(Protocol):
-    """What states a specification, such as a release."""
+    """A value that states a specification, such as a release."""
 
     @property
     def specification(self) -> Specification:
-        """The promise."""
+        """Return the specification."""
         ...
 
 
 def compare(
     first: Specification | SupportsSpecification | str, second: Specification | SupportsSpecification | str
 ) -> Comparison:
-    """Five verdicts on how ``first`` stands to ``second``; each is a specification, a release or a name of the catalog.
+    """Compare two specifications, releases or catalog names; return five verdicts.
 
     >>> compare("whatif-state@1/2", "whatif-state@1/20").overall.relation.value
     'stronger'
     """
-    return compare_specifications(_stated(first), _stated(second))
+    return compare_specifications(_find_specification(first), _find_specification(second))
 
 
-def _stated(given: object) -> Specification:
+def _find_specification(given: object) -> Specification:
     if isinstance(given, Specification):
         return given
     if isinstance(given, str):

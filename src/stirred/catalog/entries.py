@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from stirred.catalog.assumptions import Assumption, variants
 from stirred.catalog.products import BY_GROUP_PRIVACY, PRINTED, PRODUCTS, PROVED, Product
-from stirred.catalog.published import DELTA, UNSTATED, Unstated
+from stirred.catalog.published import DELTA, UNSTATED, UnstatedRelease
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.spec import Budget, NormalizedRenyi, OutputPremetric, Part, Specification, rho_squared_to_epsilon
-from stirred.spec.algebra.conversions import GIVEN, GIVEN_THE_MECHANISM, Factor
-from stirred.spec.numbers.rounding import number
+from stirred.spec.algebra.conversions import GIVEN_THE_CODE, GIVEN_THE_MECHANISM, Factor
+from stirred.spec.numbers.rounding import to_json_number
 
 if TYPE_CHECKING:  # a card needs templates and mpmath, which a comparison does not
     from stirred.spec.card import Card, TotalPart
@@ -43,14 +43,14 @@ class CatalogEntry:
     hypothetical: bool = False
     published: str = ""
     parts: tuple[str, ...] = ()
-    omits: tuple[Unstated, ...] = ()
+    omits: tuple[UnstatedRelease, ...] = ()
     product: Product | None = None
     with_proof: Callable[[], Specification] | None = field(default=None, repr=False)
     by_group_privacy: Callable[[], Specification] | None = field(default=None, repr=False)
 
     @property
-    def proved(self) -> Specification | None:
-        """The same release with a factor that is proved, where one stands beside the published figure.
+    def proved_specification(self) -> Specification | None:
+        """Return the same release with a proved factor, or None where the catalog states no proof.
 
         >>> from stirred.catalog import catalog
         >>> print(catalog.entry("sdhc-2020").proved.rho_squared.exact)
@@ -60,17 +60,17 @@ class CatalogEntry:
 
     @property
     def specification(self) -> Specification:
-        """What is promised; for a swap at its first (smallest) rate, which has the largest budget."""
+        """Return the specification; for a swap at its smallest rate, which has the largest budget."""
         return self.make(self.rates[0] if self.rates else None)
 
     def at(self, rate: str | Fraction) -> Specification:
-        """The specification at another swap rate."""
+        """Return the specification at another swap rate."""
         if not self.rates:
             raise InputError(f"{self.name} has no swap rate", why="it is no swap", fix="leave the rate out")
         return self.make(Fraction(rate))
 
     def card(self, *, delta: Fraction = DELTA, specification: Specification | None = None) -> "Card":
-        """The entry as people read it."""
+        """Return the entry as a card for people."""
         from stirred.spec.card import Card
 
         spec = specification or self.specification
@@ -80,17 +80,17 @@ class CatalogEntry:
             subtitle=self.name + (f" · {self.where}" if self.where else ""),
             delta=delta,
             at_least=bool(self.omits) and spec.budget.is_finite,
-            pieces=pieces(spec),
+            pieces=list_parts(spec),
             variants=tuple(
-                variant.shown(delta, at_least=bool(self.omits))
+                variant.as_variant(delta, at_least=bool(self.omits))
                 for variant in (*self._with_proof(spec), *variants(spec))
             ),
             more_notes=self._notes(),
         )
 
     def _with_proof(self, spec: Specification) -> tuple[Assumption, ...]:
-        """The proved figure, shown beside the published one but not beside a restatement of it."""
-        proved = self.proved
+        """Return the proved budget to show beside the published one; none for restatements."""
+        proved = self.proved_specification
         if proved is None or spec != self.specification:
             return ()
         words = (
@@ -103,7 +103,7 @@ class CatalogEntry:
         weaker = None if self.by_group_privacy is None else self.by_group_privacy()
         if weaker is None or weaker.budget == spec.budget:
             return found
-        words = f"with group privacy in the place of published factors that have no proof ({GIVEN})"
+        words = f"with group privacy in the place of published factors that have no proof ({GIVEN_THE_CODE})"
         return (*found, Assumption(words=words, specification=weaker))
 
     def _notes(self) -> tuple[str, ...]:
@@ -116,11 +116,11 @@ class CatalogEntry:
         return tuple(notes)
 
     def row(self, delta: Fraction = DELTA) -> Row:
-        """What programs read; every ε is computed here, from the exact budget and the given δ."""
-        from stirred.spec.card.odds import allowed
+        """Return the entry as plain values; every ε is computed from the exact budget and the given δ."""
+        from stirred.spec.card.odds import bound_odds
 
         spec = self.specification
-        what = allowed(spec, delta=delta)
+        what = bound_odds(spec, delta=delta)
         row: Row = {
             "name": self.name,
             "title": self.title,
@@ -133,12 +133,12 @@ class CatalogEntry:
             "status": spec.evidence.status,
             "conversion": self.conversion,
             "distance": what.distance,
-            "log_odds": number(what.log_odds) if what.log_odds is not None else None,
+            "log_odds": to_json_number(what.log_odds) if what.log_odds is not None else None,
         }
-        if self.proved is not None:
-            row |= _proved(self.proved, self.product)
+        if self.proved_specification is not None:
+            row |= _proved_row(self.proved_specification, self.product)
         if self.by_group_privacy is not None:
-            row["rho_squared_group_privacy"] = number(self.by_group_privacy().rho_squared.upper(6))
+            row["rho_squared_group_privacy"] = to_json_number(self.by_group_privacy().rho_squared.upper(6))
         if self.b is not None:
             row["b"] = self.b
             row["rates"] = [_at_rate(self.make(rate), rate) for rate in self.rates]
@@ -152,16 +152,16 @@ def _at_rate(spec: Specification, rate: Fraction) -> Row:
     tight = spec.bounds[1].budget
     return {
         "rate": f"{rate.numerator}/{rate.denominator}",
-        "epsilon": number(spec.budget.upper(6)),
-        "epsilon_tight": number(tight.upper(6)),
+        "epsilon": to_json_number(spec.budget.upper(6)),
+        "epsilon_tight": to_json_number(tight.upper(6)),
         "exact": spec.budget.exact,
     }
 
 
-def _proved(spec: Specification, product: Product | None) -> Row:
-    """The figure with a proof, and for a single product the factors that lead to the two figures."""
+def _proved_row(spec: Specification, product: Product | None) -> Row:
+    """Return the proved figure, and for a single product the factors that lead to the two figures."""
     row: Row = {
-        "rho_squared_proved": number(spec.rho_squared.upper(6)),
+        "rho_squared_proved": to_json_number(spec.rho_squared.upper(6)),
         "exact_proved": spec.rho_squared.exact,
         "input_premetric_proved": str(spec.input_premetric),
     }
@@ -173,7 +173,7 @@ def _proved(spec: Specification, product: Product | None) -> Row:
 
 
 def _number_of(factor: Factor) -> float:
-    """A factor as a JSON number: all are whole, or a half."""
+    """Return a factor as a JSON number: all are whole, or a half."""
     return int(factor.times) if factor.times == int(factor.times) else float(factor.times)
 
 
@@ -182,56 +182,58 @@ def _budget(spec: Specification, delta: Fraction) -> Row:
         rho_squared = spec.rho_squared
         simple, tight = (rho_squared_to_epsilon(rho_squared, delta, tight=best) for best in (False, True))
         return {
-            "rho_squared": number(rho_squared.upper(6)),
+            "rho_squared": to_json_number(rho_squared.upper(6)),
             "delta": float(delta),
-            "epsilon_simple": number(simple),
-            "epsilon_tight": number(tight),
+            "epsilon_simple": to_json_number(simple),
+            "epsilon_tight": to_json_number(tight),
             "exact": rho_squared.exact,
         }
     # pure DP is not read at a δ: its ε holds for every event
     return {
-        "epsilon": number(spec.budget.upper(6)),
+        "epsilon": to_json_number(spec.budget.upper(6)),
         "delta": None,
         "epsilon_simple": None,
-        "epsilon_tight": number(spec.bounds[1].budget.upper(6)) if len(spec.bounds) > 1 else None,
+        "epsilon_tight": to_json_number(spec.bounds[1].budget.upper(6)) if len(spec.bounds) > 1 else None,
         "exact": spec.budget.exact,
     }
 
 
-def pieces(spec: Specification) -> "tuple[TotalPart, ...]":
-    """The parts of a sum, each with the constant and the budget it counts with."""
-    return tuple(_piece(part, spec) for part in spec.parts) if len(spec.parts) > 1 else ()
+def list_parts(spec: Specification) -> "tuple[TotalPart, ...]":
+    """Return the parts of a sum, each with the constant and the budget it counts with."""
+    return tuple(_total_part(part, spec) for part in spec.parts) if len(spec.parts) > 1 else ()
 
 
-def _piece(part: Part, spec: Specification) -> "TotalPart":
+def _total_part(part: Part, spec: Specification) -> "TotalPart":
     from stirred.spec.card import TotalPart
 
     constant = part.input_premetric.constant(spec.input_premetric, spec.domain, spec.multiverse)
     counted = (
-        part.output_premetric.converted(part.budget * constant.factor, spec.output_premetric)
+        part.output_premetric.convert(part.budget * constant.factor, spec.output_premetric)
         or Budget.infinite()
     )
     return TotalPart(
         name=_TITLES.get((part.source, part.budget.exact), part.source),
         unit=str(part.input_premetric),
-        budget=_shown(part.output_premetric, part.budget),
+        budget=_write_budget(part.output_premetric, part.budget),
         constant=str(constant.factor),
-        counted=_shown(spec.output_premetric, counted),
+        counted=_write_budget(spec.output_premetric, counted),
     )
 
 
-def _shown(premetric: OutputPremetric, budget: Budget) -> str:
-    """The budget with its letter, rounded up; zCDP is shown by ρ²."""
-    from stirred.spec.card.words import decimal
+def _write_budget(premetric: OutputPremetric, budget: Budget) -> str:
+    """Return the budget with its letter, rounded up; zCDP is shown by ρ²."""
+    from stirred.spec.card.words import write_decimal
 
     if isinstance(premetric, NormalizedRenyi):
-        return Phrase("card.budget", letter="ρ²", relation="=", number=decimal(budget.squared().upper(4)))
-    number = decimal(budget.upper(4))
+        return Phrase(
+            "card.budget", letter="ρ²", relation="=", number=write_decimal(budget.square().upper(4))
+        )
+    number = write_decimal(budget.upper(4))
     return Phrase("card.budget", letter=premetric.budget_symbol, relation="=", number=number)
 
 
-def unstated_row(unstated: Unstated, delta: Fraction = DELTA) -> Row:
-    """A release of unknown cost, with the same fields as the others."""
+def unstated_row(unstated: UnstatedRelease, delta: Fraction = DELTA) -> Row:
+    """Return a release of unknown cost, with the same fields as the others."""
     return {
         "name": unstated.name,
         "title": unstated.title,
@@ -248,4 +250,4 @@ def unstated_row(unstated: Unstated, delta: Fraction = DELTA) -> Row:
     }
 
 
-UNKNOWN: Mapping[str, Unstated] = {unstated.name: unstated for unstated in UNSTATED}
+UNSTATED_BY_NAME: Mapping[str, UnstatedRelease] = {unstated.name: unstated for unstated in UNSTATED}

@@ -17,7 +17,7 @@ _MECHANISMS = {
 
 
 def mechanisms_of(entry: CatalogEntry) -> str:
-    """The mechanisms of an entry in words."""
+    """Return the mechanisms of an entry in words."""
     if entry.rates:
         return "Data swapping, read as the Permutation Swapping Algorithm."
     known = sorted(_MECHANISMS, key=len, reverse=True)

@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import Literal
 
 from stirred.catalog.published import PAPER
-from stirred.mechanisms.phsafe.factors import JOINED
-from stirred.mechanisms.safetab.factors import HOUSEHOLDS, PERSONS
+from stirred.mechanisms.phsafe.factors import PHSAFE_CONVERSION
+from stirred.mechanisms.safetab.factors import SAFETAB_H_CONVERSION, SAFETAB_P_CONVERSION
 from stirred.spec.algebra.conversions import Conversion
 from stirred.spec.units import Link
 
@@ -33,7 +33,7 @@ class Product:
 
     @property
     def rho_squared(self) -> Fraction:
-        """The exact ρ² per changed record."""
+        """Return the exact ρ² per changed record."""
         if self.figure == "printed":
             return self.printed
         if self.conversion is None:
@@ -42,7 +42,7 @@ class Product:
 
     @property
     def status(self) -> Literal["published", "proved"]:
-        """Whether the step from the code's guarantee to this figure is proved, or only published."""
+        """Return whether the step from the code's guarantee to this figure is proved, or only published."""
         return "proved" if self.figure in ("bureau", "proved") else "published"
 
     @property
@@ -54,11 +54,11 @@ class Product:
         return self.conversion.words(self.counted, self.printed)
 
     def as_proved(self) -> "Product":
-        """The same product with the factor that a theorem about its mechanism proves; itself where nothing was converted."""
+        """Return the product with the factor that a theorem proves; itself if nothing was converted."""
         return self._by("proved", "proved", "with a factor that is proved")
 
     def by_group_privacy(self) -> "Product":
-        """The same product with a factor that follows from the guarantee of the code alone."""
+        """Return the product with a factor that follows from the guarantee of the code alone."""
         return self._by(
             "bureau", "group-privacy", "with a factor that follows from the guarantee of the code alone"
         )
@@ -74,12 +74,12 @@ class Product:
             title=f"{self.title}, {words}",
             unit=by.unit,
             link=by.link,
-            source=f"times {by.times}, proved ({by.theorem or by.because.partition(':')[0]}), {by.given}: {settings}",
+            source=f"times {by.times}, proved ({by.theorem or by.because.partition(':')[0]}), {by.assumption}: {settings}",
             figure=figure,
         )
 
     def as_printed(self) -> "Product":
-        """The same product with the figure of the paper's tables."""
+        """Return the product with the figure of the paper's tables."""
         return replace(
             self,
             title=f"{self.title}, as printed",
@@ -137,7 +137,7 @@ DDHC_A = Product(
     unit="person",
     invariants="safetab",
     source=f"Census Bureau, SafeTab-P production settings (add/remove ρ² = 4.944); {PAPER}, Table 4",
-    conversion=PERSONS,
+    conversion=SAFETAB_P_CONVERSION,
     published="2023-09-21",
     printed=Fraction("19.776"),
 )
@@ -148,7 +148,7 @@ DDHC_B = Product(
     unit="household",
     invariants="safetab",
     source=f"Census Bureau, SafeTab-H production settings (add/remove ρ² = 8.895302); {PAPER}, Table 4",
-    conversion=HOUSEHOLDS,
+    conversion=SAFETAB_H_CONVERSION,
     published="2024-08-01",
     printed=Fraction("17.79"),
 )
@@ -159,7 +159,7 @@ S_DHC = Product(
     unit="household",
     invariants="phsafe",
     source=f"Census Bureau, PHSafe production settings (add/remove ρ² = 1.257281); {PAPER}, Table 4",
-    conversion=JOINED,
+    conversion=PHSAFE_CONVERSION,
     published="2024-09-19",
     printed=Fraction("2.515"),
 )

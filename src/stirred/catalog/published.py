@@ -9,7 +9,7 @@ from fractions import Fraction
 
 PAPER = "Bailie, Gong and Meng, A Refreshment Stirred, Not Shaken"
 DELTA = Fraction(1, 10**10)  # the δ of the Bureau's certificates and of the paper's tables
-LARGEST_HOUSEHOLD = 99_999  # persons in one household or facility, the limit TopDown enforces
+MAX_HOUSEHOLD_PERSONS = 99_999  # persons in one household or facility, the limit TopDown enforces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,14 +64,14 @@ WHAT_IFS = (
 WHAT_IF_RATES = (Fraction(1, 20), Fraction(1, 2))
 WHAT_IF_SOURCE = f"{PAPER}, Table 5 (stratum sizes from the 2020 DHC) and Theorem 1"
 
-LARGEST_2010 = 3_650_000  # the paper's b of 3.65 million; the exact count is not given
+MAX_STRATUM_2010 = 3_650_000  # the paper's b of 3.65 million; the exact count is not given
 RATES_2010 = (Fraction(1, 50), Fraction(1, 25))  # purported: 2 to 4 % of households
 SOURCE_2010 = f"{PAPER}, Section 3.5 and Theorem 1; the swap rate is purported, the true key is finer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Unstated:
-    """A release from the same confidential file whose specification was never stated: its cost is unknown, not zero."""
+class UnstatedRelease:
+    """A release from the same confidential file without a stated specification: its cost is unknown, not 0."""
 
     name: str
     title: str
@@ -80,11 +80,15 @@ class Unstated:
 
 _REMARK = f"{PAPER}, Remark 6: no information on a DP specification was found"
 UNSTATED = (
-    Unstated(name="accuracy-metrics-2020", title="2020 DAS accuracy metrics", source=_REMARK),
-    Unstated(name="population-estimates-2020", title="Population and Housing Unit Estimates", source=_REMARK),
-    Unstated(name="population-projections-2020", title="National Population Projections", source=_REMARK),
-    Unstated(name="surname-file-2020", title="Surname file (a release that may come)", source=_REMARK),
-    Unstated(
+    UnstatedRelease(name="accuracy-metrics-2020", title="2020 DAS accuracy metrics", source=_REMARK),
+    UnstatedRelease(
+        name="population-estimates-2020", title="Population and Housing Unit Estimates", source=_REMARK
+    ),
+    UnstatedRelease(
+        name="population-projections-2020", title="National Population Projections", source=_REMARK
+    ),
+    UnstatedRelease(name="surname-file-2020", title="Surname file (a release that may come)", source=_REMARK),
+    UnstatedRelease(
         name="research-outputs-2020",
         title="Research outputs made with access to the microdata",
         source=_REMARK,

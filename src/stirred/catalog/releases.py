@@ -5,7 +5,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 
-from stirred.catalog.census_edited_file import CEF, CHARACTERISTICS, SETS, swapping
+from stirred.catalog.census_edited_file import CEF, CHARACTERISTICS, SETS, swap_invariants
 from stirred.catalog.products import (
     BY_GROUP_PRIVACY,
     DHC_PERSONS,
@@ -17,7 +17,7 @@ from stirred.catalog.products import (
     PROVED,
     Product,
 )
-from stirred.catalog.published import LARGEST_2010, PAPER, SOURCE_2010, WHAT_IF_SOURCE, WhatIf
+from stirred.catalog.published import MAX_STRATUM_2010, PAPER, SOURCE_2010, WHAT_IF_SOURCE, WhatIf
 from stirred.languages import Phrase
 from stirred.spec import (
     Bound,
@@ -53,7 +53,7 @@ def _conversion(published: Product) -> tuple[str, ...]:
 
 @cache
 def product(published: Product) -> Specification:
-    """One product under the flavor the paper states for it.
+    """Return the specification of one product, under the flavor the paper states for it.
 
     A person's record may change in any way, also move, at one unit (the noise was scaled for that), unless the factor
     says that it holds for a person who stays; the statement shown, in which a move counts as two changes, follows from
@@ -81,7 +81,7 @@ def product(published: Product) -> Specification:
 
 @cache
 def pl() -> Specification:
-    """The redistricting file: persons and units, per person."""
+    """Return the specification of the redistricting file: persons and units, per person."""
     return total(
         [PL_PERSONS, PL_UNITS], f"{PAPER}, Theorem 2, with the exact budgets of the production settings"
     )
@@ -89,7 +89,7 @@ def pl() -> Specification:
 
 @cache
 def dhc() -> Specification:
-    """The DHC without the redistricting file it builds on, per person."""
+    """Return the specification of the DHC without the redistricting file it builds on, per person."""
     return total(
         [DHC_PERSONS, DHC_UNITS], f"{PAPER}, Table 3, with the exact budgets of the production settings"
     )
@@ -97,7 +97,7 @@ def dhc() -> Specification:
 
 @cache
 def topdown() -> Specification:
-    """Redistricting file and DHC together, all that the TopDown Algorithm made, per person.
+    """Return the specification of redistricting file and DHC together, per person.
 
     >>> print(topdown().rho_squared)
     15.2939
@@ -108,13 +108,13 @@ def topdown() -> Specification:
 
 @cache
 def das_2020() -> Specification:
-    """All primary releases of the 2020 census, per person, from the exact budgets and the published factors (55.37504)."""
+    """Return the total of all primary releases of 2020, per person, with the published factors (55.37504)."""
     return total(PRODUCTS, f"{PAPER}, Table 4, with the exact budgets of the production settings")
 
 
 @cache
 def das_2020_proved() -> Specification:
-    """The same from the factors that theorems about the mechanisms prove (43.60112).
+    """Return the total of 2020 with the factors that theorems prove (43.60112).
 
     What the production code computes is taken as it is documented, so the whole remains a published figure.
     """
@@ -126,13 +126,13 @@ def das_2020_proved() -> Specification:
 
 @cache
 def das_2020_by_group_privacy() -> Specification:
-    """The same from factors that follow from the guarantees of the code alone (57.88960)."""
+    """Return the total of 2020 with factors from the guarantees of the code alone (57.88960)."""
     source = f"{PAPER}, Table 4, with the exact budgets of the production settings; group privacy where no proof is known"
     return total(BY_GROUP_PRIVACY, source)
 
 
 def total(products: Sequence[Product], source: str) -> Specification:
-    """All of these products published, under TopDown's invariants; block counts say whether a block has a unit."""
+    """Return the specification of all of these products together, under TopDown's invariants."""
     total = compose([product(published) for published in products])
     topdown = SETS["topdown"]
     return replace(
@@ -144,7 +144,7 @@ def total(products: Sequence[Product], source: str) -> Specification:
 
 @cache
 def das_2020_printed() -> Specification:
-    """The paper's own total, from the figures it rounded: 15.29 + 19.776 + 17.79 + 2.515 = 55.371."""
+    """Return the paper's own total, from rounded figures: 15.29 + 19.776 + 17.79 + 2.515 = 55.371."""
     return total(PRINTED, f"{PAPER}, Table 4, as printed")
 
 
@@ -157,11 +157,11 @@ def swap(
     status: Status,
     source: str,
 ) -> Specification:
-    """The PSA with these match and swap variables, its budget by Theorem 1 at the universe with this largest stratum."""
+    """Return the specification of the PSA with these variables; Theorem 1 gives its budget."""
     claimed, least = SizeLaw("theorem-1", rate).at(largest), SizeLaw("by-size", rate).at(largest)
     return Specification(
         domain=CEF,
-        multiverse=swapping(match, swapped),
+        multiverse=swap_invariants(match, swapped),
         input_premetric=Hamming("household"),
         output_premetric=Multiplicative(),
         budget=claimed,
@@ -199,16 +199,16 @@ def swap(
 
 
 def what_if(row: WhatIf, rate: Fraction) -> Specification:
-    """One row of the paper's Table 5 at a swap rate."""
+    """Return the specification of one row of the paper's Table 5 at a swap rate."""
     return swap(row.match, row.swap, row.largest, rate, "published", WHAT_IF_SOURCE)
 
 
 def das_2010(rate: Fraction) -> Specification:
-    """The 2010 census as if it had been a PSA with key state × household size and swapped blocks (Section 3.5)."""
+    """Return the 2010 census as a PSA with key state × household size and swapped blocks (Section 3.5)."""
     return swap(
         ("state", "size"),
         ("county", "tract", "block_group", "block"),
-        LARGEST_2010,
+        MAX_STRATUM_2010,
         rate,
         "estimated",
         SOURCE_2010,

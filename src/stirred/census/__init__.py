@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
-    from stirred.census.census import DROPPED as DROPPED
+    from stirred.census.census import DROPPED_NOTE as DROPPED_NOTE
     from stirred.census.census import Census as Census
     from stirred.census.census import Invalid as Invalid
     from stirred.census.census import read as read
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stirred.census.validation.check import check as check
 
 __all__ = [
-    "DROPPED",
+    "DROPPED_NOTE",
     "Census",
     "Geography",
     "Invalid",
@@ -39,10 +39,10 @@ __all__ = [
     "validate",
 ]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
-        "census": ("DROPPED", "Census", "Invalid", "read"),
+        "census": ("DROPPED_NOTE", "Census", "Invalid", "read"),
         "codebook.schema": ("Geography", "RecordSchema", "Schema", "VariableSchema"),
         "codebook.standard": ("pl94", "ppmf"),
         "expand": ("expand",),

@@ -15,14 +15,14 @@ from collections.abc import Collection, Iterable, Mapping
 import polars as pl
 
 from stirred.census.codebook.schema import Levels, RecordSchema, Schema
-from stirred.census.codebook.typed import EXACT, plain
+from stirred.census.codebook.typed import MAX_EXACT_FLOAT, normalise_digits
 from stirred.errors import DataError, SchemaError, did_you_mean
-from stirred.frames import collected
+from stirred.frames import collect_frame
 
-WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
-NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$"
-TRUTH = ("true", "false")
-LARGEST = 2**63 - 1
+WHOLE_PATTERN = r"^(0|-?[1-9][0-9]{0,17})$"
+NUMBER_PATTERN = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,15})?$"
+TRUTH_LEVELS = ("true", "false")
+MAX_INT64 = 2**63 - 1
 
 Forms = Mapping[str, str]  # column → the form it takes
 
@@ -30,12 +30,12 @@ Forms = Mapping[str, str]  # column → the form it takes
 def open_columns(
     schema: Schema, record: RecordSchema, columns: pl.Schema
 ) -> tuple[list[str], frozenset[str]]:
-    """The columns of a file whose type the schema leaves open, and which of them hold identifiers or codes."""
+    """Return the columns whose type the schema leaves open, and which of them hold identifiers or codes."""
     closed = {
         v.source
         for v in record.variables
         if v.kind in ("integer", "number")
-        or (v.levels is not None and not _truth(v.levels, columns.get(v.source)))
+        or (v.levels is not None and not _has_truth_levels(v.levels, columns.get(v.source)))
     }
     closed |= {name for name in (record.size, record.weight) if name}
     geography = schema.geography
@@ -48,16 +48,16 @@ def open_columns(
     return [name for name in columns.names() if name not in closed or name in parts], frozenset(codes)
 
 
-def keyed(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The frame with one column of text for each key of several columns, equal only where all of them are equal.
+def add_keys(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the frame with one text column for each key of several columns; equal texts mean equal keys.
 
     The columns of a key are then dropped, unless the schema names one for something else. A key with an empty part is
     empty. A column that is there already was made before.
 
-    >>> from stirred.census.codebook.parse import parse
-    >>> schema = parse({"record": {"household": {"id": ["dwelling", "number"]}}})
+    >>> from stirred.census.codebook.parse import parse_schema
+    >>> schema = parse_schema({"record": {"household": {"id": ["dwelling", "number"]}}})
     >>> homes = pl.LazyFrame({"dwelling": ["a", "a|1", None], "number": [1, 2, 3]})
-    >>> keyed(schema, schema.record("household"), homes).collect().to_series().to_list()
+    >>> add_keys(schema, schema.record("household"), homes).collect().to_series().to_list()
     ['a|1', 'a~11|2', None]
     """
     columns = frame.collect_schema()
@@ -75,13 +75,13 @@ def keyed(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyF
     named = _named_beside_keys(schema, record)
     done = {part for parts in made.values() for part in parts} - named
     keys = [
-        joined(pl.col(part).cast(pl.String) for part in parts).alias(name) for name, parts in made.items()
+        join_texts(pl.col(part).cast(pl.String) for part in parts).alias(name) for name, parts in made.items()
     ]
     return frame.with_columns(keys).drop(done)
 
 
-def joined(parts: Iterable[pl.Expr]) -> pl.Expr:
-    """Texts as one text that is equal only where all of them are equal; empty where one of them is."""
+def join_texts(parts: Iterable[pl.Expr]) -> pl.Expr:
+    """Return texts as one text that is equal only where all of them are equal; empty where one of them is."""
     texts = list(parts)
     filled = pl.all_horizontal((text != "").fill_null(value=False) for text in texts)
     # the mark between parts is written in another way inside them, so that no two keys become one
@@ -93,7 +93,7 @@ def joined(parts: Iterable[pl.Expr]) -> pl.Expr:
 
 
 def _named_beside_keys(schema: Schema, record: RecordSchema) -> set[str]:
-    """The columns that the schema uses for something else than keys of several columns."""
+    """Return the columns that the schema uses for something else than keys of several columns."""
     geography = schema.geography
     named = {column for level in geography.spine for column in (level.columns or (level.name,))}
     named |= {off.column or off.name for off in geography.off_spine}
@@ -103,18 +103,18 @@ def _named_beside_keys(schema: Schema, record: RecordSchema) -> set[str]:
     return named | ({record.kinds.column} if record.kinds is not None else set())
 
 
-def _truth(levels: Levels, dtype: pl.DataType | None) -> bool:
-    """Whether a column may hold truth values (TRUE in a text file of R) and has the levels true and false."""
-    return dtype in (pl.Boolean, pl.String) and set(TRUTH) <= set(levels)
+def _has_truth_levels(levels: Levels, dtype: pl.DataType | None) -> bool:
+    """Return whether a column may hold truth values and has the levels true and false."""
+    return dtype in (pl.Boolean, pl.String) and set(TRUTH_LEVELS) <= set(levels)
 
 
-def forms_of(
+def find_forms(
     frame: pl.LazyFrame, asked: Collection[str], codes: Collection[str], *, untyped: bool
 ) -> dict[str, str]:
-    """The form of each open column, found in one pass over those whose type does not tell it.
+    """Return the form of each open column, found in one pass over those whose type does not tell it.
 
     >>> frame = pl.LazyFrame({"id": ["1", "20"], "zip": ["01", "20"], "rent": ["1.5", ""], "n": [1.0, float("nan")]})
-    >>> forms_of(frame, ["id", "zip", "rent", "n"], ["id", "zip"], untyped=True)
+    >>> find_forms(frame, ["id", "zip", "rent", "n"], ["id", "zip"], untyped=True)
     {'id': 'whole', 'rent': 'number', 'n': 'whole'}
     """
     types = frame.collect_schema()
@@ -135,21 +135,21 @@ def forms_of(
             found[name] = "number"
         elif dtype.is_float():
             tests[name, "whole"] = (
-                value.is_nan() | ((value == value.floor()) & (value.abs() < EXACT))
+                value.is_nan() | ((value == value.floor()) & (value.abs() < MAX_EXACT_FLOAT))
             ).fill_null(value=True)
         elif dtype in (pl.UInt64, pl.Int128, pl.UInt128):
-            tests[name, "whole"] = value.is_between(-(2**63), LARGEST).fill_null(value=True)
+            tests[name, "whole"] = value.is_between(-(2**63), MAX_INT64).fill_null(value=True)
         elif dtype == pl.String and untyped:
             empty = (value == "").fill_null(value=True)
-            tests[name, "whole"] = plain(value).str.contains(WHOLE) | empty
-            tests[name, "truth"] = value.str.to_lowercase().is_in(TRUTH) | empty
+            tests[name, "whole"] = normalise_digits(value).str.contains(WHOLE_PATTERN) | empty
+            tests[name, "truth"] = value.str.to_lowercase().is_in(TRUTH_LEVELS) | empty
             if name not in codes:
-                tests[name, "number"] = value.str.contains(NUMBER) | empty
+                tests[name, "number"] = value.str.contains(NUMBER_PATTERN) | empty
             tests[name, "filled"] = empty  # a column without any value stays text
     if not tests:
         return found
-    likely = _holding(frame.head(1000), tests)
-    sure = _holding(frame, {key: tests[key] for key in likely}) if likely else set()
+    likely = _find_true(frame.head(1000), tests)
+    sure = _find_true(frame, {key: tests[key] for key in likely}) if likely else set()
     for name in asked:
         for form in ("whole", "number", "truth", "day"):
             if (name, form) in sure and (name, "filled") not in sure:
@@ -158,21 +158,21 @@ def forms_of(
     return {name: found[name] for name in asked if name in found}
 
 
-def _holding(frame: pl.LazyFrame, tests: Mapping[tuple[str, str], pl.Expr]) -> set[tuple[str, str]]:
-    """The tests that hold in every row."""
+def _find_true(frame: pl.LazyFrame, tests: Mapping[tuple[str, str], pl.Expr]) -> set[tuple[str, str]]:
+    """Return the tests that hold in every row."""
     asked = [test.all().alias(str(i)) for i, test in enumerate(tests.values())]
-    row = collected(frame.select(asked), streaming=True).row(0)
+    row = collect_frame(frame.select(asked), streaming=True).row(0)
     return {key for key, holds in zip(tests, row, strict=True) if holds}
 
 
-def shaped(frame: pl.LazyFrame, forms: Forms) -> pl.LazyFrame:
-    """The frame with its open columns in their forms, and NaN as empty values."""
+def apply_forms(frame: pl.LazyFrame, forms: Forms) -> pl.LazyFrame:
+    """Return the frame with its open columns in their forms, and NaN as empty values."""
     types = frame.collect_schema()
-    changed = [_formed(name, types[name], forms.get(name, "")) for name in types.names()]
+    changed = [_apply_form(name, types[name], forms.get(name, "")) for name in types.names()]
     return frame.with_columns([value for value in changed if value is not None])
 
 
-def _formed(name: str, dtype: pl.DataType, form: str) -> pl.Expr | None:
+def _apply_form(name: str, dtype: pl.DataType, form: str) -> pl.Expr | None:
     value = pl.col(name)
     if form == "kept":
         return None
@@ -190,7 +190,7 @@ def _formed(name: str, dtype: pl.DataType, form: str) -> pl.Expr | None:
         return (
             value.cast(target)
             if dtype != pl.String
-            else pl.when(value != "").then(plain(value)).cast(target).alias(name)
+            else pl.when(value != "").then(normalise_digits(value)).cast(target).alias(name)
         )
     if form == "truth":
         return value.cast(pl.String).str.to_lowercase()

@@ -9,29 +9,27 @@ import polars as pl
 
 from stirred.census.codebook import parse
 from stirred.census.codebook.schema import Schema
-from stirred.census.codebook.typed import typed
+from stirred.census.codebook.typed import convert_frame
 from stirred.census.failures import redact_errors as redact_errors
 from stirred.census.files import CensusFiles
-from stirred.census.files import asked as _asked
-from stirred.census.files import codes_as as _codes
-from stirred.census.flat import home_of
+from stirred.census.flat import find_home
 from stirred.census.progress import Progress
 from stirred.census.readers import is_table, to_lazy
 from stirred.census.validation import validate
-from stirred.census.validation.dropping import cleaned, require_mended
+from stirred.census.validation.dropping import drop_invalid, require_mended
 from stirred.errors import InputError, did_you_mean, require_path
-from stirred.spec.notebook import html_table
+from stirred.spec.notebook import write_html_table
 
 if TYPE_CHECKING:  # guessing needs modules of its own, which a census with a schema does not
     from stirred.census.describe import Description
 
 Invalid = Literal["refuse", "drop"]
-DROPPED = (
+DROPPED_NOTE = (
     "the promise is about the records that keep the rules of the schema; households with a record that breaks one "
     "were left out before the release"
 )
 
-__all__ = ["DROPPED", "Census", "Invalid", "_asked", "_codes", "read", "redact_errors"]
+__all__ = ["DROPPED_NOTE", "Census", "Invalid", "cast_codes", "list_columns", "read", "redact_errors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +71,9 @@ class Census(CensusFiles):
         if tables is None:
             return _guess(schema, confidential=levels == "records")
         if isinstance(schema, Schema):
-            named = _by_record_type(tables, schema)
+            named = _name_tables(tables, schema)
         else:
-            named, schema = _parsed(schema, tables)
+            named, schema = _parse_document(schema, tables)
         unknown = [name for name in named if name not in schema.record_types]
         if unknown:
             raise InputError(
@@ -89,24 +87,24 @@ class Census(CensusFiles):
         return f"Census({self.schema.name}: {', '.join(self.schema.record_types)}; {' > '.join(self.schema.spine)})"
 
     def _repr_html_(self) -> str:
-        """The schema: record types, variables and areas; never a count or a value, which are confidential."""
+        """Return the schema: record types, variables and areas; never a count or a value, which are confidential."""
         rows = [("areas", " > ".join(self.schema.spine) or "none")]
         for record in self.schema.records:
             names = [variable.label or variable.name for variable in record.variables]
             rows.append((record.name, ", ".join(names) or "variables as the files have them"))
         notes = ["Confidential: only the schema is shown.", *self.notes]
-        return html_table(f"Census: {self.schema.label or self.schema.name}", rows, notes=notes)
+        return write_html_table(f"Census: {self.schema.label or self.schema.name}", rows, notes=notes)
 
     @property
     def guesses(self) -> tuple[str, ...]:
-        """What was guessed because no schema was given, as sentences; "not decided" marks what a person must decide."""
+        """Return what was guessed without a schema, as sentences; "not decided" marks what a person must decide."""
         return () if self._guessed is None else self._guessed.guesses
 
     def describe(self) -> "Description":
-        """The schema as a document to edit, which ``Census.of(document, tables)`` takes; ``.toml()`` writes it as text."""
-        from stirred.census.describe import document_of
+        """Return the schema as a document to edit, for ``Census.of(document, tables)``; ``.toml()`` writes it."""
+        from stirred.census.describe import write_document
 
-        return document_of(self.schema) if self._guessed is None else self._guessed.copy()
+        return write_document(self.schema) if self._guessed is None else self._guessed.copy()
 
     def require_valid(self, *, progress: Progress | None = None) -> None:
         """Hold all records against the schema in streaming passes; raise one error with the worst three problems.
@@ -121,8 +119,8 @@ class Census(CensusFiles):
         """
         validate(self, progress=progress).require_none()
 
-    def checked(self, *, invalid: Invalid = "refuse", progress: Progress | None = None) -> "Census":
-        """The census after its records were held against the schema, once; every release begins with it.
+    def check(self, *, invalid: Invalid = "refuse", progress: Progress | None = None) -> "Census":
+        """Check the records against the schema once, and return the census; every release begins with it.
 
         ``invalid="refuse"`` raises one error with the worst three problems. ``invalid="drop"`` leaves out, by whole
         households, the records that break a rule; the promise of a release is then about the records that are left.
@@ -140,30 +138,30 @@ class Census(CensusFiles):
         if self._checked is not None and invalid in ("refuse", self._checked.invalid):
             return self
         if self._checked is not None:
-            return replace(self)._marked(Checkup(invalid=invalid))
+            return replace(self)._mark_checked(Checkup(invalid=invalid))
         problems = validate(self, progress=progress)
         if invalid == "refuse":
             problems.require_none()
         if not problems:
-            return (self if invalid == "refuse" else replace(self))._marked(Checkup(invalid=invalid))
-        left = cleaned(self, problems)
+            return (self if invalid == "refuse" else replace(self))._mark_checked(Checkup(invalid=invalid))
+        left = drop_invalid(self, problems)
         files, forms = {**self.files, **left.files}, {**self._forms, **left.forms}
         clean = replace(self, files=files, _forms=forms, _linkable=set())
         dropped = require_mended(problems, validate(clean))
-        return clean._marked(Checkup(invalid=invalid, dropped=dropped))
+        return clean._mark_checked(Checkup(invalid=invalid, dropped=dropped))
 
     @property
-    def dropped(self) -> Mapping[str, int]:
-        """How many records of each type were left out because they break the schema; these counts are confidential."""
+    def dropped_counts(self) -> Mapping[str, int]:
+        """Return how many records of each type were left out as invalid; these counts are confidential."""
         return {} if self._checked is None else self._checked.dropped
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a specification says about the records it speaks of."""
-        return () if self._checked is None or self._checked.invalid == "refuse" else (DROPPED,)
+        """Return the sentences that a specification adds about records that were left out."""
+        return () if self._checked is None or self._checked.invalid == "refuse" else (DROPPED_NOTE,)
 
-    def _marked(self, checked: Checkup | None) -> Self:
-        """This census, marked as checked; its identifiers are then known to be unique."""
+    def _mark_checked(self, checked: Checkup | None) -> Self:
+        """Mark this census as checked, so that its identifiers count as unique, and return it."""
         object.__setattr__(self, "_checked", checked)
         if checked is not None:
             self._linkable.update(record.name for record in self.schema.records if record.id)
@@ -171,18 +169,18 @@ class Census(CensusFiles):
 
 
 def read(path: str | Path) -> Census:
-    """The census that a census.toml describes; the schema is checked, the records are only scanned."""
+    """Return the census that a census.toml describes; the schema is checked, the records are only scanned."""
     require_path(
         "what is read", path, fix='st.read("census.toml"); for tables in memory: st.Census.of(tables)'
     )
     path = Path(path)
     if path.is_dir():
         path = path / "census.toml"
-    census = Census(schema=parse.load(path), folder=path.parent)
+    census = Census(schema=parse.load_schema(path), folder=path.parent)
     for record in census.schema.records:
         with redact_errors(record.name):
             # the columns are compared with the schema; households of a person file are not made for it
-            typed(census.schema, record, pl.LazyFrame(schema=census.layout(record.name)))
+            convert_frame(census.schema, record, pl.LazyFrame(schema=census.layout(record.name)))
     return census
 
 
@@ -193,13 +191,13 @@ def _guess(tables: object, *, confidential: bool) -> Census:
             why="only a schema was given",
             fix="give the tables too: Census.of(schema, tables)",
         )
-    from stirred.census.describe import describe_tables, uncommented
+    from stirred.census.describe import describe_tables, strip_comments
 
     several = isinstance(tables, Mapping) and bool(tables) and all(map(is_table, tables.values()))
     given = dict(tables) if isinstance(tables, Mapping) and several else {"": tables}
     frames = {str(name): to_lazy(table) for name, table in given.items()}
     document = describe_tables(frames, confidential=confidential)
-    schema = parse.parse(uncommented(document))
+    schema = parse.parse_schema(strip_comments(document))
     files = dict(zip(schema.record_types, frames.values(), strict=False)) if "" in frames else frames
     files = {name: frame for name, frame in files.items() if name in schema.record_types}
     if not files:  # the persons of a table that was named household
@@ -207,11 +205,11 @@ def _guess(tables: object, *, confidential: bool) -> Census:
     return Census(schema=schema, files=files, _guessed=document)
 
 
-def _by_record_type(tables: object, schema: Schema) -> Mapping[str, object]:
-    """The tables by record type; one table alone belongs to the only record type that is not made from another's file."""
+def _name_tables(tables: object, schema: Schema) -> Mapping[str, object]:
+    """Return the tables by record type; a single table belongs to the only type with a file of its own."""
     if isinstance(tables, Mapping):
         return tables
-    own = [record.name for record in schema.records if home_of(schema, record) is None]
+    own = [record.name for record in schema.records if find_home(schema, record) is None]
     if len(own) != 1:
         raise InputError(
             "one table was given for several record types",
@@ -221,18 +219,18 @@ def _by_record_type(tables: object, schema: Schema) -> Mapping[str, object]:
     return {own[0]: tables}
 
 
-def _parsed(document: object, tables: object) -> tuple[Mapping[str, object], Schema]:
+def _parse_document(document: object, tables: object) -> tuple[Mapping[str, object], Schema]:
     if not isinstance(document, Mapping):
         raise InputError(
             f"cannot read a schema from {type(document).__name__}",
             why="two arguments are a schema and its tables",
             fix="give a dictionary of the shape of census.toml first, or only the tables",
         )
-    from stirred.census.describe import uncommented
+    from stirred.census.describe import strip_comments
 
-    plain = uncommented(document)
+    plain = strip_comments(document)
     records = plain.get("record", {})
     if isinstance(tables, Mapping) and isinstance(records, Mapping):
         plain["record"] = {**{name: {} for name in tables}, **records}
-    schema = parse.parse(plain)
-    return _by_record_type(tables, schema), schema
+    schema = parse.parse_schema(plain)
+    return _name_tables(tables, schema), schema

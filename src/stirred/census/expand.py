@@ -17,7 +17,7 @@ def expand(
     keep: Sequence[str] = (),
     number: str = "",
 ) -> pa.Table:
-    """One record for each unit that a table counts, in the order of the rows and then of the count columns.
+    """Return one record for each unit that a table counts, in the order of rows, then of count columns.
 
     ``counts`` says what a count column counts: ``{"hh1": {"size": 1}, "hh2": {"size": 2}}`` gives ``hh1`` records of
     size 1 and so on; ``keep`` names the columns a record takes from its row; ``number`` adds a column 1, 2, …
@@ -43,7 +43,7 @@ def expand(
             fix="give each count column the same variables, in one order",
         )
     frame = lazy.select(*keep, *(name for name in counts if name not in keep)).collect()
-    matrix = _matrix(frame, list(counts))
+    matrix = _read_counts(frame, list(counts))
     times = matrix.reshape(-1)
     rows = np.repeat(np.repeat(np.arange(frame.height), len(counts)), times)
     cells = np.repeat(np.tile(np.arange(len(counts)), frame.height), times)
@@ -57,7 +57,7 @@ def expand(
     return result.to_arrow(compat_level=pl.CompatLevel.oldest())
 
 
-def _matrix(frame: pl.DataFrame, names: list[str]) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
+def _read_counts(frame: pl.DataFrame, names: list[str]) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
     for name in names:
         column = frame[name]
         if not column.dtype.is_integer():

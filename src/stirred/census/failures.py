@@ -11,7 +11,7 @@ from stirred.errors import DataError
 
 # (pattern of the library's message, our reason, our fix); the library's own message may show values.
 # The first match is used, so patterns that occur in many messages (a path with "parquet" in it) come last.
-_KNOWN: tuple[tuple[str, str, str], ...] = (
+_KNOWN_FAILURES: tuple[tuple[str, str, str], ...] = (
     (r"no such file|not found|os error 2\b", "a file is missing", "check files in census.toml"),
     (r"permission", "a file may not be opened", "check the permissions"),
     (
@@ -49,7 +49,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ),
 )
 # what the machine lacks is no fault of a file: the command ends with another exit code, and a run can be taken up
-_LACKING = {
+_SYSTEM_ERRNOS = {
     errno.EMFILE,
     errno.ENFILE,
     errno.ENOMEM,
@@ -60,35 +60,37 @@ _LACKING = {
     errno.ETIMEDOUT,
 }
 # an error of Stirred that was raised inside a query is returned as text, with text of the library around it
-_OURS = re.compile(r"^(?:\w*Error:? ?)*(?P<what>[^\n]+)\n  why: (?P<why>[^\n]+)\n  fix: (?P<fix>[^\n]+)")
+_STIRRED_ERROR = re.compile(
+    r"^(?:\w*Error:? ?)*(?P<what>[^\n]+)\n  why: (?P<why>[^\n]+)\n  fix: (?P<fix>[^\n]+)"
+)
 
 
-def reason(error: BaseException) -> tuple[str, str]:
+def find_reason(error: BaseException) -> tuple[str, str]:
     """Find in a fixed list why a file could not be read and how to fix it.
 
-    >>> reason(OSError("corrupt deflate stream"))
+    >>> find_reason(OSError("corrupt deflate stream"))
     ('the compressed file is damaged', 'copy it again')
     """
     message = f"{type(error).__name__} {error}"
-    for pattern, why, fix in _KNOWN:
+    for pattern, why, fix in _KNOWN_FAILURES:
         if re.search(pattern, message, flags=re.IGNORECASE):
             return why, fix
     return f"the reading library failed ({type(error).__name__})", "see: stirred data check census.toml"
 
 
-def explain(error: BaseException, record_type: str) -> DataError:
-    """The error to raise instead: one of Stirred is restored, one of a library is replaced without its message."""
-    ours = _OURS.match(str(error))
+def replace_error(error: BaseException, record_type: str) -> DataError:
+    """Return the error to raise instead: Stirred's own restored, a library's without its message."""
+    ours = _STIRRED_ERROR.match(str(error))
     if ours:
         return DataError(ours["what"], why=ours["why"], fix=ours["fix"])
-    why, fix = reason(error)
+    why, fix = find_reason(error)
     return DataError(f"cannot read the {record_type} records", why=why, fix=fix)
 
 
-def lacking(error: BaseException) -> OSError | MemoryError | None:
-    """The error of the system, without its path, where a library failed because the machine lacks something.
+def find_system_error(error: BaseException) -> OSError | MemoryError | None:
+    """Return the system's error without its path, where a library failed because the machine lacks something.
 
-    >>> lacking(OSError("Too many open files (os error 24): /census/household.csv"))
+    >>> find_system_error(OSError("Too many open files (os error 24): /census/household.csv"))
     OSError(24, 'Too many open files')
     """
     if isinstance(error, MemoryError):
@@ -96,7 +98,7 @@ def lacking(error: BaseException) -> OSError | MemoryError | None:
     told = re.search(r"os error (\d+)|errno (\d+)", str(error), flags=re.IGNORECASE)
     number = error.errno if isinstance(error, OSError) else None
     number = number or (int(told[1] or told[2]) if told else 0)
-    return OSError(number, os.strerror(number)) if number in _LACKING else None
+    return OSError(number, os.strerror(number)) if number in _SYSTEM_ERRNOS else None
 
 
 class redact_errors:  # noqa: N801 — used as a function in a with statement
@@ -114,7 +116,7 @@ class redact_errors:  # noqa: N801 — used as a function in a with statement
         library = isinstance(error, pl.exceptions.PolarsError | pa.ArrowException | OSError)
         # no Exception: a library that stops itself on a damaged file raises it
         library |= isinstance(error, pl.exceptions.PanicException)
-        if error is not None and library and (system := lacking(error)) is not None:
+        if error is not None and library and (system := find_system_error(error)) is not None:
             raise system from None
         if error is not None and (flattened or library):
-            raise explain(error, self.record_type) from None
+            raise replace_error(error, self.record_type) from None

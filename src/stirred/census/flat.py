@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from stirred.census.codebook.schema import RecordSchema, Schema
-from stirred.census.codebook.typed import sources_of
+from stirred.census.codebook.typed import list_sources
 from stirred.errors import DataError, SchemaError, did_you_mean
-from stirred.frames import collected
+from stirred.frames import collect_frame
 
 ROW, PERSONS = "\x00row", "\x00persons"
-DIFFERENT = "different values within one household"
-MOVE = "correct the records, or make it a variable of the persons"
+DIFFERENT_VALUES_RULE = "different values within one household"
+DIFFERENT_VALUES_FIX = "correct the records, or make it a variable of the persons"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class FlatHouseholds:
     )  # by column, of the households that differ
 
     @property
-    def mixed(self) -> pl.Series | None:
-        """The keys of the households that have different values in a column, or None where there are none."""
+    def mixed_keys(self) -> pl.Series | None:
+        """Return the keys of the households that have different values in a column, or None where there are none."""
         found = [self.keys[column] for column in self.uneven]
         return pl.concat(found).unique() if found else None
 
@@ -36,18 +36,18 @@ class FlatHouseholds:
         if self.uneven:
             named = ", ".join(f"{name} ({count:,} households)" for name, count in self.uneven.items())
             raise DataError(
-                f"{record.name}: {len(self.uneven)} columns have {DIFFERENT}",
+                f"{record.name}: {len(self.uneven)} columns have {DIFFERENT_VALUES_RULE}",
                 why=f"in the persons of one {record.household_from} they differ: {named}",
-                fix=MOVE,
+                fix=DIFFERENT_VALUES_FIX,
             )
 
 
-def grouped(frame: pl.LazyFrame, key: str, columns: Sequence[str]) -> FlatHouseholds:
-    """One row for each value of ``key`` in the order of first appearance; memory is bounded by the households.
+def group_households(frame: pl.LazyFrame, key: str, columns: Sequence[str]) -> FlatHouseholds:
+    """Return one row per value of ``key`` in order of appearance; memory is bounded by the households.
 
     Records with an empty key belong to no household.
 
-    >>> homes = grouped(pl.LazyFrame({"h": [7, 5, 7], "region": ["a", "b", "a"], "age": [1, 2, 3]}), "h", ["region", "age"])
+    >>> homes = group_households(pl.LazyFrame({"h": [7, 5, 7], "region": ["a", "b", "a"], "age": [1, 2, 3]}), "h", ["region", "age"])
     >>> homes.frame.select("h", "region").rows(), homes.uneven
     ([(7, 'a'), (5, 'b')], {'age': 1})
     """
@@ -56,14 +56,14 @@ def grouped(frame: pl.LazyFrame, key: str, columns: Sequence[str]) -> FlatHouseh
     if types[key] == pl.String:
         named &= pl.col(key) != ""
     some = frame.select(key, *columns).with_row_index(ROW).filter(named)
-    value = {name: _comparable(name, types[name]) for name in columns}
+    value = {name: _as_comparable(name, types[name]) for name in columns}
     made = some.group_by(key).agg(
         pl.col(ROW).min(),
         pl.len().alias(PERSONS),
         *(value[name].min().alias(name) for name in columns),
-        *(_differs(value[name]).alias(f"\x00{name}") for name in columns),
+        *(_has_two_values(value[name]).alias(f"\x00{name}") for name in columns),
     )
-    result = collected(made.sort(ROW), streaming=True)
+    result = collect_frame(made.sort(ROW), streaming=True)
     counted = result.select(pl.col(f"\x00{name}").sum() for name in columns)
     uneven = {name: int(counted[f"\x00{name}"].item()) for name in columns} if columns else {}
     kept = result.select(key, PERSONS, *columns)
@@ -72,43 +72,43 @@ def grouped(frame: pl.LazyFrame, key: str, columns: Sequence[str]) -> FlatHouseh
     return FlatHouseholds(kept, uneven, keys)
 
 
-def _comparable(name: str, dtype: pl.DataType) -> pl.Expr:
-    """Categories compare as text: their order is that of their first use."""
+def _as_comparable(name: str, dtype: pl.DataType) -> pl.Expr:
+    """Return a column for comparisons; categories are compared as text, not by their first use."""
     textual = isinstance(dtype, pl.Categorical | pl.Enum)
     return pl.col(name).cast(pl.String) if textual else pl.col(name)
 
 
-def _differs(value: pl.Expr) -> pl.Expr:
+def _has_two_values(value: pl.Expr) -> pl.Expr:
     empty = value.null_count()
     return (value.min() != value.max()).fill_null(value=False) | ((empty > 0) & (empty < pl.len()))
 
 
-def households(schema: Schema, record: RecordSchema, persons: pl.LazyFrame) -> FlatHouseholds:
-    """The households of a person file: the declared columns, or without any all columns constant within households."""
+def make_households(schema: Schema, record: RecordSchema, persons: pl.LazyFrame) -> FlatHouseholds:
+    """Return the households of a person file, with declared columns or all that are constant within them."""
     types = persons.collect_schema()
-    columns = _columns(schema, record, types)
-    made = grouped(persons, record.household_from, columns)
-    size = _counted(record, types)
+    columns = _list_household_columns(schema, record, types)
+    made = group_households(persons, record.household_from, columns)
+    size = _size_column(record, types)
     frame = made.frame.rename({PERSONS: size}) if size else made.frame.drop(PERSONS)
     if record.variables:
         return FlatHouseholds(frame, made.uneven, made.keys)
-    needed = {column for column in made.uneven if column in _named(schema, record)}
+    needed = {column for column in made.uneven if column in _list_named(schema, record)}
     frame = frame.drop([column for column in made.uneven if column not in needed])
     uneven = {column: made.uneven[column] for column in made.uneven if column in needed}
     return FlatHouseholds(frame, uneven, made.keys)
 
 
-def layout(schema: Schema, record: RecordSchema, types: pl.Schema) -> pl.Schema | None:
-    """The columns of the households without reading a record; None when the records decide which columns they are."""
+def household_layout(schema: Schema, record: RecordSchema, types: pl.Schema) -> pl.Schema | None:
+    """Return the columns of the households without reading a record, or None when records decide them."""
     if not record.variables:
         return None
-    size = _counted(record, types)
+    size = _size_column(record, types)
     counted = {size: pl.UInt32()} if size else {}
-    columns = [record.household_from, *_columns(schema, record, types)]
+    columns = [record.household_from, *_list_household_columns(schema, record, types)]
     return pl.Schema({**{name: types[name] for name in columns}, **counted})
 
 
-def _columns(schema: Schema, record: RecordSchema, types: pl.Schema) -> list[str]:
+def _list_household_columns(schema: Schema, record: RecordSchema, types: pl.Schema) -> list[str]:
     key = record.household_from
     if key not in types:
         raise SchemaError(
@@ -116,35 +116,35 @@ def _columns(schema: Schema, record: RecordSchema, types: pl.Schema) -> list[str
             why="household_from names it",
             fix=f"{key}: {did_you_mean(key, types.names())}",
         )
-    columns = [name for name in sources_of(schema, record, types) if name != key]
+    columns = [name for name in list_sources(schema, record, types) if name != key]
     return [name for name in columns if not types[name].is_nested() and name not in record.leave_out]
 
 
-def _counted(record: RecordSchema, types: pl.Schema) -> str:
-    """The column of the size when the file does not have it, so that the persons are counted; otherwise empty."""
+def _size_column(record: RecordSchema, types: pl.Schema) -> str:
+    """Return the size column when the file lacks it, so that persons are counted; otherwise empty text."""
     column = record.variable(record.size).source if record.size in record.names else record.size
     return "" if column in types else column
 
 
-def _named(schema: Schema, record: RecordSchema) -> set[str]:
-    """The columns that the schema names for the households, which must therefore be constant within them."""
+def _list_named(schema: Schema, record: RecordSchema) -> set[str]:
+    """Return the columns that the schema names for households, which must be constant within them."""
     spine = [column for level in schema.geography.spine for column in level.columns or (level.name,)]
     kinds = [record.kinds.column] if record.kinds else []
     return {*spine, *kinds, record.id, record.size, record.weight, *(name for name, _ in record.where)}
 
 
-def home_of(schema: Schema, record: RecordSchema) -> RecordSchema | None:
-    """The households that are made from the same file as these persons, or None."""
+def find_home(schema: Schema, record: RecordSchema) -> RecordSchema | None:
+    """Return the households that are made from the same file as these persons, or None."""
     if not record.linked_to or record.linked_to not in schema.record_types:
         return None
     home = schema.record(record.linked_to)
     return home if home.household_from and home.source == record.source else None
 
 
-def persons_only(
+def drop_household_columns(
     record: RecordSchema, home: RecordSchema, persons: pl.LazyFrame, taken: Collection[str]
 ) -> pl.LazyFrame:
-    """The person file without the columns of the households, so that no person repeats the place of its household."""
+    """Return the person file without the columns of the households."""
     kept = {record.id, record.household, record.weight, *(name for name, _ in record.where)}
     if record.kinds is not None:
         kept.add(record.kinds.column)
@@ -152,6 +152,6 @@ def persons_only(
     return persons.drop(away, strict=False)
 
 
-def settled(schema: Schema) -> Schema:
-    """The same schema for households that have been made."""
+def settle_schema(schema: Schema) -> Schema:
+    """Return the schema as it is after the households were made from person files."""
     return replace(schema, records=tuple(replace(record, household_from="") for record in schema.records))

@@ -9,7 +9,7 @@ from stirred.census.readers import open_source
 from stirred.errors import SchemaError, did_you_mean
 
 
-def attach(schema: Schema, frame: pl.LazyFrame, lacking: list[str], folder: Path) -> pl.LazyFrame:
+def attach_levels(schema: Schema, frame: pl.LazyFrame, lacking: list[str], folder: Path) -> pl.LazyFrame:
     """Add missing geographic columns, looked up by the code of the level that determines them."""
     there = frame.collect_schema().names()
     geography = schema.geography
@@ -19,19 +19,19 @@ def attach(schema: Schema, frame: pl.LazyFrame, lacking: list[str], folder: Path
         off.of for off in geography.off_spine if off.name in lacking and off.of and off.of not in there
     ]
     if levels and geography.areas is not None and finest in there:
-        parents = ancestors(schema, folder)
+        parents = read_ancestors(schema, folder)
         frame = _look_up(
             frame, finest, parents, [name for name in dict.fromkeys(levels) if name not in there]
         )
     for off in geography.off_spine:
         if off.name in lacking and off.files:
-            table = crosswalk(schema, off.name, folder)
+            table = read_crosswalk(schema, off.name, folder)
             frame = _look_up(frame, off.of, table, [off.name])
     return frame
 
 
-def crosswalk(schema: Schema, name: str, folder: Path) -> pl.LazyFrame:
-    """The file that says which off-spine area each area of the spine lies in: columns (level, name)."""
+def read_crosswalk(schema: Schema, name: str, folder: Path) -> pl.LazyFrame:
+    """Return the file that says which off-spine area each area of the spine lies in: columns (level, name)."""
     off = next(off for off in schema.geography.off_spine if off.name == name)
     table = open_source(Source(files=off.files, format=off.format), folder)
     columns = table.collect_schema().names()
@@ -46,8 +46,8 @@ def crosswalk(schema: Schema, name: str, folder: Path) -> pl.LazyFrame:
     return table.select(pl.col(off.key).alias(off.of), pl.col(source).alias(off.name))
 
 
-def area_table(schema: Schema, folder: Path) -> pl.LazyFrame:
-    """The file of areas as columns code, parent (null at the top) and level (null when not given), all text."""
+def read_areas(schema: Schema, folder: Path) -> pl.LazyFrame:
+    """Return the file of areas as text columns code, parent (null at the top) and level (null if absent)."""
     areas = schema.geography.areas
     if areas is None:
         raise SchemaError(
@@ -74,15 +74,15 @@ def area_table(schema: Schema, folder: Path) -> pl.LazyFrame:
     )
 
 
-def deciding(schema: Schema) -> tuple[str, ...]:
-    """The record types whose records decide which areas there are; none where a public file lists the areas.
+def area_record_types(schema: Schema) -> tuple[str, ...]:
+    """Return the record types whose records decide which areas exist; none where a public file lists them.
 
     A linked record has no effect: a person is where its household is.
 
     >>> from stirred.census import Census
     >>> toy = {"geography": {"spine": ["county"]}, "record": {"household": {"id": "h"}, "person": {"household": "h"}}}
     >>> home = {"h": [1], "county": ["a"]}
-    >>> deciding(Census.of(toy, {"household": home, "person": {"h": [1]}, "group quarters": home}).schema)
+    >>> area_record_types(Census.of(toy, {"household": home, "person": {"h": [1]}, "group quarters": home}).schema)
     ('household', 'group quarters')
     """
     if schema.geography.areas is not None:
@@ -90,13 +90,13 @@ def deciding(schema: Schema) -> tuple[str, ...]:
     return tuple(record.name for record in schema.records if not record.linked_to)
 
 
-def ancestors(schema: Schema, folder: Path) -> pl.LazyFrame:
-    """One row per finest area with the code of every level above it; the file of areas is read once, when needed."""
-    table = area_table(schema, folder).select("code", "parent")
+def read_ancestors(schema: Schema, folder: Path) -> pl.LazyFrame:
+    """Return one row per finest area with the code of every level above it, read when needed."""
+    table = read_areas(schema, folder).select("code", "parent")
     levels = dict.fromkeys(reversed(schema.spine), pl.String)
     areas = table.unique(subset="code", keep="first", maintain_order=True)
     return areas.map_batches(
-        lambda frame: _climbed(frame, list(levels)),
+        lambda frame: _climb_levels(frame, list(levels)),
         schema=pl.Schema(levels),
         # filters and columns of the levels do not apply to the file, which has codes and parents
         predicate_pushdown=False,
@@ -105,10 +105,10 @@ def ancestors(schema: Schema, folder: Path) -> pl.LazyFrame:
     )
 
 
-def _climbed(areas: pl.DataFrame, levels: list[str]) -> pl.DataFrame:
-    """Areas with their parents as one column per level, the finest first; areas that no top is above are left out.
+def _climb_levels(areas: pl.DataFrame, levels: list[str]) -> pl.DataFrame:
+    """Return areas as one column per level, the finest first; areas below no top are left out.
 
-    >>> _climbed(pl.DataFrame({"code": ["a", "b"], "parent": [None, "a"]}), ["town", "region"]).rows()
+    >>> _climb_levels(pl.DataFrame({"code": ["a", "b"], "parent": [None, "a"]}), ["town", "region"]).rows()
     [('b', 'a')]
     """
     known = pl.col("code").is_not_null()

@@ -10,12 +10,12 @@ from pathlib import Path
 from stirred.census.codebook.schema import Schema
 from stirred.errors import InputError, did_you_mean
 from stirred.roots import require_readable
-from stirred.toml_text import json_of, plain_text
+from stirred.toml_text import parse_json, read_plain_text
 
 Point = tuple[float, float]
 Polygon = list[list[Point]]  # the outer ring, then holes
-MOST_NUMBERS = 20_000_000  # coordinates and their lists in a file of polygons
-GRID = 700  # steps of the longer side: about the pixels of a map on a page
+MAX_COORDINATES = 20_000_000  # coordinates and their lists in a file of polygons
+GRID_STEPS = 700  # steps of the longer side: about the pixels of a map on a page
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class BorderLines:
     height: int
 
     def features(self) -> list[dict[str, object]]:
-        """One GeoJSON feature an area, its code in the properties."""
+        """Return one GeoJSON feature an area, its code in the properties."""
         return [
             {
                 "type": "Feature",
@@ -39,24 +39,26 @@ class BorderLines:
         ]
 
 
-def border_lines(schema: Schema, folder: Path | None) -> BorderLines | None:
-    """The borders that census.toml names, or None where it names none."""
+def read_borders(schema: Schema, folder: Path | None) -> BorderLines | None:
+    """Return the borders that census.toml names, or None where it names none."""
     named = schema.geography.shapes
     if named is None or folder is None:
         return None
     path = folder / named.file
     try:
-        found = list(_geopackage(path, named.key) if path.suffix == ".gpkg" else _geojson(path, named.key))
+        found = list(
+            _read_geopackage(path, named.key) if path.suffix == ".gpkg" else _read_geojson(path, named.key)
+        )
     except (OSError, ValueError, KeyError, TypeError, struct.error, sqlite3.Error, RecursionError):
         raise InputError(
             f"the shapes in {path.name} cannot be read",
             why="it is not a file of polygons in GeoJSON or GeoPackage",
             fix="check shapes in the [geography] of census.toml, or leave it out",
         ) from None
-    return _on_grid(named.level, found)
+    return _snap_to_grid(named.level, found)
 
 
-def _key(names: Iterable[str], key: str, file: str) -> None:
+def _require_key(names: Iterable[str], key: str, file: str) -> None:
     there = list(names)
     if key not in there:
         raise InputError(
@@ -66,11 +68,11 @@ def _key(names: Iterable[str], key: str, file: str) -> None:
         )
 
 
-def _geojson(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
-    document = json_of(plain_text(path), most_values=MOST_NUMBERS)
+def _read_geojson(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
+    document = parse_json(read_plain_text(path), most_values=MAX_COORDINATES)
     for feature in document["features"]:
         properties = feature["properties"] or {}
-        _key(properties, key, path.name)
+        _require_key(properties, key, path.name)
         shape = feature["geometry"]
         if not shape:
             continue
@@ -83,7 +85,7 @@ def _geojson(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
         )
 
 
-def _geopackage(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
+def _read_geopackage(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
     if not require_readable(path).is_file():
         raise OSError
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
@@ -91,33 +93,37 @@ def _geopackage(path: Path, key: str) -> Iterator[tuple[str, list[Polygon]]]:
         table, column = connection.execute(
             "SELECT table_name, column_name FROM gpkg_geometry_columns ORDER BY table_name"
         ).fetchone()
-        _key([row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")], key, path.name)
-        rows = connection.execute(f"SELECT {_quoted(key)}, {_quoted(column)} FROM {_quoted(table)}")
+        _require_key(
+            [row[1] for row in connection.execute(f"PRAGMA table_info({_quote_name(table)})")], key, path.name
+        )
+        rows = connection.execute(
+            f"SELECT {_quote_name(key)}, {_quote_name(column)} FROM {_quote_name(table)}"
+        )
         for code, blob in rows:
             if blob is not None:
-                yield str(code), list(_polygons(blob, _header(blob)))
+                yield str(code), list(_read_polygons(blob, _find_geometry_start(blob)))
     finally:
         connection.close()
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _header(blob: bytes) -> int:
-    """Where the well-known binary begins: after "GP", version, flags, reference system and envelope."""
+def _find_geometry_start(blob: bytes) -> int:
+    """Return where the well-known binary begins: after "GP", version, flags, reference system and envelope."""
     if blob[:2] != b"GP":
         raise ValueError
     return 8 + {0: 0, 1: 32, 2: 48, 3: 48, 4: 64}[(blob[3] >> 1) & 7]
 
 
-def _polygons(blob: bytes, start: int) -> Iterator[Polygon]:
-    found, _ = _geometry(blob, start)
+def _read_polygons(blob: bytes, start: int) -> Iterator[Polygon]:
+    found, _ = _read_geometry(blob, start)
     return iter(found)
 
 
-def _geometry(blob: bytes, at: int) -> tuple[list[Polygon], int]:
-    """Polygons of a well-known binary geometry, and where it ends; heights and measures are left out."""
+def _read_geometry(blob: bytes, at: int) -> tuple[list[Polygon], int]:
+    """Return polygons of a well-known binary geometry, and where it ends; heights and measures are left out."""
     order = "<" if blob[at] == 1 else ">"
     (kind,) = struct.unpack_from(order + "I", blob, at + 1)
     base, dimensions = kind % 1000, 2 + (0, 1, 1, 2)[kind // 1000 % 4]
@@ -126,7 +132,7 @@ def _geometry(blob: bytes, at: int) -> tuple[list[Polygon], int]:
     if base == 6:
         several: list[Polygon] = []
         for _ in range(number):
-            part, at = _geometry(blob, at)
+            part, at = _read_geometry(blob, at)
             several += part
         return several, at
     if base != 3:
@@ -140,7 +146,7 @@ def _geometry(blob: bytes, at: int) -> tuple[list[Polygon], int]:
     return [rings], at
 
 
-def _on_grid(level: str, found: list[tuple[str, list[Polygon]]]) -> BorderLines:
+def _snap_to_grid(level: str, found: list[tuple[str, list[Polygon]]]) -> BorderLines:
     """Snap all points to one grid and drop repeated points and those on a straight line: neighbours stay neighbours."""
     points = [point for _, parts in found for part in parts for ring in part for point in ring]
     if not points:
@@ -150,14 +156,14 @@ def _on_grid(level: str, found: list[tuple[str, list[Polygon]]]) -> BorderLines:
     degrees = left >= -180 and right <= 180 and bottom >= -90 and top <= 90
     narrow = math.cos(math.radians((bottom + top) / 2)) if degrees else 1.0
     size = max((right - left) * narrow, top - bottom) or 1.0
-    step = size / GRID
+    step = size / GRID_STEPS
 
     def placed(point: Point) -> tuple[int, int]:
         return round((point[0] - left) * narrow / step), round((top - point[1]) / step)
 
     areas: dict[str, list[list[list[tuple[int, int]]]]] = {}
     for code, parts in found:
-        rings = [[_simple([placed(p) for p in ring]) for ring in part] for part in parts]
+        rings = [[_simplify_ring([placed(p) for p in ring]) for ring in part] for part in parts]
         areas.setdefault(code, []).extend(
             [[ring for ring in part if ring] for part in rings if part and part[0]]
         )
@@ -167,17 +173,17 @@ def _on_grid(level: str, found: list[tuple[str, list[Polygon]]]) -> BorderLines:
     )
 
 
-def _simple(ring: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """A closed ring without repeated or straight points; empty when it has no area on the grid.
+def _simplify_ring(ring: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return a closed ring without repeated or straight points; empty when it has no area on the grid.
 
-    >>> _simple([(0, 0), (1, 0), (2, 0), (2, 2), (2, 2), (0, 2), (0, 0)])
+    >>> _simplify_ring([(0, 0), (1, 0), (2, 0), (2, 2), (2, 2), (0, 2), (0, 0)])
     [(0, 0), (2, 0), (2, 2), (0, 2), (0, 0)]
     """
     kept: list[tuple[int, int]] = []
     for point in ring:
         if kept and point == kept[-1]:
             continue
-        while len(kept) > 1 and _straight(kept[-2], kept[-1], point):
+        while len(kept) > 1 and _is_straight(kept[-2], kept[-1], point):
             kept.pop()
         kept.append(point)
     if len(kept) < 4:
@@ -185,5 +191,5 @@ def _simple(ring: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return kept if kept[0] == kept[-1] else [*kept, kept[0]]
 
 
-def _straight(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]) -> bool:
+def _is_straight(a: tuple[int, int], b: tuple[int, int], c: tuple[int, int]) -> bool:
     return (b[0] - a[0]) * (c[1] - a[1]) == (b[1] - a[1]) * (c[0] - a[0])

@@ -11,7 +11,7 @@ from stirred.chance.samplers.gaussian import (
     discrete_gaussian,
     discrete_laplace,
 )
-from stirred.chance.samplers.integers import integers, product_floor
+from stirred.chance.samplers.integers import integers, multiply_words
 from stirred.chance.stream import Stream, Uniform
 
 __all__ = [
@@ -28,8 +28,8 @@ __all__ = [
     "discrete_gaussian",
     "discrete_laplace",
     "integers",
+    "multiply_words",
     "permutation",
-    "product_floor",
     "settle",
     "threshold",
 ]

@@ -11,20 +11,20 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-BLOCK: Final = 16
+BLOCK_BYTES: Final = 16
 # update_into needs this many bytes beyond what it writes
-SLACK: Final = BLOCK - 1
+SLACK_BYTES: Final = BLOCK_BYTES - 1
 # keystream, zeros and results of one chunk stay in a 2 MB second-level cache
-CHUNK: Final = 1 << 17
+CHUNK_BYTES: Final = 1 << 17
 
-_ZEROS: Final = bytes(CHUNK)
+_ZEROS: Final = bytes(CHUNK_BYTES)
 
 
 class Keystream:
     """The AES-256-CTR keystream of a key, from a given block on, written into buffers of the caller.
 
-    >>> first = bytearray(32 + SLACK); Keystream(bytes(32), 0).into(first, 32)
-    >>> later = bytearray(16 + SLACK); Keystream(bytes(32), 1).into(later, 16)
+    >>> first = bytearray(32 + SLACK_BYTES); Keystream(bytes(32), 0).fill(first, 32)
+    >>> later = bytearray(16 + SLACK_BYTES); Keystream(bytes(32), 1).fill(later, 16)
     >>> first[16:32] == later[:16]
     True
     """
@@ -32,34 +32,34 @@ class Keystream:
     __slots__ = ("_encryptor",)
 
     def __init__(self, key: bytes, block: int) -> None:
-        counter = (block % (1 << 128)).to_bytes(BLOCK, "big")
+        counter = (block % (1 << 128)).to_bytes(BLOCK_BYTES, "big")
         self._encryptor = Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor()
 
-    def into(self, buffer: Any, size: int) -> None:
+    def fill(self, buffer: Any, size: int) -> None:
         """Write the next ``size`` bytes; ``buffer`` needs SLACK bytes more."""
         view = memoryview(buffer).cast("B")
-        for start in range(0, size, CHUNK):
-            step = min(CHUNK, size - start)
-            self._encryptor.update_into(_ZEROS if step == CHUNK else _ZEROS[:step], view[start:])
+        for start in range(0, size, CHUNK_BYTES):
+            step = min(CHUNK_BYTES, size - start)
+            self._encryptor.update_into(_ZEROS if step == CHUNK_BYTES else _ZEROS[:step], view[start:])
 
 
-def keystream(key: bytes, position: int, size: int) -> NDArray[np.uint8]:
-    """Bytes ``position … position + size - 1`` of the keystream, computed without the bytes before.
+def read_keystream(key: bytes, position: int, size: int) -> NDArray[np.uint8]:
+    """Return bytes ``position … position + size - 1`` of the keystream, computed without the bytes before.
 
-    >>> whole = keystream(bytes(32), 0, 100)
-    >>> bool((keystream(bytes(32), 37, 20) == whole[37:57]).all())
+    >>> whole = read_keystream(bytes(32), 0, 100)
+    >>> bool((read_keystream(bytes(32), 37, 20) == whole[37:57]).all())
     True
     """
-    block, skip = divmod(position, BLOCK)
-    buffer = np.empty(skip + size + SLACK, dtype=np.uint8)
-    Keystream(key, block).into(buffer, skip + size)
+    block, skip = divmod(position, BLOCK_BYTES)
+    buffer = np.empty(skip + size + SLACK_BYTES, dtype=np.uint8)
+    Keystream(key, block).fill(buffer, skip + size)
     return buffer[skip : skip + size]
 
 
-class Blocks:
+class BlockCipher:
     """AES-256 of single blocks, in place, many in one call: a block is a row of two 64-bit words.
 
-    >>> rows = np.zeros((2, 2), dtype=np.uint64); Blocks(bytes(32)).encrypt(rows)
+    >>> rows = np.zeros((2, 2), dtype=np.uint64); BlockCipher(bytes(32)).encrypt(rows)
     >>> bool((rows[0] == rows[1]).all() and rows.any())
     True
     """
@@ -69,25 +69,25 @@ class Blocks:
     def __init__(self, key: bytes) -> None:
         # ECB is safe here: all inputs are different single blocks
         self._encryptor = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()
-        self._last = bytearray(BLOCK + SLACK)
+        self._last = bytearray(BLOCK_BYTES + SLACK_BYTES)
 
     def encrypt(self, rows: NDArray[np.uint64]) -> None:
         """Replace each row (contiguous, 16 bytes) by its AES encryption."""
         view = memoryview(rows.data).cast("B")
-        end = len(view) - BLOCK
+        end = len(view) - BLOCK_BYTES
         if end > 0:
             self._encryptor.update_into(
                 view[:end], view
             )  # the last row is the extra space that the call needs
         if end >= 0:
             self._encryptor.update_into(view[end:], self._last)
-            view[end:] = self._last[:BLOCK]
+            view[end:] = self._last[:BLOCK_BYTES]
 
 
-def counters(numbers: NDArray[np.uint64], blocks: NDArray[np.uint64]) -> None:
+def write_counters(numbers: NDArray[np.uint64], blocks: NDArray[np.uint64]) -> None:
     """Write each number as a keystream counter: 16 big-endian bytes, on a little-endian machine.
 
-    >>> rows = np.empty((1, 2), dtype=np.uint64); counters(np.array([258], dtype=np.uint64), rows)
+    >>> rows = np.empty((1, 2), dtype=np.uint64); write_counters(np.array([258], dtype=np.uint64), rows)
     >>> rows.tobytes().hex()
     '00000000000000000000000000000102'
     """

@@ -17,15 +17,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.cipher import BLOCK, CHUNK, Blocks
+from stirred.chance.cipher import BLOCK_BYTES, CHUNK_BYTES, BlockCipher
 from stirred.chance.multiset import Column, MultisetDigest
-from stirred.chance.names import Part, encode
+from stirred.chance.names import Part, encode_name
 from stirred.chance.stream import Stream
 from stirred.errors import InputError, PrivacyError, require_kind, require_path
-from stirred.toml_text import plain_text
+from stirred.toml_text import read_plain_text
 
 KEY_HEADER: Final = "stirred-key-1 "
-FEWEST_BYTES: Final = 8  # different ones in a secret; 32 random bytes have fewer with probability below 1e-35
+MIN_DISTINCT_BYTES: Final = (
+    8  # different ones in a secret; 32 random bytes have fewer with probability below 1e-35
+)
 TEST_SEEDS: Final = range(-100, 10_000)  # of keys for tests that are told from private ones
 
 
@@ -48,7 +50,7 @@ class Key:
         )
         if len(secret) != 32:
             raise InputError("a key has 32 bytes", why=f"{len(secret)} were given", fix="Key.fresh()")
-        if private and len(set(secret)) < FEWEST_BYTES:
+        if private and len(set(secret)) < MIN_DISTINCT_BYTES:
             raise PrivacyError(
                 "this key is no secret",
                 why=f"its 32 bytes have only {len(set(secret))} different values: it was written by hand, or is empty",
@@ -60,14 +62,14 @@ class Key:
 
     @classmethod
     def fresh(cls) -> "Key":
-        """A new key from the operating system."""
+        """Return a new key from the operating system."""
         return cls(secrets.token_bytes(32))
 
     @classmethod
     def for_tests(cls, seed: int) -> "Key":
-        """A key that anyone can guess; releases made with it are marked as not private."""
+        """Return a key that anyone can guess; releases made with it are marked as not private."""
         require_kind("the seed of a test key", seed, int, wanted="a whole number", fix="Key.for_tests(1)")
-        return cls(_test_secret(seed), private=False)
+        return cls(_make_test_secret(seed), private=False)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Key":
@@ -75,7 +77,7 @@ class Key:
         require_path("a key file", path, fix='Key.load("office.key")')
         place = Path(path)
         try:
-            text = plain_text(place, encoding="ascii")
+            text = read_plain_text(place, encoding="ascii")
             mode = place.stat().st_mode
         except FileNotFoundError:
             raise InputError(
@@ -84,7 +86,7 @@ class Key:
                 fix="make one: Key.fresh().save(path)",
             ) from None
         except (OSError, UnicodeDecodeError):
-            raise _not_a_key(place) from None
+            raise _make_key_error(place) from None
         if os.name == "posix" and mode & 0o077:
             raise PrivacyError(
                 f"others may read {place}",
@@ -95,10 +97,10 @@ class Key:
         try:
             secret = bytes.fromhex(digits)
         except ValueError:
-            raise _not_a_key(place) from None
+            raise _make_key_error(place) from None
         if not text.startswith(KEY_HEADER) or kind not in {"private", "tests"} or len(secret) != 32:
-            raise _not_a_key(place)
-        if kind == "private" and any(_test_secret(seed) == secret for seed in TEST_SEEDS):
+            raise _make_key_error(place)
+        if kind == "private" and any(_make_test_secret(seed) == secret for seed in TEST_SEEDS):
             raise PrivacyError(
                 f"{place} holds a key for tests that is called private",
                 why="anyone can guess it, and with it the noise of a release",
@@ -135,16 +137,16 @@ class Key:
         return Key(self._derive("bind", context)[:32], private=self.private, bound=True)
 
     def stream(self, *name: Part) -> Stream:
-        """The stream of this name."""
+        """Return the stream of this name."""
         return Stream(self._derive("stream", name))
 
     def digest(self, *parts: bytes) -> bytes:
-        """A keyed digest of 32 bytes; the parts are kept apart."""
+        """Return a keyed digest of 32 bytes; the parts are kept apart."""
         return self._derive("digest", parts)[:32]
 
     @property
     def fingerprint(self) -> str:
-        """Sixteen hexadecimal digits that distinguish keys and reveal nothing about them."""
+        """Return sixteen hexadecimal digits that distinguish keys and reveal nothing about them."""
         return self._derive("fingerprint", ())[:8].hex()
 
     def blocks(
@@ -155,14 +157,14 @@ class Key:
         counter: int = 0,
         out: NDArray[np.uint64] | None = None,
     ) -> NDArray[np.uint64]:
-        """Sixteen random bytes for each id, as two 64-bit words: AES(subkey of the label, id ‖ counter).
+        """Return sixteen random bytes for each id, as two 64-bit words: AES(subkey of the label, id ‖ counter).
 
         >>> key = Key.for_tests(1)
         >>> both = key.blocks("household", np.array([5, 9], dtype=np.uint64))
         >>> bool((key.blocks("household", np.array([9], dtype=np.uint64)) == both[1]).all())
         True
         """
-        ids = whole(ids)
+        ids = to_words(ids)
         rows = np.empty((len(ids), 2), dtype=np.uint64) if out is None else out
         if rows.shape != (len(ids), 2) or rows.dtype != np.uint64 or not rows.flags.c_contiguous:
             raise InputError(
@@ -170,8 +172,8 @@ class Key:
                 why="out has another shape or type",
                 fix="np.empty((n, 2), dtype=np.uint64)",
             )
-        cipher = Blocks(self._label("blocks", label))
-        step = CHUNK // BLOCK
+        cipher = BlockCipher(self._label("blocks", label))
+        step = CHUNK_BYTES // BLOCK_BYTES
         for start in range(0, len(ids), step):
             part = rows[start : start + step]
             part[:, 0] = ids[start : start + step]
@@ -180,11 +182,11 @@ class Key:
         return rows
 
     def multiset(self) -> MultisetDigest:
-        """A digest of rows that does not depend on their order, fed batch by batch."""
+        """Return a digest of rows that does not depend on their order, fed batch by batch."""
         return MultisetDigest(self._derive("multiset", ())[:32])
 
     def multiset_digest(self, columns: Sequence[Column]) -> bytes:
-        """The order-free keyed digest (32 bytes) of a table given as columns of integers."""
+        """Return the order-free keyed digest (32 bytes) of a table given as columns of integers."""
         digest = self.multiset()
         digest.update(columns)
         return digest.value()
@@ -193,7 +195,7 @@ class Key:
         return self._derive(purpose, label if isinstance(label, tuple) else (label,))[:32]
 
     def _derive(self, purpose: str, name: tuple[Part, ...]) -> bytes:
-        return hmac.digest(self._secret, _purpose(purpose) + encode(name), "sha512")
+        return hmac.digest(self._secret, _encode_purpose(purpose) + encode_name(name), "sha512")
 
     def __repr__(self) -> str:
         return "Key(private)" if self.private else "Key(for tests, not private)"
@@ -212,13 +214,13 @@ class Key:
                 why="it gives access to every release made with it",
                 fix="bind it to the run first: key.bind(mechanism, parameters, census digest)",
             )
-        return _rebuilt, (self._secret, self.private, self._bound)
+        return _rebuild_key, (self._secret, self.private, self._bound)
 
 
-def whole(ids: NDArray[Any]) -> NDArray[np.uint64]:
+def to_words(ids: NDArray[Any]) -> NDArray[np.uint64]:
     """Convert identifiers or draw numbers to unsigned words; values that could collide are refused.
 
-    >>> whole(np.array([3, 5]))
+    >>> to_words(np.array([3, 5]))
     array([3, 5], dtype=uint64)
     """
     array = np.asarray(ids)
@@ -233,21 +235,21 @@ def whole(ids: NDArray[Any]) -> NDArray[np.uint64]:
     return array.astype(np.uint64, copy=False)
 
 
-def _test_secret(seed: int) -> bytes:
-    return hashlib.sha256(b"stirred test key" + encode((seed,))).digest()
+def _make_test_secret(seed: int) -> bytes:
+    return hashlib.sha256(b"stirred test key" + encode_name((seed,))).digest()
 
 
 @cache
-def _purpose(name: str) -> bytes:
-    """The first part of every derived name; a digest of a census asks for it once for each area."""
-    return encode(("stirred", name))
+def _encode_purpose(name: str) -> bytes:
+    """Return the first part of every derived name; a digest of a census asks for it once for each area."""
+    return encode_name(("stirred", name))
 
 
-def _rebuilt(secret: bytes, private: bool, bound: bool) -> Key:
+def _rebuild_key(secret: bytes, private: bool, bound: bool) -> Key:
     return Key(secret, private=private, bound=bound)
 
 
-def _not_a_key(place: Path) -> InputError:
+def _make_key_error(place: Path) -> InputError:
     return InputError(
         f"{place} is not a key file",
         why="it was not written by Key.save, or is damaged",

@@ -12,13 +12,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.cipher import BLOCK, CHUNK, Blocks
-from stirred.chance.names import encode
-from stirred.compiled import compiled
+from stirred.chance.cipher import BLOCK_BYTES, CHUNK_BYTES, BlockCipher
+from stirred.chance.names import encode_name
+from stirred.compiled import compile_kernel
 from stirred.errors import InputError
 
 Column = NDArray[np.integer[Any]] | NDArray[np.bool_]
-_ROWS: Final = CHUNK // BLOCK
+_ROWS_PER_CHUNK: Final = CHUNK_BYTES // BLOCK_BYTES
 _MODULUS: Final = 1 << 128
 
 
@@ -46,7 +46,7 @@ class MultisetDigest:
 
     def update(self, columns: Sequence[Column]) -> None:
         """Add a batch of rows: one array per column, all of one length, always the same number of columns."""
-        self._add([_words(column) for column in columns])
+        self._add([_column_words(column) for column in columns])
 
     def _add(self, words: list[NDArray[np.uint64]]) -> None:
         if not words or len({len(word) for word in words}) != 1:
@@ -62,19 +62,19 @@ class MultisetDigest:
                 fix="give every batch the same columns",
             )
         self._width = len(words)
-        cipher = Blocks(hmac.digest(self._key, b"rows of " + self._shape(len(words)), "sha256"))
+        cipher = BlockCipher(hmac.digest(self._key, b"rows of " + self._encode_shape(len(words)), "sha256"))
         nothing = np.zeros(1, dtype=np.uint64)
         n = len(words[0])
-        state = np.empty((min(n, _ROWS), 2), dtype=np.uint64)
-        for start in range(0, n, _ROWS):
-            stop = min(n, start + _ROWS)
+        state = np.empty((min(n, _ROWS_PER_CHUNK), 2), dtype=np.uint64)
+        for start in range(0, n, _ROWS_PER_CHUNK):
+            stop = min(n, start + _ROWS_PER_CHUNK)
             part = state[: stop - start]
             part[:] = 0
             for i in range(0, len(words), 2):
                 second = words[i + 1][start:stop] if i + 1 < len(words) else nothing
-                _fold(part, words[i][start:stop], second)
+                _fold_words(part, words[i][start:stop], second)
                 cipher.encrypt(part)
-            high, low = _added(part)
+            high, low = _add_rows(part)
             self._sum = (self._sum + (int(high) << 64) + int(low)) % _MODULUS
         self.rows += n
 
@@ -93,7 +93,7 @@ class MultisetDigest:
         self.rows += other.rows
 
     def part(self) -> bytes:
-        """The sum so far, for :meth:`merge_part` in another process; without the key it reveals nothing."""
+        """Return the sum so far, for :meth:`merge_part` in another process; without the key it reveals nothing."""
         return self._sum.to_bytes(16, "big")
 
     def merge_part(self, part: bytes, *, rows: int, width: int) -> None:
@@ -111,17 +111,19 @@ class MultisetDigest:
         self.merge(other)
 
     def value(self) -> bytes:
-        """The 32-byte digest of the rows so far."""
+        """Return the 32-byte digest of the rows so far."""
         message = (
-            self._sum.to_bytes(16, "big") + self.rows.to_bytes(16, "big") + self._shape(self._width or 0)
+            self._sum.to_bytes(16, "big")
+            + self.rows.to_bytes(16, "big")
+            + self._encode_shape(self._width or 0)
         )
         return hmac.digest(self._key, b"value" + message, "sha256")
 
-    def _shape(self, width: int) -> bytes:
-        return encode((width,))
+    def _encode_shape(self, width: int) -> bytes:
+        return encode_name((width,))
 
 
-def _words(column: Column) -> NDArray[np.uint64]:
+def _column_words(column: Column) -> NDArray[np.uint64]:
     array = np.asarray(column)
     if array.ndim != 1 or array.dtype.kind not in "iub":
         raise InputError(
@@ -134,8 +136,8 @@ def _words(column: Column) -> NDArray[np.uint64]:
     return np.asarray(array.astype(np.int64, copy=False).view(np.uint64))
 
 
-@compiled
-def _fold(state: NDArray[np.uint64], first: NDArray[np.uint64], second: NDArray[np.uint64]) -> None:
+@compile_kernel
+def _fold_words(state: NDArray[np.uint64], first: NDArray[np.uint64], second: NDArray[np.uint64]) -> None:
     paired = len(second) == len(first)
     for i in range(len(state)):
         state[i, 0] ^= first[i]
@@ -143,8 +145,8 @@ def _fold(state: NDArray[np.uint64], first: NDArray[np.uint64], second: NDArray[
             state[i, 1] ^= second[i]
 
 
-@compiled
-def _added(state: NDArray[np.uint64]) -> tuple[np.uint64, np.uint64]:
+@compile_kernel
+def _add_rows(state: NDArray[np.uint64]) -> tuple[np.uint64, np.uint64]:
     high, low = np.uint64(0), np.uint64(0)
     for i in range(len(state)):
         word = state[i, 0]

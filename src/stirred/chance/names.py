@@ -7,12 +7,12 @@ from stirred.errors import InputError
 Part = str | bytes | int
 
 
-def encode(parts: tuple[Part, ...]) -> bytes:
+def encode_name(parts: tuple[Part, ...]) -> bytes:
     """Write a name so that it can be read back: each part is a letter for its type, its length, its bytes.
 
     Self-delimiting parts make the concatenation injective, so ``("a", "b")`` and ``("ab",)`` differ.
 
-    >>> encode(("a", 1)) != encode(("a1",)) != encode(("a", "1"))
+    >>> encode_name(("a", 1)) != encode_name(("a1",)) != encode_name(("a", "1"))
     True
     """
     pieces: list[bytes] = []
@@ -20,30 +20,30 @@ def encode(parts: tuple[Part, ...]) -> bytes:
         if type(part) is bytes:  # digests of a census have many of them
             pieces += (b"b", len(part).to_bytes(8, "big"), part)
         else:
-            pieces.append(_part(part))
+            pieces.append(_encode_part(part))
     return b"".join(pieces)
 
 
-def _part(part: Part) -> bytes:
+def _encode_part(part: Part) -> bytes:
     if isinstance(part, str):
-        return _framed(b"s", part.encode())
+        return _frame_part(b"s", part.encode())
     if isinstance(part, bytes):
-        return _framed(b"b", part)
+        return _frame_part(b"b", part)
     if isinstance(part, bool):
-        raise _refused(part)
+        raise _make_part_error(part)
     try:
         number = index(part)
     except TypeError:
-        raise _refused(part) from None
+        raise _make_part_error(part) from None
     # the encoding need not be the shortest; it must depend on the number alone
-    return _framed(b"i", number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True))
+    return _frame_part(b"i", number.to_bytes(number.bit_length() // 8 + 1, "big", signed=True))
 
 
-def _framed(kind: bytes, body: bytes) -> bytes:
+def _frame_part(kind: bytes, body: bytes) -> bytes:
     return kind + len(body).to_bytes(8, "big") + body
 
 
-def _refused(part: object) -> InputError:
+def _make_part_error(part: object) -> InputError:
     return InputError(
         f"a {type(part).__name__} cannot be part of a stream's name",
         why="names are made of strings, bytes and integers, so that equal names mean equal bits",

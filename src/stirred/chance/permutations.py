@@ -11,28 +11,28 @@ from operator import index
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.samplers.integers import floor_of, floors, product_floor
+from stirred.chance.samplers.integers import draw_floors, multiply_words, settle_floor
 from stirred.chance.stream import EXTENSION_BITS, Stream
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.errors import InputError
 
 
 def permutation(
     stream: Stream, n: int, *, word_bits: int = 64, extension_bits: int = EXTENSION_BITS
 ) -> NDArray[np.int64]:
-    """An order of 0 … n − 1, each of the n! with the same probability.
+    """Return an order of 0 … n − 1, each of the n! with the same probability.
 
     >>> from stirred.chance.key import Key
     >>> sorted(int(i) for i in permutation(Key.for_tests(1).stream("order"), 5))
     [0, 1, 2, 3, 4]
     """
-    size = _size(n)
+    size = _check_size(n)
     order = np.arange(size, dtype=np.int64)
     steps = max(size - 1, 0)
     start = stream.claim(steps, 8)
     bounds = np.arange(size, 1, -1, dtype=np.uint64)
     if steps:
-        jumps = floors(stream, start, bounds, steps, word_bits=word_bits, extension_bits=extension_bits)
+        jumps = draw_floors(stream, start, bounds, steps, word_bits=word_bits, extension_bits=extension_bits)
         _shuffle(order, jumps)
     return order
 
@@ -40,13 +40,13 @@ def permutation(
 def derangement(
     stream: Stream, n: int, *, word_bits: int = 64, extension_bits: int = EXTENSION_BITS
 ) -> NDArray[np.int64]:
-    """An order of 0 … n − 1 that leaves nothing in its place, each of them with the same probability.
+    """Return an order of 0 … n − 1 that leaves nothing in its place, each of them with the same probability.
 
     >>> from stirred.chance.key import Key
     >>> derangement(Key.for_tests(1).stream("two"), 2)
     array([1, 0])
     """
-    size = _size(n)
+    size = _check_size(n)
     if size == 1:
         raise InputError(
             "one record cannot change places with itself",
@@ -64,13 +64,13 @@ def derangement(
         state[1] = 0
         forced = -1
         while True:
-            outcome = _derange(order, words, 64 - word_bits, state, forced)
+            outcome = _fill_derangement(order, words, 64 - word_bits, state, forced)
             if outcome != _TIE:
                 break
             used = int(state[1])
             value = int(words[used]) >> (64 - word_bits)
             uniform = stream.uniform(start + 8 * used, value, word_bits, chunk=extension_bits)
-            forced = floor_of(uniform, size - int(state[0]))
+            forced = settle_floor(uniform, size - int(state[0]))
         stream.claim(int(state[1]), 8)
         if outcome == _DONE:
             return order
@@ -79,8 +79,8 @@ def derangement(
 _DONE, _MORE, _TIE = 0, 1, 2
 
 
-@compiled
-def _derange(
+@compile_kernel
+def _fill_derangement(
     order: NDArray[np.int64], words: NDArray[np.uint64], shift: int, state: NDArray[np.int64], forced: int
 ) -> int:
     """Continue from state: one word per step, place i filled from i … n − 1, with a new attempt at the first fixed point."""
@@ -95,8 +95,8 @@ def _derange(
         else:
             bound = np.uint64(n - i)
             word = (words[used] >> np.uint64(shift)) << np.uint64(shift)
-            high, _ = product_floor(word, bound)
-            last_high, last_low = product_floor(word | ((one << np.uint64(shift)) - one), bound)
+            high, _ = multiply_words(word, bound)
+            last_high, last_low = multiply_words(word | ((one << np.uint64(shift)) - one), bound)
             if last_low + bound - one < last_low:
                 last_high += one
             if last_high != high:
@@ -118,7 +118,7 @@ def _derange(
     return outcome
 
 
-@compiled
+@compile_kernel
 def _shuffle(order: NDArray[np.int64], jumps: NDArray[np.int64]) -> None:
     """Place i is filled from the places i … n − 1, the jumps' bounds being n, n − 1, …, 2."""
     for i in range(len(jumps)):
@@ -128,7 +128,7 @@ def _shuffle(order: NDArray[np.int64], jumps: NDArray[np.int64]) -> None:
         order[j] = kept
 
 
-def _size(n: int) -> int:
+def _check_size(n: int) -> int:
     size = index(n)
     if size < 0:
         raise InputError(

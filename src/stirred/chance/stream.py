@@ -15,10 +15,10 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
-from stirred.chance.cipher import BLOCK, Blocks, Keystream, counters, keystream
+from stirred.chance.cipher import BLOCK_BYTES, BlockCipher, Keystream, read_keystream, write_counters
 from stirred.errors import InputError
 
-EXTENSION_BITS: Final = 8 * BLOCK
+EXTENSION_BITS: Final = 8 * BLOCK_BYTES
 
 
 class Stream:
@@ -50,7 +50,7 @@ class Stream:
         return Stream, (self._main + self._extension, self.position)
 
     def at(self, position: int) -> "Stream":
-        """The same stream, read from byte ``position`` on."""
+        """Return the same stream, read from byte ``position`` on."""
         place = index(position)
         if place < 0:
             raise InputError(
@@ -61,18 +61,18 @@ class Stream:
         return Stream(self._main + self._extension, place)
 
     def bytes(self, n: int) -> bytes:
-        """The next ``n`` bytes."""
-        return keystream(self._main, self.claim(n, 1), n).tobytes()
+        """Return the next ``n`` bytes."""
+        return read_keystream(self._main, self.claim(n, 1), n).tobytes()
 
     def words32(self, n: int) -> NDArray[np.uint32]:
-        """The next ``n`` words of 32 bits, from the next multiple of 4 bytes on."""
+        """Return the next ``n`` words of 32 bits, from the next multiple of 4 bytes on."""
         start = self.claim(n, 4)
-        return self._aligned(start, 4 * n).view(np.uint32)
+        return self._read_aligned(start, 4 * n).view(np.uint32)
 
     def words64(self, n: int) -> NDArray[np.uint64]:
-        """The next ``n`` words of 64 bits, from the next multiple of 8 bytes on."""
+        """Return the next ``n`` words of 64 bits, from the next multiple of 8 bytes on."""
         start = self.claim(n, 8)
-        return self._aligned(start, 8 * n).view(np.uint64)
+        return self._read_aligned(start, 8 * n).view(np.uint64)
 
     def claim(self, n: int, width: int) -> int:
         """Move past the next ``n`` draws of ``width`` bytes and return where the first one starts."""
@@ -87,22 +87,22 @@ class Stream:
         return start
 
     def keystream(self, position: int) -> Keystream:
-        """The main keystream from ``position``, a multiple of 16, for kernels that fill their own buffers."""
-        return Keystream(self._main, position // BLOCK)
+        """Return the main keystream from ``position``, a multiple of 16, for kernels that fill their own buffers."""
+        return Keystream(self._main, position // BLOCK_BYTES)
 
-    def cipher(self) -> Blocks:
-        """The cipher of the main keystream's blocks, for one who asks for blocks more than once, in one thread."""
-        return Blocks(self._main)
+    def cipher(self) -> BlockCipher:
+        """Return the cipher of the main keystream's blocks, for repeated use in one thread."""
+        return BlockCipher(self._main)
 
-    def blocks(self, numbers: NDArray[np.uint64], cipher: Blocks | None = None) -> NDArray[np.uint64]:
-        """Single 16-byte blocks of the main keystream by number, each as two 64-bit words."""
+    def blocks(self, numbers: NDArray[np.uint64], cipher: BlockCipher | None = None) -> NDArray[np.uint64]:
+        """Return single 16-byte blocks of the main keystream by number, each as two 64-bit words."""
         inputs = np.empty((len(numbers), 2), dtype=np.uint64)
-        counters(numbers, inputs)
+        write_counters(numbers, inputs)
         (cipher or self.cipher()).encrypt(inputs)
         return inputs
 
     def extension(self, position: int, level: int) -> int:
-        """128 more bits for the draw at ``position``: the block ``level`` of its own endless string."""
+        """Return 128 more bits for the draw at ``position``: block ``level`` of its own endless string."""
         block = position.to_bytes(12, "big") + level.to_bytes(4, "big")
         encryptor = Cipher(algorithms.AES256(self._extension), modes.ECB()).encryptor()
         return int.from_bytes(encryptor.update(block), "big")
@@ -110,14 +110,14 @@ class Stream:
     def uniform(
         self, position: int, value: int, bits: int, *, chunk: int = EXTENSION_BITS, level: int = 0
     ) -> "Uniform":
-        """The number whose first word, ``value`` of ``bits`` bits, stood at ``position``."""
+        """Return the number whose first word, ``value`` of ``bits`` bits, stood at ``position``."""
         return Uniform(partial(self.extension, position), value=value, bits=bits, chunk=chunk, level=level)
 
-    def _aligned(self, start: int, size: int) -> NDArray[np.uint8]:
-        skip = start % BLOCK
+    def _read_aligned(self, start: int, size: int) -> NDArray[np.uint8]:
+        skip = start % BLOCK_BYTES
         if skip == 0:
-            return keystream(self._main, start, size)
-        return keystream(self._main, start, size).copy()
+            return read_keystream(self._main, start, size)
+        return read_keystream(self._main, start, size).copy()
 
 
 class Uniform:

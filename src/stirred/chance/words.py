@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from stirred.arrow import pc
 from stirred.chance.key import Key
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.errors import DataError
 
 Words = NDArray[np.uint64]
 
 
-@compiled
-def _round(
+@compile_kernel
+def _sip_round(
     v0: np.uint64, v1: np.uint64, v2: np.uint64, v3: np.uint64
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
     u = np.uint64
@@ -37,11 +37,11 @@ def _round(
     return v0, v1, v2, v3
 
 
-@compiled
-def siphash(
+@compile_kernel
+def hash_texts(
     data: NDArray[np.uint8], offsets: NDArray[np.int64], first: np.uint64, second: np.uint64, out: Words
 ) -> None:
-    """SipHash-2-4 of each text that lies between two offsets, under the key (first, second)."""
+    """Fill ``out`` with SipHash-2-4 of each text between two offsets, under the key (first, second)."""
     u = np.uint64
     for i in range(out.size):
         start, stop = offsets[i], offsets[i + 1]
@@ -53,25 +53,25 @@ def siphash(
             for k in range(8):
                 word |= u(data[at + k]) << u(8 * k)
             v3 ^= word
-            v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-            v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+            v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+            v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
             v0 ^= word
             at += 8
         word = u(stop - start) << u(56)
         for k in range(stop - at):
             word |= u(data[at + k]) << u(8 * k)
         v3 ^= word
-        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
-        v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
+        v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
         v0 ^= word
         v2 ^= u(0xFF)
         for _ in range(4):
-            v0, v1, v2, v3 = _round(v0, v1, v2, v3)
+            v0, v1, v2, v3 = _sip_round(v0, v1, v2, v3)
         out[i] = v0 ^ v1 ^ v2 ^ v3
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values of a type are hashed."""
+    """Return whether values of a type are hashed."""
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     return bool(
@@ -96,12 +96,12 @@ class Hasher:
 
     @staticmethod
     def of(key: Key, *name: str) -> "Hasher":
-        """A hasher whose words only the holder of a key can compute."""
+        """Return a hasher whose words only the holder of a key can compute."""
         secret = key.digest(b"values", *(part.encode() for part in name))
         return Hasher(int.from_bytes(secret[:8], "little"), int.from_bytes(secret[8:16], "little"))
 
     def text(self, array: pa.Array) -> Words:
-        """The word of each text; of an empty value, that of the empty text."""
+        """Return the word of each text; of an empty value, that of the empty text."""
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
         array = array.cast(pa.large_binary()) if not pa.types.is_string_view(array.type) else array
@@ -114,26 +114,26 @@ class Hasher:
         if len(array):
             places = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
             letters = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-            siphash(letters, places, np.uint64(self.first), np.uint64(self.second), found)
+            hash_texts(letters, places, np.uint64(self.first), np.uint64(self.second), found)
         return found
 
     def words(self, array: pa.Array) -> Words:
-        """The word of each value; of an empty one 0."""
+        """Return the word of each value; of an empty one 0."""
         kind = array.type
         if is_text(kind):
             found = self.text(array)
             if array.null_count:
-                found[missing(array)] = 0
+                found[find_missing(array)] = 0
             return found
         if pa.types.is_dictionary(kind):
             return self.words(array.cast(kind.value_type))
-        return numbers(array)
+        return number_words(array)
 
 
-def numbers(array: pa.Array) -> Words:
-    """Whole numbers, truth values, dates and floats as words; an empty one is 0, and all NaN have one word.
+def number_words(array: pa.Array) -> Words:
+    """Return numbers, truth values, dates and floats as words; empty values are 0, all NaN share one word.
 
-    >>> [hex(word) for word in numbers(pa.array([-0.0, float("nan"), None]))]
+    >>> [hex(word) for word in number_words(pa.array([-0.0, float("nan"), None]))]
     ['0x0', '0x7ff8000000000000', '0x0']
     """
     kind = array.type
@@ -159,29 +159,29 @@ def numbers(array: pa.Array) -> Words:
     return np.asarray(values.astype(np.int64, copy=False).view(np.uint64))
 
 
-def missing(array: pa.Array) -> NDArray[np.bool_]:
-    """Which values are empty."""
+def find_missing(array: pa.Array) -> NDArray[np.bool_]:
+    """Return which values are empty."""
     return np.asarray(array.is_null().to_numpy(zero_copy_only=False))
 
 
-def one(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """A column in one piece."""
+def combine_chunks(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     if column.num_chunks == 1:
         return column.chunk(0)
     whole = column.combine_chunks()
     # text beyond 2 GB stays in chunks: its offsets must be wider
-    return whole if isinstance(whole, pa.Array) else one(column.cast(pa.large_string()))
+    return whole if isinstance(whole, pa.Array) else combine_chunks(column.cast(pa.large_string()))
 
 
-def identities(column: pa.Array | pa.ChunkedArray, *, name: str) -> Words:
-    """Identifiers as words: whole numbers as they are, anything else by its value.
+def identifier_words(column: pa.Array | pa.ChunkedArray, *, name: str) -> Words:
+    """Return identifiers as words: whole numbers as they are, anything else by its value.
 
-    >>> identities(pa.array([7, 9]), name="id")
+    >>> identifier_words(pa.array([7, 9]), name="id")
     array([7, 9], dtype=uint64)
     """
-    array = one(column)
+    array = combine_chunks(column)
     if array.null_count:
         raise DataError(
             f"{name} is empty in some records",
@@ -191,8 +191,8 @@ def identities(column: pa.Array | pa.ChunkedArray, *, name: str) -> Words:
     return Hasher().words(array)
 
 
-def comparable(array: pa.Array, kind: pa.DataType, *, name: str) -> pa.Array:
-    """Links in the type of the identifiers they name, as two files may store one identifier in two types."""
+def cast_links(array: pa.Array, kind: pa.DataType, *, name: str) -> pa.Array:
+    """Return links in the type of the identifiers they name, which another file may store differently."""
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     if array.type == kind or (is_text(array.type) and is_text(kind)):
@@ -207,8 +207,8 @@ def comparable(array: pa.Array, kind: pa.DataType, *, name: str) -> pa.Array:
         ) from None
 
 
-def null_bits(arrays: Sequence[NDArray[np.bool_] | None], rows: int) -> list[Words]:
-    """One bit for each column that may be empty, in as many words as needed."""
+def pack_null_bits(arrays: Sequence[NDArray[np.bool_] | None], rows: int) -> list[Words]:
+    """Return one bit for each column that may be empty, in as many words as needed."""
     found = [np.zeros(rows, np.uint64) for _ in range(0, max(len(arrays), 1), 64)]
     for i, gone in enumerate(arrays):
         if gone is not None:

@@ -23,7 +23,7 @@ from os.path import relpath
 from pathlib import Path
 
 from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.progress import bars
+from stirred.cli.terminal.progress import show_progress
 from stirred.closed_files import write_closed_text
 from stirred.errors import InputError
 
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _describe(arguments: argparse.Namespace) -> int:
-    from stirred.census.describe import describe, uncommented
+    from stirred.census.describe import describe, strip_comments
 
     files = list(arguments.files)
     if arguments.out is not None:
@@ -125,7 +125,7 @@ def _describe(arguments: argparse.Namespace) -> int:
         # the files are named from where census.toml will lie
         files = [name if Path(name).is_absolute() else relpath(name, arguments.out.parent) for name in files]
     folder = Path() if arguments.out is None else arguments.out.parent
-    with bars(quiet=arguments.json) as progress:
+    with show_progress(quiet=arguments.json) as progress:
         document = describe(
             files,
             folder=folder,
@@ -142,7 +142,7 @@ def _describe(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(
             {
-                "census": uncommented(document),
+                "census": strip_comments(document),
                 "toml": text,
                 "guesses": list(document.guesses),
                 "confidential": arguments.confidential,
@@ -160,7 +160,7 @@ def _describe(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     from stirred.census import check
 
-    with bars(quiet=arguments.json) as progress:
+    with show_progress(quiet=arguments.json) as progress:
         problems = check(arguments.census, progress=progress)
     if arguments.json:
         print_json(problems.to_json())
@@ -183,7 +183,7 @@ def _synth(arguments: argparse.Namespace) -> int:
         )
     if arguments.like is not None:
         return _stand_in(arguments)
-    with bars(quiet=arguments.json) as progress:
+    with show_progress(quiet=arguments.json) as progress:
         summary = write_preset(
             arguments.preset,
             arguments.out,
@@ -194,7 +194,7 @@ def _synth(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(summary)
     else:
-        rows = [[key.replace("_", " "), _shown(value)] for key, value in _flat(summary)]
+        rows = [[key.replace("_", " "), _format_value(value)] for key, value in _flatten(summary)]
         console().print(table(f"Synthetic census {arguments.preset}", ["", ""], rows))
     return 0
 
@@ -214,13 +214,13 @@ def _stand_in(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(summary)
     else:
-        rows = [[key, _shown(value)] for key, value in _flat(summary)]
+        rows = [[key, _format_value(value)] for key, value in _flatten(summary)]
         console().print(table("Stand-in", ["", ""], rows))
     return 0
 
 
 def _numbers(flag: str, given: list[str]) -> dict[str, int]:
-    """The pairs NAME=NUMBER of a flag.
+    """Parse the pairs NAME=NUMBER of a flag.
 
     >>> _numbers("--areas", ["region=10", "district=58"])
     {'region': 10, 'district': 58}
@@ -238,13 +238,13 @@ def _numbers(flag: str, given: list[str]) -> dict[str, int]:
     return found
 
 
-def _flat(summary: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+def _flatten(summary: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for key, value in summary.items():
         if isinstance(value, Mapping):
-            yield from _flat({f"{key}: {inner}": deeper for inner, deeper in value.items()})
+            yield from _flatten({f"{key}: {inner}": deeper for inner, deeper in value.items()})
         else:
             yield key, value
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)

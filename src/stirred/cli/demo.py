@@ -14,7 +14,7 @@ from pathlib import Path
 
 from stirred.cli.terminal.output import console, print_json
 from stirred.cli.terminal.parser import add_language_argument
-from stirred.cli.terminal.progress import bars
+from stirred.cli.terminal.progress import show_progress
 
 PAIR = ("das-2020", "whatif-county-size")
 
@@ -31,17 +31,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Make the demo and name the report to open."""
     if arguments.promises:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        return _told(arguments, _promises(arguments.out, arguments.language or "en"))
-    with bars(quiet=arguments.json) as progress:
+        return _print_result(arguments, _promises(arguments.out, arguments.language or "en"))
+    with show_progress(quiet=arguments.json) as progress:
         progress("libraries", 0, 1)  # the slowest of imports: something is shown before them
         from stirred.publish.demo.releases import demo
 
         progress("libraries", 1, 1)
         report = demo(arguments.out, progress=progress, language=arguments.language or "en")
-    return _told(arguments, report)
+    return _print_result(arguments, report)
 
 
-def _told(arguments: argparse.Namespace, report: Path) -> int:
+def _print_result(arguments: argparse.Namespace, report: Path) -> int:
     if arguments.json:
         print_json({"report": str(report)})
     else:

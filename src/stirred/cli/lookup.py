@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find the cell and say what it means."""
-    from stirred.publish.packet.labels import coded, known_labels, labelled
+    from stirred.publish.packet.labels import encode_cell, label_cell, list_labels
     from stirred.publish.packet.lookup import look_up
 
     where = {}
@@ -42,11 +42,11 @@ def run(arguments: argparse.Namespace) -> int:
         where[name] = level
     packet = Path(arguments.packet)
     try:
-        found = look_up(packet, coded(packet, where), table=arguments.table)
+        found = look_up(packet, encode_cell(packet, where), table=arguments.table)
     except InputError as error:
         near = {
             name: get_close_matches(where[name], words, n=2)
-            for name, words in known_labels(packet, where).items()
+            for name, words in list_labels(packet, where).items()
         }
         told = [f"{name}={word}" for name, words in near.items() for word in words if word != where[name]]
         if told:
@@ -55,6 +55,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(found.document())
     else:
-        for sentence in replace(found, where=labelled(packet, found.where)).sentences():
+        for sentence in replace(found, where=label_cell(packet, found.where)).sentences():
             console().print(sentence)
     return 0

@@ -4,31 +4,31 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from stirred.cli.process.ending import ended, traced
+from stirred.cli.process.ending import report_error, wants_traceback
 from stirred.cli.process.limits import require_addresses
-from stirred.cli.process.pipes import nobody_reads, settled
-from stirred.cli.process.signals import StoppedBySignal, heed
+from stirred.cli.process.pipes import flush_stream, has_no_reader
+from stirred.cli.process.signals import StoppedBySignal, install_handlers
 from stirred.cli.terminal.parser import VERBS as VERBS
-from stirred.cli.terminal.parser import by_method, parser_for, require_verb
+from stirred.cli.terminal.parser import parser_for, require_verb, resolve_method
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, and turn every error into one message and an exit code."""
-    heed()
+    install_handlers()
     gc.set_threshold(
         50_000
     )  # to look for garbage while modules are loaded takes a tenth of a second, and there is none
     try:
         return _run(list(sys.argv[1:] if argv is None else argv))
     finally:
-        settled(sys.stdout)  # so that Python finds nothing to write, and to complain about, when it ends
+        flush_stream(sys.stdout)  # so that Python finds nothing to write, and to complain about, when it ends
 
 
 def _run(words: list[str]) -> int:
     lost: OSError | None = None
     try:
         require_addresses()
-        words = by_method(words)
+        words = resolve_method(words)
         parser = parser_for(words)
         require_verb(parser, words)
         arguments = parser.parse_args(words)
@@ -41,14 +41,16 @@ def _run(words: list[str]) -> int:
             parser.print_help()
             return 0
         result: int = arguments.run(arguments)
-        if lost := settled(sys.stdout):
+        if lost := flush_stream(sys.stdout):
             raise lost
     except BaseException as error:  # a panic of a library in Rust is no Exception
-        if isinstance(error, BrokenPipeError) and (error is lost or nobody_reads(sys.stdout)):
+        if isinstance(error, BrokenPipeError) and (error is lost or has_no_reader(sys.stdout)):
             return 0  # a reader that stopped, as head does, has what it wanted
-        if traced(error) or (isinstance(error, SystemExit) and not isinstance(error, StoppedBySignal)):
+        if wants_traceback(error) or (
+            isinstance(error, SystemExit) and not isinstance(error, StoppedBySignal)
+        ):
             raise
-        return ended(error)
+        return report_error(error)
     else:
         return result
 

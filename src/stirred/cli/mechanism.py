@@ -14,15 +14,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
+from stirred.cli.terminal.engines import add_engine_arguments, open_engine
 from stirred.cli.terminal.flags import add_flags, settings
 from stirred.cli.terminal.invalid import add_invalid_argument, tell_about_records
-from stirred.cli.terminal.keys import key_file, key_for, nothing_left, rehearsal_key, rehearses
+from stirred.cli.terminal.keys import clean_after_refusal, is_rehearsal, key_file, load_key, rehearsal_key
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.parser import add_language_argument
-from stirred.cli.terminal.progress import bars, logged
+from stirred.cli.terminal.progress import log_progress, show_progress
 from stirred.errors import InputError
-from stirred.mechanisms.registry import find, methods, registration
+from stirred.mechanisms.registry import find_mechanism, find_registration, list_methods
 
 if TYPE_CHECKING:
     from stirred.census import Invalid
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments: those of every mechanism, and the settings of this one."""
-    kind = registration(name)
+    kind = find_registration(name)
     usage = (__doc__ or "").replace("stirred NAME", f"stirred {kind.verb or kind.name}")
     parser.description = f"{inspect.cleandoc(kind.Config.__doc__ or '')}\n\n{usage}"
     add_places(parser)
     if kind.method and kind.verb == kind.family:
         parser.add_argument(
             "--method",
-            choices=list(methods(kind.family)),
+            choices=list(list_methods(kind.family)),
             default=kind.method,
             help=f"the method (default: {kind.method}); each has its own settings: stirred {kind.verb} --method NAME --help",
         )
@@ -79,16 +79,16 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     from stirred.publish.before.refusals import require_room
     from stirred.publish.plan.writing import plan_of
 
-    kind = find(name)
-    path, out = census_file(arguments.census), arguments.out
-    mechanism = kind.of(_coded(settings(arguments, kind.Config), path))
+    kind = find_mechanism(name)
+    path, out = find_census_file(arguments.census), arguments.out
+    mechanism = kind.of(_encode_labels(settings(arguments, kind.Config), path))
     invalid: Invalid = arguments.invalid or "refuse"
     if arguments.check:
-        with chosen_engine(arguments) as engine:
-            with bars(quiet=arguments.json, late=True) as shown:
-                census = engine.read(path).checked(invalid=invalid, progress=shown)
+        with open_engine(arguments) as engine:
+            with show_progress(quiet=arguments.json, late=True) as shown:
+                census = engine.read(path).check(invalid=invalid, progress=shown)
             promise = mechanism.specification(census, engine=engine)
-            before = mechanism.before(census)
+            before = mechanism.preview(census)
             return _promise(promise, before, json=arguments.json, language=arguments.language or "en")
     if out is None:
         raise InputError(
@@ -112,18 +112,18 @@ def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
     """Run a plan that a command made, and say what was promised and kept."""
     from stirred.publish import run as run_plan
     from stirred.publish.before.refusals import prepare
-    from stirred.publish.run.lock import locked
+    from stirred.publish.run.lock import hold_lock
 
-    with chosen_engine(arguments) as engine:
-        alone = arguments.key is None and all(mechanism.noiseless for mechanism in plan.mechanisms)
-        with bars(quiet=arguments.json, late=True) as shown:
-            rehearsal = alone or rehearses(out, arguments.key)
+    with open_engine(arguments) as engine:
+        alone = arguments.key is None and all(mechanism.is_noiseless for mechanism in plan.mechanisms)
+        with show_progress(quiet=arguments.json, late=True) as shown:
+            rehearsal = alone or is_rehearsal(out, arguments.key)
             ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
         tell_about_records(ready.census)
         log = out.with_name(out.name + ".log")
-        with locked(out), nothing_left(key_file(out, arguments.key), log):
-            key = rehearsal_key() if alone else key_for(out, arguments.key)
-            with bars(quiet=arguments.json) as bar, logged(log, bar) as progress:
+        with hold_lock(out), clean_after_refusal(key_file(out, arguments.key), log):
+            key = rehearsal_key() if alone else load_key(out, arguments.key)
+            with show_progress(quiet=arguments.json) as bar, log_progress(log, bar) as progress:
                 packet = run_plan(plan, out, key=key, progress=progress, prepared=ready)
     told = packet.receipt()
     if arguments.json:
@@ -145,18 +145,20 @@ def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _coded(config: "MechanismConfig", census: Path) -> "MechanismConfig":
-    """The settings with codes in the place of labels, which the codebook has."""
+def _encode_labels(config: "MechanismConfig", census: Path) -> "MechanismConfig":
+    """Return the settings with labels replaced by their codes, as the codebook has them."""
     if not config.names_levels():
         return config
     from stirred.census.codebook import parse
-    from stirred.census.codebook.labels import coder
+    from stirred.census.codebook.labels import make_coder
 
-    return config.coded(coder(parse.load(census / "census.toml" if census.is_dir() else census)))
+    return config.encode_labels(
+        make_coder(parse.load_schema(census / "census.toml" if census.is_dir() else census))
+    )
 
 
-def census_file(path: Path) -> Path:
-    """The census.toml of a folder, or the folder itself where its files have a known format of their own."""
+def find_census_file(path: Path) -> Path:
+    """Return the census.toml of a folder, or the folder itself where its files have a known format."""
     if not path.is_dir():
         return path
     described = path / "census.toml"
@@ -182,7 +184,7 @@ def _promise(
         notes = {"notes": list(promise.notes)}
         print_json({"specification": str(promise)} | spent | notes | dict(details))
         return 0
-    shown, said = console(), Language.of(language).translated
+    shown, said = console(), Language.of(language).translate
     shown.print(Card(promise, language=language).text())
     for exhibit in exhibits:
         for part in exhibit.parts:

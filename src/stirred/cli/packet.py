@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stirred.cli.terminal.output import console, print_json, shown_line
+from stirred.cli.terminal.output import console, escape_line, print_json
 from stirred.errors import InputError
 
 
@@ -45,12 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Exit 0 when all is well, 1 when a file is not as sealed."""
+    """Run the chosen action; return 0 when all is well, 1 when a file is not as sealed."""
     if arguments.action == "compare":
         from stirred.publish.compare.side_by_side import write_comparison
 
         path = write_comparison([Path(p) for p in arguments.packets], Path(arguments.out))
-        return _told(arguments, {"report": str(path)}, f"open {path}")
+        return _print_result(arguments, {"report": str(path)}, f"open {path}")
     if arguments.action == "contents":
         return _contents([Path(p) for p in arguments.packets], json=arguments.json)
     if arguments.action == "new-signer":
@@ -58,18 +58,18 @@ def run(arguments: argparse.Namespace) -> int:
 
         public = new_signer(arguments.file)
         made = {"private": str(arguments.file), "public": str(public)}
-        return _told(arguments, made, f"private: {arguments.file} (keep it secret)\npublic: {public}")
+        return _print_result(arguments, made, f"private: {arguments.file} (keep it secret)\npublic: {public}")
     if arguments.action == "sign":
         from stirred.publish.packet.signature import sign
 
         signature = sign(arguments.packet, arguments.signer)
-        return _told(arguments, {"signature": str(signature)}, f"signed: {signature}")
+        return _print_result(arguments, {"signature": str(signature)}, f"signed: {signature}")
     return _verify(
         Path(arguments.packet), public=arguments.public, signer=arguments.signer, json=arguments.json
     )
 
 
-def _told(arguments: argparse.Namespace, document: dict[str, str], text: str) -> int:
+def _print_result(arguments: argparse.Namespace, document: dict[str, str], text: str) -> int:
     """Say what was made, to a program or to a person."""
     if arguments.json:
         print_json(document)
@@ -79,7 +79,7 @@ def _told(arguments: argparse.Namespace, document: dict[str, str], text: str) ->
 
 
 def _verify(packet: Path, *, public: bool, signer: Path | None, json: bool) -> int:
-    """Exit 0 when every file is as sealed and, with a signer, the seal is theirs."""
+    """Verify a packet; return 0 when every file is as sealed and the signature, if asked for, is valid."""
     from stirred.publish.packet.checksums import verify
     from stirred.publish.packet.signature import is_signed, sealed_parts, unsigned_parts
 
@@ -95,9 +95,9 @@ def _verify(packet: Path, *, public: bool, signer: Path | None, json: bool) -> i
         )
         return int(not good)
     for finding in findings:
-        print(f"{finding.state}: {shown_line(finding.path)}", file=sys.stderr)
+        print(f"{finding.state}: {escape_line(finding.path)}", file=sys.stderr)
     for part in unsigned:
-        named = "" if signer is None else shown_line(signer.name)
+        named = "" if signer is None else escape_line(signer.name)
         print(f"{part} is not signed by {named}: no signature, or one of somebody else", file=sys.stderr)
     if good:
         console().print("every file is as it was sealed")
@@ -113,7 +113,7 @@ def _verify(packet: Path, *, public: bool, signer: Path | None, json: bool) -> i
 
 
 def _contents(folders: list[Path], *, json: bool) -> int:
-    """Exit 0 when all packets say the same, 1 when they do not."""
+    """Compare the contents of packets; return 0 when all say the same, 1 when they do not."""
     from stirred.publish.packet import Packet
 
     if len(folders) > 2:
@@ -131,7 +131,7 @@ def _contents(folders: list[Path], *, json: bool) -> int:
     shown = console()
     for name in names:
         digests = list(dict.fromkeys(one.get(name, "not there") for one in told))
-        shown.print(f"{shown_line(name)}: " + " ≠ ".join(digests))
+        shown.print(f"{escape_line(name)}: " + " ≠ ".join(digests))
     if len(folders) == 2:
         shown.print("they say the same" if not apart else f"{len(apart)} differ: {', '.join(apart)}")
     return int(bool(apart))

@@ -27,9 +27,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.stand_in import add_stand_in, chosen_stand_in
+from stirred.cli.stand_in import add_stand_in, open_stand_in
 from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.progress import bars
+from stirred.cli.terminal.progress import show_progress
 from stirred.closed_files import write_closed_text
 from stirred.errors import InputError
 
@@ -106,11 +106,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _new(arguments: argparse.Namespace) -> int:
-    from stirred.mechanisms.registry import OWN, registration
+    from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_registration
     from stirred.publish.plan.templates import new_plan, questions
 
     if arguments.plan and not arguments.plan.endswith(".toml") and "/" not in arguments.plan:
-        return _named(arguments)
+        return _new_named(arguments)
     path = Path(arguments.out or arguments.plan or "plan.toml")
     if arguments.census:
         return _propose(path, arguments)
@@ -118,7 +118,7 @@ def _new(arguments: argparse.Namespace) -> int:
         raise InputError(
             f"{path.name} exists already", why="a plan is never overwritten", fix="choose another name"
         )
-    kind = registration(arguments.mechanism or OWN[0].name)
+    kind = find_registration(arguments.mechanism or OWN_REGISTRATIONS[0].name)
     answers = {key: value for key, (_, value) in questions(kind).items()}
     if arguments.mechanism is None and sys.stdin.isatty() and not arguments.json:
         for key, (question, usual) in questions(kind).items():
@@ -132,19 +132,19 @@ def _new(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _named(arguments: argparse.Namespace) -> int:
+def _new_named(arguments: argparse.Namespace) -> int:
     """Write a plan that has a name; with a census its swap and its tables fit the schema."""
     import os
 
-    from stirred.publish.plan.named import Choices, named, schema_of
+    from stirred.publish.plan.named import Choices, find_named_plan, read_schema
     from stirred.publish.plan.proposing import ProposedPlan
 
-    plan, path = named(arguments.plan), Path(arguments.out or "plan.toml")
+    plan, path = find_named_plan(arguments.plan), Path(arguments.out or "plan.toml")
     choices = Choices(swapped=arguments.swapped, light=arguments.light)
     if arguments.census:
         file = Path(arguments.census)
         file = file / "census.toml" if file.is_dir() else file
-        choices = replace(choices, census=os.path.relpath(file, path.parent), schema=schema_of(file))
+        choices = replace(choices, census=os.path.relpath(file, path.parent), schema=read_schema(file))
     ProposedPlan(text=plan.text(choices), files={}, choices=(), undecided=()).write(path)
     if arguments.json:
         print_json({"plan": str(path), "files": [], "choices": [], "undecided": []})
@@ -154,13 +154,13 @@ def _named(arguments: argparse.Namespace) -> int:
 
 
 def _propose(path: Path, arguments: argparse.Namespace) -> int:
-    from stirred.mechanisms.registry import find, usual
-    from stirred.publish.plan.named import schema_of
-    from stirred.publish.plan.proposing import READ, proposed
+    from stirred.mechanisms.registry import default_mechanism, find_mechanism
+    from stirred.publish.plan.named import read_schema
+    from stirred.publish.plan.proposing import READ_NOTE, propose_plan
 
     census = Path(arguments.census)
-    name = arguments.mechanism or usual(schema_of(census).spine)
-    found = proposed(find(name), census, path)
+    name = arguments.mechanism or default_mechanism(read_schema(census).spine)
+    found = propose_plan(find_mechanism(name), census, path)
     found.write(path)
     if arguments.json:
         told = {"choices": list(found.choices), "undecided": list(found.undecided)}
@@ -171,7 +171,7 @@ def _propose(path: Path, arguments: argparse.Namespace) -> int:
         out.print(choice)
     for words in found.undecided:
         out.print(f"not decided: {words}", style="yellow")
-    out.print(READ)
+    out.print(READ_NOTE)
     out.print(f"wrote {', '.join([str(path), *found.files])}: edit it, then stirred plan check {path}")
     return 0
 
@@ -230,10 +230,10 @@ def _tune(arguments: argparse.Namespace) -> int:
 def _tune_shares(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.proposal import Cap, Goal
     from stirred.publish import load
-    from stirred.publish.before.shares import beside, tune_shares
+    from stirred.publish.before.shares import choose_path, tune_shares
     from stirred.spec import Budget
 
-    path = beside(Path(arguments.plan), arguments.out)
+    path = choose_path(Path(arguments.plan), arguments.out)
     goals = [Goal.parse(text) for text in arguments.goal]
     caps = [Cap.parse(text) for text in arguments.limit]
     made = tune_shares(load(arguments.plan), goals, caps, stem=path.stem if arguments.out else None)
@@ -269,14 +269,14 @@ def _tune_shares(arguments: argparse.Namespace) -> int:
 
 
 def _tune_knob(arguments: argparse.Namespace) -> int:
-    from stirred.mechanisms.exhibits import as_error, beside
+    from stirred.mechanisms.exhibits import format_beside_error, format_error
     from stirred.publish import load
     from stirred.publish.before.tune import Target, tune
 
     plan = load(arguments.plan)
     target = Target.parse(arguments.target)
-    stand_in, source = chosen_stand_in(arguments, plan)
-    with bars(quiet=arguments.json) as progress:
+    stand_in, source = open_stand_in(arguments, plan)
+    with show_progress(quiet=arguments.json) as progress:
         found = tune(stand_in, plan.mechanisms[0], target, runs=arguments.runs, progress=progress)
     if arguments.json:
         trials = [
@@ -292,7 +292,11 @@ def _tune_knob(arguments: argparse.Namespace) -> int:
         print_json({"target": arguments.target, "stand_in": source, "best": best, "trials": trials})
         return 0
     rows = [
-        [str(t.setting), str(t.budget), f"{beside(t.error, t.spread)} ± {as_error(t.spread)}"]
+        [
+            str(t.setting),
+            str(t.budget),
+            f"{format_beside_error(t.error, t.spread)} ± {format_error(t.spread)}",
+        ]
         for t in found.trials
     ]
     symbol = found.best.symbol
@@ -309,13 +313,13 @@ def _tune_knob(arguments: argparse.Namespace) -> int:
 
 
 def _rehearse(arguments: argparse.Namespace) -> int:
-    from stirred.mechanisms.exhibits import as_error
+    from stirred.mechanisms.exhibits import format_error
     from stirred.publish import load
     from stirred.publish.before.rehearse import rehearse, write_rehearsal
 
     plan = load(arguments.plan)
-    stand_in, source = chosen_stand_in(arguments, plan)
-    with bars(quiet=arguments.json) as progress:
+    stand_in, source = open_stand_in(arguments, plan)
+    with show_progress(quiet=arguments.json) as progress:
         found = rehearse(plan, stand_in, runs=arguments.runs, progress=progress)
     if arguments.out:
         write_rehearsal(found, Path(arguments.out))
@@ -328,10 +332,10 @@ def _rehearse(arguments: argparse.Namespace) -> int:
             row["table"],
             row["size"],
             f"{row['cells']:,}",
-            as_error(row["bias"], signed=True),
-            f"{as_error(row['bias_low'], signed=True)} to {as_error(row['bias_high'], signed=True)}",
-            as_error(row["MAE"]),
-            as_error(row["RMSE"]),
+            format_error(row["bias"], signed=True),
+            f"{format_error(row['bias_low'], signed=True)} to {format_error(row['bias_high'], signed=True)}",
+            format_error(row["MAE"]),
+            format_error(row["RMSE"]),
             "–" if row["coverage"] is None else f"{100 * row['coverage']:.1f} %",
         ]
         for row in found.rows(named=True)
@@ -341,9 +345,9 @@ def _rehearse(arguments: argparse.Namespace) -> int:
 
 
 def _schema(_: argparse.Namespace) -> int:
-    from stirred.publish.plan.reference import schema
+    from stirred.publish.plan.reference import build_schema
 
-    print_json(schema())
+    print_json(build_schema())
     return 0
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.progress import bars
+from stirred.cli.terminal.progress import show_progress
 from stirred.errors import InputError, did_you_mean
 
 # part → (module, function, options it takes, one line of help); a function returns a document with name and rows
@@ -81,12 +81,12 @@ PARTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
     ),
 }
 HIDDEN = ("invariants",)  # too long for a terminal; in --json and on the page
-ALL = "paper"  # the folder of everything
+ALL_FOLDER = "paper"  # the folder of everything
 NEEDS_DATA = frozenset({"table-whatif-2000"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``stirred reproduce``."""
+    """Add the flags of ``stirred reproduce``."""
     listed = "; ".join(f"{name}: {text}" for name, (_, _, _, text) in PARTS.items())
     parser.add_argument("part", nargs="+", action="extend", metavar="PART", help=f"all, or {listed}")
     parser.add_argument("--rate", metavar="P", help="swap rate of table-1940 (default 1/2)")
@@ -114,10 +114,10 @@ def run(arguments: argparse.Namespace) -> int:
                 fix=did_you_mean(name, [*PARTS, "all"]),
             )
     everything = "all" in arguments.part
-    out = arguments.out or (Path(ALL) if everything and not arguments.json else None)
+    out = arguments.out or (Path(ALL_FOLDER) if everything and not arguments.json else None)
     documents: list[dict[str, Any]] = []
     left: dict[str, str] = {}
-    with bars(quiet=out is None or arguments.json) as progress:
+    with show_progress(quiet=out is None or arguments.json) as progress:
         for name in names:
             if everything and name in NEEDS_DATA and arguments.data is None:
                 left[name] = "needs --data DIR: household size by tract and block group of the 2000 census"
@@ -141,19 +141,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The document of one part."""
-    from stirred.mechanisms.swapping.budget.by_size import rate_of
+    """Compute one part and return its document."""
+    from stirred.mechanisms.swapping.budget.by_size import parse_rate
 
     module, function, takes, _ = PARTS[name]
     build: Callable[..., dict[str, Any]] = getattr(importlib.import_module(module), function)
     given: dict[str, Any] = {"seed": arguments.seed, "ipums": arguments.ipums, "data": arguments.data}
     if arguments.rate is not None:
-        given["rate"] = rate_of(arguments.rate)
+        given["rate"] = parse_rate(arguments.rate)
     return build(**{key: value for key, value in given.items() if key in takes})
 
 
 def show(document: dict[str, Any]) -> None:
-    """A document as a table for people."""
+    """Print a document as a table for people."""
     rows: list[dict[str, Any]] = document["rows"]
     columns = [key for key, value in rows[0].items() if not isinstance(value, dict) and key not in HIDDEN]
     facts = ", ".join(

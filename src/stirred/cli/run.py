@@ -15,12 +15,12 @@ An interrupted run is taken up where it stopped; the same key and census give th
 import argparse
 from pathlib import Path
 
-from stirred.cli.terminal.engines import add_engine_arguments, chosen_engine
+from stirred.cli.terminal.engines import add_engine_arguments, open_engine
 from stirred.cli.terminal.invalid import add_invalid_argument, tell_about_records
-from stirred.cli.terminal.keys import key_file, key_for, nothing_left, rehearses
+from stirred.cli.terminal.keys import clean_after_refusal, is_rehearsal, key_file, load_key
 from stirred.cli.terminal.output import console, print_json
 from stirred.cli.terminal.parser import add_language_argument
-from stirred.cli.terminal.progress import bars, logged
+from stirred.cli.terminal.progress import log_progress, show_progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,20 +43,20 @@ def run(arguments: argparse.Namespace) -> int:
     from stirred.publish import run as run_plan
     from stirred.publish.before.refusals import prepare
     from stirred.publish.plan.reading import with_invalid, with_language
-    from stirred.publish.run.lock import locked
+    from stirred.publish.run.lock import hold_lock
 
     out = Path(arguments.out)
     plan = with_language(with_invalid(load(arguments.plan), arguments.invalid), arguments.language)
-    with chosen_engine(arguments, planned=plan.engine) as engine:
+    with open_engine(arguments, planned=plan.engine) as engine:
         # all that can be refused is refused before a key is made
-        with bars(quiet=arguments.json, late=True) as shown:
-            rehearsal = rehearses(out, arguments.key)
+        with show_progress(quiet=arguments.json, late=True) as shown:
+            rehearsal = is_rehearsal(out, arguments.key)
             ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
         tell_about_records(ready.census)
         log = out.with_name(out.name + ".log")
-        with locked(out), nothing_left(key_file(out, arguments.key), log):
-            key = key_for(out, arguments.key)
-            with bars(quiet=arguments.json) as shown, logged(log, shown) as progress:
+        with hold_lock(out), clean_after_refusal(key_file(out, arguments.key), log):
+            key = load_key(out, arguments.key)
+            with show_progress(quiet=arguments.json) as shown, log_progress(log, shown) as progress:
                 packet = run_plan(
                     plan, out, key=key, progress=progress, internal=not arguments.public_only, prepared=ready
                 )

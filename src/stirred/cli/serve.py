@@ -24,8 +24,8 @@ from stirred.cli.process.signals import StoppedBySignal
 from stirred.cli.terminal.output import console, print_json
 from stirred.errors import InputError
 
-PORT = 8642
-UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
+DEFAULT_PORT = 8642
+BYTES_PER_UNIT = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the folder of the workbench (default: workbench)",
     )
     parser.add_argument(
-        "--port", type=int, default=PORT, help=f"the port (default: {PORT}; 0: any that is free)"
+        "--port",
+        type=int,
+        default=DEFAULT_PORT,
+        help=f"the port (default: {DEFAULT_PORT}; 0: any that is free)",
     )
     parser.add_argument(
         "--data",
@@ -69,14 +72,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the command is asked to end."""
-    from stirred.extras import require
+    from stirred.extras import require_extra
 
-    require("web", why="the workbench is served with it")
+    require_extra("web", why="the workbench is served with it")
     from stirred.web.server.serving import serve
     from stirred.web.workbench import Workbench
 
     roots = tuple(arguments.data) or (Path.cwd(),)
-    bench = Workbench.of(arguments.folder, roots=roots, most_upload=size_of(arguments.max_upload))
+    bench = Workbench.of(arguments.folder, roots=roots, most_upload=parse_size(arguments.max_upload))
 
     def told(address: str) -> None:
         place = str(bench.workspace.folder)
@@ -102,10 +105,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def size_of(text: str) -> int:
-    """A number of bytes as people write it.
+def parse_size(text: str) -> int:
+    """Parse a number of bytes as people write it.
 
-    >>> size_of("1 GB"), size_of("500 kB"), size_of("2000")
+    >>> parse_size("1 GB"), parse_size("500 kB"), parse_size("2000")
     (1000000000, 500000, 2000)
     """
     plain = text.strip().lower().replace(" ", "")
@@ -115,4 +118,4 @@ def size_of(text: str) -> int:
         raise InputError(
             "--max-upload cannot be read", why="it is not a whole number of bytes, kB, MB or GB", fix='"1 GB"'
         )
-    return int(number) * UNITS[unit]
+    return int(number) * BYTES_PER_UNIT[unit]

@@ -24,8 +24,8 @@ def add_stand_in(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen_stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str]":
-    """The census that a plan is tried on, and its name; never the plan's own unless that is said."""
+def open_stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str]":
+    """Open the census that a plan is tried on, with its name; never the plan's own unless asked for."""
     from stirred.census import Census, read
     from stirred.census.codebook import parse
     from stirred.census.synthetic import synthesise
@@ -46,7 +46,7 @@ def chosen_stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Censu
         return read(arguments.stand_in), arguments.stand_in
     made = synthesise("demo")
     census, file = Census.of(made.schema, made.tables), plan.folder / plan.census_file
-    own = parse.load(file).spine if file.is_file() else ()
+    own = parse.load_schema(file).spine if file.is_file() else ()
     if not set(own) <= set(census.schema.spine):
         raise InputError(
             "the demo census cannot stand in for this census",
@@ -58,6 +58,6 @@ def chosen_stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Censu
 
 
 def _same_file(one: Path, other: Path) -> bool:
-    """Whether two names of a census (its folder, or its census.toml) are of one file."""
+    """Return whether two names of a census (its folder or its census.toml) mean one file."""
     files = [place / "census.toml" if place.is_dir() else place for place in (one, other)]
     return all(file.exists() for file in files) and files[0].samefile(files[1])

@@ -31,14 +31,14 @@ class Flow(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of every batch."""
+        """Return the columns of every batch."""
         ...
 
     def map(self, kernel: BatchKernel, schema: pa.Schema) -> "Flow":
-        """The kernel's output for every batch; it must not depend on how rows are divided into batches."""
+        """Return the kernel's output for every batch; it must not depend on how rows are divided into batches."""
         ...
 
-    def gathered(self) -> pa.Table:
+    def gather(self) -> pa.Table:
         """Collect all rows in this process, in no particular order: for small results, never for records."""
         ...
 
@@ -48,22 +48,22 @@ class Parts(Protocol):
 
     @property
     def number(self) -> int:
-        """How many parts there are; some may be empty."""
+        """Return how many parts there are; some may be empty."""
         ...
 
     def map(self, kernel: PartKernel, schema: pa.Schema) -> "Parts":
-        """The kernel's output for every part: ``kernel(part, table, …)``, a table for each flow that was exchanged."""
+        """Return the kernel's output for every part: ``kernel(part, table, …)``, one table per exchanged flow."""
         ...
 
-    def kept(self, steps: Steps | None = None) -> "Parts":
+    def keep(self, steps: Steps | None = None) -> "Parts":
         """Compute the parts now and keep them (on disk), so that they can be mapped more than once."""
         ...
 
     def flow(self) -> Flow:
-        """The rows of all parts, to be exchanged again."""
+        """Return the rows of all parts, to be exchanged again."""
         ...
 
-    def gathered(self, steps: Steps | None = None) -> pa.Table:
+    def gather(self, steps: Steps | None = None) -> pa.Table:
         """Collect all rows in this process, in the order of the parts: for small results, never for records."""
         ...
 
@@ -76,8 +76,8 @@ class Parts(Protocol):
         """
         ...
 
-    def each(self, folder: Path, name: str, steps: Steps | None = None) -> Iterator[pa.Table]:
-        """The rows in the order of the parts, some at a time; ``folder/name.parquet`` may hold them meanwhile."""
+    def stream(self, folder: Path, name: str, steps: Steps | None = None) -> Iterator[pa.Table]:
+        """Return the rows in the order of the parts, some at a time; ``folder`` may hold them meanwhile."""
         ...
 
     def drop(self) -> None:
@@ -89,7 +89,7 @@ class Runner(Protocol):
     """Does tasks of this process side by side."""
 
     def map(self, kernel: Callable[[T], None], tasks: Iterable[T]) -> Iterator[None]:
-        """Do the tasks, which return nothing."""
+        """Run the tasks, which return nothing."""
         ...
 
 
@@ -103,27 +103,27 @@ class Engine(Protocol):
         ...
 
     def fits(self, size: int) -> bool:
-        """Whether a job may hold that many bytes in this process; if not, it uses flows and parts."""
+        """Return whether a job may hold that many bytes in this process; if not, it uses flows and parts."""
         ...
 
     def parts_for(self, size: int) -> int:
-        """The best number of parts for that many bytes."""
+        """Return the best number of parts for that many bytes."""
         ...
 
     def read(self, path: str | Path) -> Census:
-        """The census that a census.toml describes, counted by this engine."""
+        """Return the census that a census.toml describes, counted by this engine."""
         ...
 
     def census(self, census: Census) -> Census:
-        """The same census, counted by this engine."""
+        """Return the same census, counted by this engine."""
         ...
 
     def records(self, census: Census, record_type: str, columns: Sequence[str]) -> Flow:
-        """A flow of records, as ``census.table`` gives them but without dictionaries."""
+        """Return a flow of records, as ``census.table`` gives them but without dictionaries."""
         ...
 
-    def released(self, data: "pa.Table | pads.Dataset") -> Flow:
-        """A flow of released records, without dictionaries."""
+    def stream_released(self, data: "pa.Table | pads.Dataset") -> Flow:
+        """Return a flow of released records, without dictionaries."""
         ...
 
     def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> Parts:

@@ -7,15 +7,15 @@ from stirred.engine.base import Engine
 from stirred.engine.local import Local
 from stirred.errors import InputError, did_you_mean
 
-NAMES = ("local", "spark")
+ENGINE_NAMES = ("local", "spark")
 
 
-def engine_named(
+def choose_engine(
     name: str, *, memory: str | None = None, scratch: Path | None = None, master: str | None = None
 ) -> Engine:
-    """The engine of that name; ``memory`` bounds the local one, ``master`` says where Spark runs.
+    """Return the engine of that name; ``memory`` bounds the local one, ``master`` says where Spark runs.
 
-    >>> engine_named("local", memory="4 GB").name
+    >>> choose_engine("local", memory="4 GB").name
     'local'
     """
     if scratch is not None and not scratch.is_dir():
@@ -43,5 +43,7 @@ def engine_named(
             )
         return cast(Engine, Spark(master=master, scratch=scratch))
     raise InputError(
-        f"there is no engine {name}", why="an engine is chosen by its name", fix=did_you_mean(name, NAMES)
+        f"there is no engine {name}",
+        why="an engine is chosen by its name",
+        fix=did_you_mean(name, ENGINE_NAMES),
     )

@@ -7,15 +7,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.chance.words import Hasher, missing, one
-from stirred.compiled import compiled
+from stirred.chance.words import Hasher, combine_chunks, find_missing
+from stirred.compiled import compile_kernel
 
-PART = "stirred:part"
+PART_COLUMN = "stirred:part"
 STEP, PRIME = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x100000001B3)
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PlaceRows:
     """Rows with the number of their part in one more column."""
 
     keys: tuple[str, ...]
@@ -23,35 +23,35 @@ class Placed:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The table and the numbers."""
-        number = (hashed(table, self.keys) % np.uint64(self.parts)).astype(np.int32)
-        return table.append_column(PART, pa.array(number))
+        number = (hash_rows(table, self.keys) % np.uint64(self.parts)).astype(np.int32)
+        return table.append_column(PART_COLUMN, pa.array(number))
 
     def schema(self, before: pa.Schema) -> pa.Schema:
-        """The columns after."""
-        return before.append(pa.field(PART, pa.int32()))
+        """Return the columns after the part number is appended."""
+        return before.append(pa.field(PART_COLUMN, pa.int32()))
 
 
-def hashed(table: pa.Table, keys: Sequence[str]) -> NDArray[np.uint64]:
-    """A 64-bit hash of each row's values in the key columns; equal values of one type have equal hashes.
+def hash_rows(table: pa.Table, keys: Sequence[str]) -> NDArray[np.uint64]:
+    """Return a 64-bit hash of each row's values in the key columns; equal values of one type have equal hashes.
 
-    >>> h = hashed(pa.table({"a": [1, 2, 1], "b": ["x", "x", "x"]}), ["a", "b"])
+    >>> h = hash_rows(pa.table({"a": [1, 2, 1], "b": ["x", "x", "x"]}), ["a", "b"])
     >>> bool(h[0] == h[2] != h[1])
     True
     """
     state = np.zeros(table.num_rows, np.uint64)
     for name in keys:
-        column = one(table.column(name))
+        column = combine_chunks(table.column(name))
         if pa.types.is_decimal(column.type):
             column = column.cast(pa.string())
         words = Hasher().words(column)
         if column.null_count:
-            words = np.where(missing(column), STEP, words)  # so that empty values and zeros are spread
-        mix(state, words)
+            words = np.where(find_missing(column), STEP, words)  # so that empty values and zeros are spread
+        mix_words(state, words)
     return state
 
 
-@compiled
-def mix(state: NDArray[np.uint64], words: NDArray[np.uint64]) -> None:
+@compile_kernel
+def mix_words(state: NDArray[np.uint64], words: NDArray[np.uint64]) -> None:
     """Mix words into the state, as splitmix64 does."""
     for i in range(len(state)):
         z = state[i] * PRIME + words[i] + STEP

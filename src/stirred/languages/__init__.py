@@ -3,7 +3,7 @@
 from stirred.languages.catalog import CODES
 from stirred.languages.language import Language
 from stirred.languages.phrase import Phrase, Value
-from stirred.languages.recognition import recognised
-from stirred.languages.units import spelled, unit
+from stirred.languages.recognition import recognise
+from stirred.languages.units import spell_number, unit
 
-__all__ = ["CODES", "Language", "Phrase", "Value", "recognised", "spelled", "unit"]
+__all__ = ["CODES", "Language", "Phrase", "Value", "recognise", "spell_number", "unit"]

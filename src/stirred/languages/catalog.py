@@ -16,7 +16,7 @@ Catalog = MappingProxyType[str, Entry]
 
 @cache
 def catalog(code: str) -> Catalog:
-    """All texts of a language, by dotted key; a text that counts has the forms ``one`` and ``other``.
+    """Return all texts of a language by dotted key; a text that counts has the forms ``one`` and ``other``.
 
     >>> catalog("de")["about.name"]
     'Deutsch'

@@ -21,8 +21,8 @@ class Numerals:
     decimal: str
     percent: str
 
-    def written(self, plain: str) -> str:
-        """A number that is written with commas and a point, as this language writes it.
+    def localise(self, plain: str) -> str:
+        """Convert a number with commas and a point to this language's notation.
 
         >>> Numerals(thousands=".", decimal=",", percent=" %").written("-1,234.5")
         '−1.234,5'
@@ -31,33 +31,33 @@ class Numerals:
         return swapped if (self.thousands, self.decimal) == (",", ".") else swapped.replace("-", "−")
 
     def number(self, value: Amount, decimals: int | None = None) -> str:
-        """A number with that many decimals, rounded to nearest; without them, with the digits it has."""
+        """Write a number with that many decimals, rounded to nearest; by default with the digits it has."""
         if isinstance(value, float) and decimals is None:
             value = Decimal(repr(value))
-        return self.written(_plain(value, decimals, ROUND_HALF_EVEN))
+        return self.localise(_plain(value, decimals, ROUND_HALF_EVEN))
 
     def upper(self, value: Amount, decimals: int = 4) -> str:
-        """A bound, rounded up; from 10⁹ on five significant digits."""
+        """Write a bound, rounded up; from 10⁹ on with five significant digits."""
         exact = _decimal(value, decimals, ROUND_CEILING)
         if exact.is_finite() and exact >= 10**9:
             return self.scientific(exact, 5)
-        return self.written(_plain(value, decimals, ROUND_CEILING))
+        return self.localise(_plain(value, decimals, ROUND_CEILING))
 
     def scientific(self, value: Decimal, digits: int) -> str:
-        """A large bound as mantissa and power of ten, rounded up to that many significant digits."""
+        """Write a large bound as mantissa and power of ten, rounded up to that many digits."""
         rounded = Context(prec=digits, rounding=ROUND_CEILING).plus(value)
         power = str(rounded.adjusted()).translate(_RAISED)
-        return f"{self.written(str(rounded.scaleb(-rounded.adjusted())))} × 10{power}"
+        return f"{self.localise(str(rounded.scaleb(-rounded.adjusted())))} × 10{power}"
 
     def share(self, value: Amount, decimals: int = 0) -> str:
-        """A share between 0 and 1 in per cent."""
+        """Write a share between 0 and 1 in per cent."""
         hundred = value * 100 if isinstance(value, int | Fraction) else Decimal(str(value)) * 100
         return self.number(hundred, decimals) + self.percent
 
 
 @cache
 def numerals(code: str) -> Numerals:
-    """How a language writes numbers, from its catalog."""
+    """Return how a language writes numbers, from its catalog."""
     texts = catalog(code)
     return Numerals(
         thousands=str(texts["numbers.thousands"]),
@@ -67,7 +67,7 @@ def numerals(code: str) -> Numerals:
 
 
 def _decimal(value: Amount, decimals: int, rounding: str) -> Decimal:
-    """The value with that many decimals, rounded once."""
+    """Return the value with that many decimals, rounded once."""
     if isinstance(value, Fraction):
         scaled = value * 10**decimals
         up = rounding == ROUND_CEILING
@@ -78,7 +78,7 @@ def _decimal(value: Amount, decimals: int, rounding: str) -> Decimal:
 
 
 def _plain(value: Amount, decimals: int | None, rounding: str) -> str:
-    """The value with commas and a point."""
+    """Write the value with commas and a point."""
     if decimals is not None:
         shown = _decimal(value, decimals, rounding)
     elif isinstance(value, Fraction):

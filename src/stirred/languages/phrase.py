@@ -14,10 +14,10 @@ Value: TypeAlias = "str | int | Decimal | Fraction | tuple[Value, ...]"
 
 
 class Phrase(str):
-    """An English text that knows its key and values, so that another language can say it too.
+    """An English text with its key and values, so that it can be translated.
 
     >>> text = Phrase("card.status.published")
-    >>> str(text), filled("fr", text.key, text.values)
+    >>> str(text), fill_text("fr", text.key, text.values)
     ('published by others', 'publié par des tiers')
     """
 
@@ -27,7 +27,7 @@ class Phrase(str):
     values: Mapping[str, Value]
 
     def __new__(cls, key: str, /, **values: Value) -> Self:
-        self = super().__new__(cls, filled("en", key, values))
+        self = super().__new__(cls, fill_text("en", key, values))
         self.key, self.values = key, values
         return self
 
@@ -41,30 +41,30 @@ class Phrase(str):
         return self
 
 
-def filled(code: str, key: str, values: Mapping[str, Value]) -> str:
-    """The text of a key in one language; a key that the language lacks is an error, never a text in another one."""
+def fill_text(code: str, key: str, values: Mapping[str, Value]) -> str:
+    """Return the text of a key in one language; raise an error where the language lacks the key."""
     texts = catalog(code)
     text = texts[key]
     if not isinstance(text, str):
         few = str(texts["numbers.one"]).split()
         text = text["one" if str(values["count"]) in few else "other"]
-    return text.format_map({name: _shown(code, value) for name, value in values.items()})
+    return text.format_map({name: _write_value(code, value) for name, value in values.items()})
 
 
-def _shown(code: str, value: Value) -> str:
+def _write_value(code: str, value: Value) -> str:
     if isinstance(value, Phrase):
-        return filled(code, value.key, value.values)
+        return fill_text(code, value.key, value.values)
     if isinstance(value, str):
         return value
     if isinstance(value, tuple):
-        return _listed(code, [_shown(code, one) for one in value])
+        return _join_words(code, [_write_value(code, one) for one in value])
     if isinstance(value, bool) or not isinstance(value, int | Decimal | Fraction):
         raise TypeError(f"a text takes words and exact numbers, not {type(value).__name__}")
     return numerals(code).number(value)
 
 
-def _listed(code: str, words: list[str]) -> str:
-    """A list as a person says it."""
+def _join_words(code: str, words: list[str]) -> str:
+    """Join words to a list, as a person says it."""
     if len(words) < 2:
         return "".join(words)
     texts = catalog(code)

@@ -12,7 +12,7 @@ from string import Formatter
 from stirred.languages.catalog import catalog
 from stirred.languages.phrase import Phrase, Value
 
-_LEAST = 8  # letters that a text must have around its values, and a space: a single word may be a label of the census
+_MIN_LETTERS = 8  # letters that a text must have around its values, and a space: a single word may be a label of the census
 _OWN = (
     "about.",
     "numbers.",
@@ -30,14 +30,14 @@ _CONDITION = re.compile(r"(?P<variable>\w+) = (?P<values>[^=]+)")
 
 
 @lru_cache(maxsize=4096)
-def recognised(text: str) -> str:
-    """The phrase of an English text of two or more words, or the text itself.
+def recognise(text: str) -> str:
+    """Return the phrase of an English text of two or more words, or the text itself.
 
-    >>> recognised("published by others").key
+    >>> recognise("published by others").key
     'card.status.published'
-    >>> recognised("words of another package")
+    >>> recognise("words of another package")
     'words of another package'
-    >>> [recognised(text).key for text in ("57\u00a0%", "57%", "1,000–9,999", "10,000+")]
+    >>> [recognise(text).key for text in ("57\u00a0%", "57%", "1,000–9,999", "10,000+")]
     ['guard.share', 'guard.share', 'numbers.span', 'numbers.above']
     """
     if isinstance(text, Phrase):
@@ -56,7 +56,7 @@ def recognised(text: str) -> str:
 
 
 def _value(name: str, text: str) -> Value:
-    """A value of a phrase, from its English text and the name of its place."""
+    """Return a value of a phrase, from its English text and the name of its place."""
     if name == "count" or _WHOLE.fullmatch(text):
         return int(text.replace(",", "")) if text.replace(",", "").isdecimal() else text
     if _DECIMAL.fullmatch(text):
@@ -67,7 +67,7 @@ def _value(name: str, text: str) -> Value:
         values = reduce(_either, told["values"].split(" or "))
         return Phrase("invariant.condition", variable=told["variable"], values=values)
     noun = _nouns().get((name, text))
-    return Phrase(noun) if noun else recognised(text)
+    return Phrase(noun) if noun else recognise(text)
 
 
 def _whole(text: str | None) -> int:
@@ -75,7 +75,7 @@ def _whole(text: str | None) -> int:
 
 
 def _class(low: int, high: int, *, sign: str | None) -> Phrase:
-    """A class of sizes or a share as a phrase, so that each language writes its numbers."""
+    """Return a class of sizes or a share as a phrase, so that each language writes its numbers."""
     if sign is None:
         return Phrase("numbers.span", low=low, high=high)
     return Phrase("guard.share" if sign.endswith("%") else "numbers.above", number=low)
@@ -87,7 +87,7 @@ def _either(first: str, second: str) -> str:
 
 @cache
 def _nouns() -> dict[tuple[str, str], str]:
-    """The key of a form of a unit, or of a number as a word, by the name of its place and its English text."""
+    """Return the key of each form of a unit or number word, by the name of its place and its English text."""
     found = {}
     for key, text in catalog("en").items():
         if key.startswith("unit.") and not key.startswith("unit.other."):
@@ -101,7 +101,7 @@ def _nouns() -> dict[tuple[str, str], str]:
 
 
 def _forms(place: str) -> list[str]:
-    """The English nouns that may stand in a place, where it is named after a form of a unit."""
+    """Return the English nouns that may stand in a place that is named after a form of a unit."""
     return sorted(
         (text for name, text in _nouns() if name == place and place != "number"), key=len, reverse=True
     )
@@ -109,7 +109,7 @@ def _forms(place: str) -> list[str]:
 
 @cache
 def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """The texts of the catalog as patterns, those that say most first."""
+    """Return the texts of the catalog as patterns, those with most letters first."""
     found: list[tuple[int, str, str]] = []
     for key, entry in catalog("en").items():
         if key.startswith(_OWN):
@@ -128,6 +128,6 @@ def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
                     inside = "|".join(map(re.escape, nouns)) if nouns else ".+?"
                     pattern += f"(?P<{name}>{inside})"
                     named.add(name)
-            if letters >= _LEAST:
+            if letters >= _MIN_LETTERS:
                 found.append((letters, pattern, key))
     return tuple((re.compile(pattern, re.DOTALL), key) for _, pattern, key in sorted(found, reverse=True))

@@ -3,11 +3,11 @@
 from stirred.languages.catalog import catalog
 from stirred.languages.phrase import Phrase, Value
 
-MOST = 10  # numbers up to here are written as words
+MAX_SPELLED_NUMBER = 10  # numbers up to here are written as words
 
 
 def unit(name: str, form: str) -> Phrase:
-    """A form of the noun for a unit or record type; a name that the catalog does not know stays as it is.
+    """Return a form of the noun for a unit or record type; an unknown name stays as it is.
 
     >>> unit("household", "records"), unit("firm", "records")
     ('household records', 'firm records')
@@ -18,10 +18,10 @@ def unit(name: str, form: str) -> Phrase:
     return Phrase(f"unit.other.{form}", unit=name, units=name if name.endswith("s") else name + "s")
 
 
-def spelled(number: int) -> Value:
-    """A small number as a word, a larger one in digits.
+def spell_number(number: int) -> Value:
+    """Return a small number as a word, a larger one in digits.
 
-    >>> spelled(4), spelled(16)
+    >>> spell_number(4), spell_number(16)
     ('four', '16')
     """
-    return Phrase(f"lists.words.{number}") if 0 <= number <= MOST else str(number)
+    return Phrase(f"lists.words.{number}") if 0 <= number <= MAX_SPELLED_NUMBER else str(number)

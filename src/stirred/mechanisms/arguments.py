@@ -38,8 +38,8 @@ def require_key(key: object) -> None:
     )
 
 
-def admitted(census: Census, key: Key, engine: Engine | None) -> Census:
-    """The census of a release, its records held against the schema, once census, key and engine are what they should be."""
+def check_inputs(census: Census, key: Key, engine: Engine | None) -> Census:
+    """Check census, key and engine, and return the census with its records checked against the schema."""
     require_inputs(census, engine)
     require_key(key)
-    return census.checked()
+    return census.check()

@@ -23,7 +23,7 @@ from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.proposal import Cap, Goal, Proposal
 from stirred.mechanisms.release import Check, Guard, Release
-from stirred.mechanisms.released import MEASURES, count
+from stirred.mechanisms.released import MEASURE_COLUMNS, count
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import Conversion
 from stirred.spec.released import Views, released_columns
@@ -46,18 +46,18 @@ __all__ = [
     "totals_to_try",
 ]
 
-QUARTERS = (
+QUARTER_STEPS = (
     Fraction(1),
     Fraction(6, 5),
     Fraction(7, 5),
     Fraction(5, 3),
 )  # about powers of the fourth root of 2
-STEPS = 32  # quarters of a doubling that tuning goes up and down
+MAX_TUNING_STEPS = 32  # quarters of a doubling that tuning goes up and down
 Restating = Callable[["Mechanism"], Specification]
 
 
-def unweighted(name: str) -> InputError:
-    """The error of a mechanism whose tables cannot be weighted."""
+def weight_error(name: str) -> InputError:
+    """Return the error of a mechanism whose tables cannot be weighted."""
     return InputError(
         f"{name} makes no weighted tables",
         why="it knows no law by which the error of a weighted total could be computed",
@@ -83,41 +83,41 @@ class Mechanism(ABC):
 
     @classmethod
     def of(cls, config: MechanismConfig) -> Self:
-        """The mechanism with these settings; here each field is an argument of the constructor."""
+        """Return the mechanism with these settings; here each field is an argument of the constructor."""
         return cls(**{name: getattr(config, name) for name in type(config).model_fields})
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:  # noqa: ARG003
-        """Settings and tables that fit a census, with a reason each; from its schema, which has every variable in it."""
+        """Return settings and tables that fit a schema, with a reason each, or None for a template."""
         return None
 
     @property
     def record_type(self) -> str:
-        """The record type that questions about a release are put to, unless they name one."""
+        """Return the record type that questions about a release are about, unless they name one."""
         return "household"
 
     @property
     def published_without_guarantee(self) -> str:
-        """Why the release may be published though no budget is finite; without a reason it is refused then."""
+        """Return the reason for publishing without a finite budget; empty means that it is refused."""
         return ""
 
     @property
-    def noiseless(self) -> bool:
-        """Whether its settings ask for no noise at all: a rehearsal, which is written with a key for tests alone."""
+    def is_noiseless(self) -> bool:
+        """Return whether the settings add no noise: a rehearsal, written with a key for tests only."""
         return False
 
     @abstractmethod
     def parameters(self) -> dict[str, object]:
-        """JSON-able and canonical: what goes into the receipt and into the names of the streams."""
+        """Return the canonical JSON parameters, for the receipt and the names of the streams."""
 
     def settings(self) -> dict[str, object]:
-        """The keys of a [[mechanism]] that make this mechanism again; here the parameters that Config has."""
+        """Return the keys of a [[mechanism]] that make this mechanism again."""
         return {name: value for name, value in self.parameters().items() if name in self.Config.model_fields}
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: B027
         """Raise what can be refused before a key or a folder exists; ``specification``, called next, refuses the rest."""
 
-    def refuse_stated(  # noqa: B027
+    def refuse_promise(  # noqa: B027
         self, census: "Census", specification: Specification, engine: Engine | None = None
     ) -> None:
         """Raise an error if the stated promise is true and useless; called after ``specification``, before a key exists."""
@@ -129,7 +129,7 @@ class Mechanism(ABC):
         engine: Engine | None = None,  # noqa: ARG002
         trial: bool = True,  # noqa: ARG002
     ) -> Sequence[Guard]:
-        """What the guards find before a run, for the office alone; with ``trial`` a draw is made and thrown away."""
+        """Run the guards before a release and return their findings, for the office only."""
         return ()
 
     def released_columns(self, census: "Census") -> Mapping[str, Sequence[str]]:
@@ -157,7 +157,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """The promise, before anything is released; reads at most counts that are invariants."""
+        """Return the promise before anything is released; read at most counts that are invariants."""
 
     def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
         """Return how far a release is expected to differ from the records, from settings and invariants alone.
@@ -173,8 +173,8 @@ class Mechanism(ABC):
         """Return the promise and the expected effect; a mechanism may read the census once for both."""
         return self.specification(census, engine=engine), self.expected_effect(census, engine=engine)
 
-    def restated(self, census: "Census", *, engine: Engine | None = None) -> "Restating":
-        """The promise of this mechanism at other values of a knob; a mechanism may read the census once for all of them."""
+    def prepare_restating(self, census: "Census", *, engine: Engine | None = None) -> "Restating":
+        """Return a function that states the promise of this mechanism at other values of a knob."""
         return lambda other: other.specification(census, engine=engine)
 
     @abstractmethod
@@ -193,7 +193,7 @@ class Mechanism(ABC):
         In ``state`` a mechanism may keep what it finished; the same run, interrupted, takes it up from there.
         """
 
-    def tabulated(
+    def tabulate_public(
         self,
         census: "Census",
         *,
@@ -202,12 +202,12 @@ class Mechanism(ABC):
         out: Path | None = None,
         progress: Progress | None = None,
     ) -> Release:
-        """The same tables and records of a file that is public already; here a run of settings that add no noise."""
+        """Release the same tables and records of a file that is public already, without noise."""
         return self.release(census, key=key, engine=engine, out=out, progress=progress)
 
     def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:  # noqa: ARG002
         """Raise if tables cannot be weighted by this variable; called before a key exists, for each weighted table."""
-        raise unweighted(self.name)
+        raise weight_error(self.name)
 
     def table(
         self,
@@ -218,28 +218,28 @@ class Mechanism(ABC):
         weight: str = "",
         engine: Engine | None = None,
     ) -> pa.Table:
-        """Counts by variables; a mechanism that knows its error adds estimate, standard_error, low and high.
+        """Return counts by variables, with estimate, standard error and interval where the error is known.
 
         With a ``weight`` these are about the weighted total, and ``weighted`` is the total of the released records.
         """
         if weight:
-            raise unweighted(self.name)
+            raise weight_error(self.name)
         return count(release, by, record_type=record_type or self.record_type, engine=engine or Local())
 
-    def counted(self, release: Release) -> Mapping[str, tuple[str, ...]]:
-        """The release's own tables of counts with their variables; a packet publishes them beside the plan's tables."""
+    def list_own_tables(self, release: Release) -> Mapping[str, tuple[str, ...]]:
+        """Return the release's own tables of counts with their variables; a packet publishes them too."""
         return {
-            name: tuple(column for column in table.column_names if column not in MEASURES)
+            name: tuple(column for column in table.column_names if column not in MEASURE_COLUMNS)
             for name, table in release.tables.items()
             if "count" in table.column_names
         }
 
     def exact_law(self, census: "Census") -> Law | None:  # noqa: ARG002
-        """The probability of all that a release of a small census may show; None where no fractions are known."""
+        """Return the probability of every output of a small census, or None where it is not known in fractions."""
         return None
 
-    def replicated(self, census: "Census", copies: int) -> "tuple[Mechanism, Census, str] | None":  # noqa: ARG002
-        """A mechanism, a census and a variable: one run of it releases so many independent runs on copies of this census.
+    def replicate(self, census: "Census", copies: int) -> "tuple[Mechanism, Census, str] | None":  # noqa: ARG002
+        """Return (mechanism, census with copies, copy column): one run then yields `copies` independent draws.
 
         None where copies of the records in one census would affect each other; audits then call ``release`` many times.
         """
@@ -252,47 +252,47 @@ class Mechanism(ABC):
         key: Key,  # noqa: ARG002
         engine: Engine | None = None,  # noqa: ARG002
     ) -> Sequence[MeasuredNoise]:
-        """The laws claimed for the noise of one run on an invented census, for audits alone; nothing where none is known.
+        """Return the laws claimed for the noise of one run on an invented census, for audits only.
 
         An audit takes the noise itself from ``release`` and from true counts; see ``MeasuredNoise``.
         """
         return ()
 
     def without_noise(self) -> "Mechanism | None":
-        """The same mechanism with settings that add no noise, whose numbers audits subtract; None where there is none."""
+        """Return the same mechanism without noise, whose numbers audits subtract, or None."""
         return None
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:  # noqa: ARG002
-        """Whether a table of these variables is known to be exact in every release."""
+        """Return whether a table of these variables is known to be exact in every release."""
         return False
 
     def exchange(self, release: Release) -> Exchange | None:  # noqa: ARG002
-        """The public law by which released records changed places; None where none did, or no closed form is known."""
+        """Return the public law by which released records changed places, or None if unknown."""
         return None
 
     def details(self) -> Mapping[str, object]:
-        """What programs may ask of the promise beyond its specification, as JSON."""
+        """Return facts about the promise beyond its specification, as JSON for programs."""
         return {}
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
-        """Findings for the report from public numbers; without a release, what is known before one."""
+        """Return findings for the report from public numbers; without a release, those known before one."""
         return ()
 
-    def before(self, census: "Census") -> tuple[Sequence[Exhibit], Mapping[str, object]]:  # noqa: ARG002
-        """Exhibits and details that can be shown of this census before a run."""
+    def preview(self, census: "Census") -> tuple[Sequence[Exhibit], Mapping[str, object]]:  # noqa: ARG002
+        """Return the exhibits and details that can be shown of this census before a run."""
         return self.exhibits(None), self.details()
 
     def knobs(self) -> Sequence["Knob"]:
-        """What tuning may turn; the first one is turned unless another is named."""
+        """Return the settings that tuning may turn; the first is turned unless another is named."""
         return ()
 
-    def tuned(
+    def tune(
         self,
         census: "Census",  # noqa: ARG002
         goals: Sequence[Goal],  # noqa: ARG002
         caps: Sequence[Cap] = (),  # noqa: ARG002
     ) -> "TunedSettings | None":
-        """Settings that reach goals at the same budget, in closed form; of the census only what is public is used.
+        """Return settings that reach goals at the same budget, in closed form, from public facts only.
 
         None where the mechanism knows no closed form: then ``knobs`` are tried on a stand-in.
         """
@@ -314,7 +314,7 @@ class Knob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedError:
-    """The expected absolute error of a table that was asked for, as it was and as it is."""
+    """The expected absolute error of a requested table, before and after tuning."""
 
     table: str
     limit: float
@@ -324,7 +324,7 @@ class TunedError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunedCost:
-    """The ε of a change of one record, as it was and as it is."""
+    """The ε of a change of one record, before and after tuning."""
 
     what: str
     before: Decimal
@@ -344,8 +344,8 @@ class TunedSettings:
 
 
 def totals_to_try(start: Fraction) -> tuple[Fraction, ...]:
-    """Totals in steps of a quarter of a doubling, the largest first, as numbers that people can read."""
+    """Return totals in steps of a quarter of a doubling, the largest first, as readable numbers."""
     return tuple(
-        Fraction(f"{float(start * Fraction(2) ** (step // 4) * QUARTERS[step % 4]):.4g}")
-        for step in range(STEPS, -STEPS - 1, -1)
+        Fraction(f"{float(start * Fraction(2) ** (step // 4) * QUARTER_STEPS[step % 4]):.4g}")
+        for step in range(MAX_TUNING_STEPS, -MAX_TUNING_STEPS - 1, -1)
     )

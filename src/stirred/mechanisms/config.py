@@ -22,7 +22,7 @@ class StrictModel(BaseModel):
     )
 
 
-RESERVED = frozenset(
+RESERVED_NAMES = frozenset(
     (
         "name",
         "label",
@@ -57,68 +57,68 @@ class MechanismConfig(StrictModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
         for name, field in cls.model_fields.items():
-            if not field.description or name in RESERVED:
+            if not field.description or name in RESERVED_NAMES:
                 raise TypeError(
                     f"{cls.__name__}.{name} needs a description and a name that no command uses itself"
                 )
 
     example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = None  # what a new plan publishes
 
-    def located(self, folder: Path) -> "MechanismConfig":
-        """The same settings with paths that start at the plan's folder."""
+    def resolve_paths(self, folder: Path) -> "MechanismConfig":
+        """Return the same settings with paths relative to the plan's folder resolved."""
         paths = {
             name: str(require_readable_below(folder / str(getattr(self, name)))) for name in self.paths()
         }
         return self.model_copy(update=paths) if paths else self
 
     def paths(self) -> tuple[str, ...]:
-        """The settings that name a file or a folder."""
+        """Return the names of the settings that hold a file or a folder."""
         return tuple(
             name
             for name, field in type(self).model_fields.items()
-            if (kind := extra(field).get("path"))
+            if (kind := read_extra(field).get("path"))
             and (value := getattr(self, name)) is not None
             and (kind is True or str(value).endswith(kind))
         )
 
     def names_levels(self) -> bool:
-        """Whether a setting that is given names levels of a variable."""
+        """Return whether a setting that is given names levels of a variable."""
         return any(
-            extra(field).get("levels_of") and getattr(self, name)
+            read_extra(field).get("levels_of") and getattr(self, name)
             for name, field in type(self).model_fields.items()
         )
 
-    def coded(self, code: Callable[[str, str], str]) -> "MechanismConfig":
-        """The same settings with codes in the place of labels; ``code`` is given a variable and a level of it."""
+    def encode_labels(self, code: Callable[[str, str], str]) -> "MechanismConfig":
+        """Return the same settings with codes instead of labels; ``code`` maps a variable and a level."""
         found: dict[str, object] = {}
         for name, field in type(self).model_fields.items():
-            by, value = extra(field).get("levels_of"), getattr(self, name)
+            by, value = read_extra(field).get("levels_of"), getattr(self, name)
             if by and isinstance(value, Mapping):
                 found[name] = {code(str(getattr(self, by)), level): rest for level, rest in value.items()}
             elif by and isinstance(value, list | tuple):
                 found[name] = [code(str(getattr(self, by)), level) for level in value]
         return self.model_copy(update=found) if found else self
 
-    def continued(self) -> str | None:
-        """The setting that names an earlier packet or [[mechanism]] whose promise is included, where one is given."""
-        return self._naming("continues")
+    def continues_setting(self) -> str | None:
+        """Return the setting that names an earlier release whose promise is included, if one is given."""
+        return self._setting_with("continues")
 
-    def linked(self) -> str | None:
-        """The setting that names an earlier packet or [[mechanism]], continued or only read, where one is given."""
-        return self._naming("continues") or self._naming("reads")
+    def earlier_release_setting(self) -> str | None:
+        """Return the setting that names an earlier release, continued or only read, if one is given."""
+        return self._setting_with("continues") or self._setting_with("reads")
 
-    def _naming(self, kind: str) -> str | None:
-        names = (name for name, field in type(self).model_fields.items() if extra(field).get(kind))
+    def _setting_with(self, kind: str) -> str | None:
+        names = (name for name, field in type(self).model_fields.items() if read_extra(field).get(kind))
         return next((name for name in names if getattr(self, name) is not None), None)
 
 
-def extra(field: Any) -> dict[str, Any]:
-    """What a field says beside its type and its sentence."""
+def read_extra(field: Any) -> dict[str, Any]:
+    """Return the extra entries of a field's JSON schema."""
     found = field.json_schema_extra
     return dict(found) if isinstance(found, dict) else {}
 
 
-def _exact(text: str) -> str:
+def _require_exact(text: str) -> str:
     try:
         Fraction(text)
     except (ValueError, ZeroDivisionError):
@@ -126,22 +126,22 @@ def _exact(text: str) -> str:
     return text
 
 
-def _share(text: str) -> str:
-    if not 0 <= Fraction(_exact(text)) <= 1:
+def _require_share(text: str) -> str:
+    if not 0 <= Fraction(_require_exact(text)) <= 1:
         raise PydanticCustomError("share", "it lies outside 0 to 1")
     return text
 
 
-def _budget(text: str) -> str:
-    return text if text == "inf" else _exact(text)
+def _require_budget(text: str) -> str:
+    return text if text == "inf" else _require_exact(text)
 
 
-Exact = Annotated[str, AfterValidator(_exact)]  # a text such as "1/20" or "0.05"; never a float
-Share = Annotated[str, AfterValidator(_share)]  # an exact number from 0 to 1
-ExactOrInfinite = Annotated[str, AfterValidator(_budget)]
+Exact = Annotated[str, AfterValidator(_require_exact)]  # a text such as "1/20" or "0.05"; never a float
+Share = Annotated[str, AfterValidator(_require_share)]  # an exact number from 0 to 1
+ExactOrInfinite = Annotated[str, AfterValidator(_require_budget)]
 
 
-def parsed(
+def parse_settings(
     model: type[M],
     values: Mapping[str, object],
     *,
@@ -149,11 +149,11 @@ def parsed(
     where: str = "",
     kind: type[InputError] = InputError,
 ) -> M:
-    """The model of some values, or an error that says what is wrong in ``what``, why, and what would be right.
+    """Return the model of these values, or raise an error that says what is wrong in ``what``, why, and the fix.
 
     >>> class Settings(StrictModel):
     ...     area: str
-    >>> parsed(Settings, {"aera": "county"}, what="the plan")
+    >>> parse_settings(Settings, {"aera": "county"}, what="the plan")
     Traceback (most recent call last):
     ...
     stirred.errors.InputError: the plan has an unknown key: aera (and 1 more)
@@ -163,29 +163,35 @@ def parsed(
     try:
         return model.model_validate(dict(values))
     except ValidationError as error:
-        message, why, fix = _told(error, model, what, where)
+        message, why, fix = _describe_problem(error, model, what, where)
         raise kind(message, why=why, fix=fix) from None
 
 
-def _told(error: ValidationError, model: type[BaseModel], what: str, where: str) -> tuple[str, str, str]:
-    """What, why and fix of the first problem; all others counted."""
+def _describe_problem(
+    error: ValidationError, model: type[BaseModel], what: str, where: str
+) -> tuple[str, str, str]:
+    """Return what, why and fix of the first problem, with the number of the others."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     # a misspelt key is also a missing one: the misspelling helps more
     first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
     place = [str(part) for part in first["loc"] if not isinstance(part, int)]
     path = ".".join(part for part in (where, *place) if part)
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    inner, key = _inside(model, place[:-1]), place[-1] if place else ""
+    inner, key = _find_model(model, place[:-1]), place[-1] if place else ""
     if first["type"] == "extra_forbidden":
         why = "no setting has this name"
         return f"{what} has an unknown key: {path}{more}", why, did_you_mean(key, inner.model_fields)
     if first["type"] == "missing":
-        return f"{what} lacks {path}{more}", "it has no default", f"add it: {key} = {example(inner, key)}"
-    return f"{what}'s {path} is not as it should be{more}", first["msg"], hint(inner, key)
+        return (
+            f"{what} lacks {path}{more}",
+            "it has no default",
+            f"add it: {key} = {write_example(inner, key)}",
+        )
+    return f"{what}'s {path} is not as it should be{more}", first["msg"], write_hint(inner, key)
 
 
-def _inside(model: type[BaseModel], place: list[str]) -> type[BaseModel]:
-    """The model that stands at a place of another."""
+def _find_model(model: type[BaseModel], place: list[str]) -> type[BaseModel]:
+    """Return the model at a place inside another model."""
     for part in place:
         field = model.model_fields.get(part)
         if field is not None:
@@ -194,24 +200,24 @@ def _inside(model: type[BaseModel], place: list[str]) -> type[BaseModel]:
     return model
 
 
-def example(model: type[BaseModel], key: str) -> str:
-    """An example of a field as TOML, or …"""
+def write_example(model: type[BaseModel], key: str) -> str:
+    """Return an example of a field as TOML, or … where it has none."""
     field = model.model_fields.get(key)
-    return "…" if field is None or not field.examples else toml(field.examples[0])
+    return "…" if field is None or not field.examples else write_toml(field.examples[0])
 
 
-def hint(model: type[BaseModel], key: str) -> str:
-    """What would be right for a field: its sentence and an example."""
+def write_hint(model: type[BaseModel], key: str) -> str:
+    """Return the sentence of a field and an example, as a fix."""
     field = model.model_fields.get(key)
     if field is None or not field.description:
         return "see docs/reference/plan-toml.md"
-    return f"{field.description}: {key} = {example(model, key)}"
+    return f"{field.description}: {key} = {write_example(model, key)}"
 
 
-def toml(value: object) -> str:
-    """A value as TOML writes it.
+def write_toml(value: object) -> str:
+    """Return a value as TOML text.
 
-    >>> toml({"rent": "1/10"}), toml([["county"]]), toml(True)
+    >>> write_toml({"rent": "1/10"}), write_toml([["county"]]), write_toml(True)
     ('{ rent = "1/10" }', '[["county"]]', 'true')
     """
     if isinstance(value, bool):
@@ -220,12 +226,12 @@ def toml(value: object) -> str:
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_key(str(name))} = {toml(item)}" for name, item in value.items())
+        pairs = ", ".join(f"{_write_key(str(name))} = {write_toml(item)}" for name, item in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(toml(item) for item in value) + "]"
+        return "[" + ", ".join(write_toml(item) for item in value) + "]"
     return str(value)
 
 
-def _key(name: str) -> str:
-    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else toml(name)
+def _write_key(name: str) -> str:
+    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else write_toml(name)

@@ -5,7 +5,7 @@ names, types without dictionaries, and values in order; not how they were cut in
 
 Audits compare contents, which have neither the order of rows nor identifiers: those of the exact law of a mechanism, those
 that runs release, and those of another data set. The order of the rows and every other text that leaves with a release
-are compared by themselves (``what_leaves``), because a law in fractions says nothing about them.
+are compared by themselves (``collect_public_parts``), because a law in fractions says nothing about them.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.arrow import pads, pc
-from stirred.engine.plain import plain_schema, streamed
+from stirred.engine.plain import plain_schema, stream_tables
 from stirred.frames import arrow_of, frame_of
 from stirred.mechanisms.release import Release
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 Row = tuple[str, ...]
 Content = tuple[tuple[str, tuple[Row, ...]], ...]  # records and tables by name, their rows as sorted texts
 Law = Mapping[Content, Fraction]
-LARGEST = 20_000  # outputs; a larger law is not enumerated
+MAX_OUTPUTS = 20_000  # outputs; a larger law is not enumerated
 
 
 def digest(data: "pa.Table | pads.Dataset") -> str:
-    """The digest of one table or set of records.
+    """Return the digest of one table or set of records.
 
     >>> one = pa.table({"a": pa.array(["x", "y", None]).dictionary_encode()})
     >>> digest(one) == digest(pa.concat_tables([one.slice(0, 1), one.slice(1)]))
     True
     """
-    columns = [_Column(field) for field in plain_schema(data.schema)]
-    for table in streamed(data):
+    columns = [_ColumnDigest(field) for field in plain_schema(data.schema)]
+    for table in stream_tables(data):
         for column, told in zip(table.columns, columns, strict=True):
             for chunk in column.chunks:
                 told.add(chunk)
@@ -61,22 +61,22 @@ def table_digest(counts: "pl.DataFrame | pa.Table") -> str:
     return digest(arrow_of(plain))
 
 
-def contents(release: Release) -> dict[str, str]:
-    """The digest of every record type and table of a release."""
+def digest_release(release: Release) -> dict[str, str]:
+    """Return the digest of every record type and table of a release."""
     return {
         name: digest(data) for name, data in sorted([*release.microdata.items(), *release.tables.items()])
     }
 
 
-class _Column:
-    """Three streams of bytes of one column, each without a trace of the cuts: what is there, numbers, letters."""
+class _ColumnDigest:
+    """Three hashes of one column that do not depend on how it was cut: validity, numbers, letters."""
 
     def __init__(self, field: pa.Field) -> None:
         self.there = hashlib.sha256(f"{field.name}\n{field.type}\n".encode())
         self.numbers, self.letters = hashlib.sha256(), hashlib.sha256()
 
     def add(self, array: pa.Array) -> None:
-        """Some more values."""
+        """Add more values to the three hashes."""
         there = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), np.uint8)
         self.there.update(there.tobytes())
         if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
@@ -97,12 +97,12 @@ class _Column:
         self.numbers.update(np.ascontiguousarray(array.to_numpy(zero_copy_only=False)).tobytes())
 
     def digest(self) -> bytes:
-        """All three."""
+        """Return the three digests, one after the other."""
         return self.there.digest() + self.numbers.digest() + self.letters.digest()
 
 
 def rows_of(frame: pl.DataFrame) -> list[Row]:
-    """The rows of a frame as texts, its columns in the order of their names; an empty value is an empty text.
+    """Return the rows of a frame as texts, columns sorted by name; an empty value is an empty text.
 
     >>> rows_of(pl.DataFrame({"b": [1, None], "a": ["x", "y"]}))
     [('x', '1'), ('y', '')]
@@ -111,37 +111,37 @@ def rows_of(frame: pl.DataFrame) -> list[Row]:
     return frame.select(columns).rows()
 
 
-def shown(rows: Mapping[str, Sequence[Row]]) -> Content:
-    """A content from the rows of records and tables, in any order; one without rows is left out.
+def make_content(rows: Mapping[str, Sequence[Row]]) -> Content:
+    """Return the content of records and tables given as rows in any order; empty ones are left out.
 
-    >>> shown({"household": [("b",), ("a",)]})
+    >>> make_content({"household": [("b",), ("a",)]})
     (('household', (('a',), ('b',))),)
     """
     return tuple((name, tuple(sorted(rows[name]))) for name in sorted(rows) if rows[name])
 
 
-def numbered(schema: "Schema | None", name: str) -> set[str]:
-    """The columns of a record type that hold identifiers: they are new in each release, and show nothing."""
+def identifier_columns(schema: "Schema | None", name: str) -> set[str]:
+    """Return the identifier columns of a record type, which are new in each release."""
     if schema is None or name not in schema.record_types:
         return set()
     record = schema.record(name)
     return {record.id, record.household} - {""}
 
 
-def content(release: Release) -> Content:
-    """What a release shows, without the order of its rows and without identifiers."""
+def read_content(release: Release) -> Content:
+    """Return the content of a release, without the order of its rows and without identifiers."""
     found: dict[str, list[Row]] = {}
     for name in release.microdata:
         frame = release.to_polars(name)
-        found[name] = rows_of(frame.drop(numbered(release.schema, name) & {*frame.columns}))
+        found[name] = rows_of(frame.drop(identifier_columns(release.schema, name) & {*frame.columns}))
     for name, table in release.tables.items():
         found[name] = rows_of(frame_of(table))
-    return shown(found)
+    return make_content(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
-    """All that leaves with one release: its contents, the rows in their order, and the texts around them.
+class PublicParts:
+    """Everything public in one release: its content, its rows in their order, and the texts around them.
 
     ``rows`` holds the texts of every row as released, by record type and table, without identifiers; ``texts`` holds
     column names and types, identifiers, notes, checks, guards, settings, the promise and the ledger.
@@ -153,8 +153,8 @@ class Leaving:
     texts: Mapping[str, str]
 
 
-def what_leaves(release: Release) -> Leaving:
-    """Take apart what a release gives away; ``internal`` and the keyed digest of the input are not published."""
+def collect_public_parts(release: Release) -> PublicParts:
+    """Return everything that a release publishes; ``internal`` and the keyed digest are not published."""
     columns: dict[str, Row] = {}
     rows: dict[str, tuple[Row, ...]] = {}
     texts: dict[str, str] = {
@@ -169,7 +169,7 @@ def what_leaves(release: Release) -> Leaving:
     }
     for name, data in (*release.microdata.items(), *release.tables.items()):
         frame = frame_of(data if isinstance(data, pa.Table) else data.to_table())
-        hidden = [column for column in frame.columns if column in numbered(release.schema, name)]
+        hidden = [column for column in frame.columns if column in identifier_columns(release.schema, name)]
         kept = [column for column in frame.columns if column not in hidden]
         columns[name] = tuple(kept)
         rows[name] = tuple(
@@ -180,7 +180,7 @@ def what_leaves(release: Release) -> Leaving:
         texts[f"metadata of {name}"] = repr(data.schema.metadata)
         if hidden:
             texts[f"identifiers of {name}"] = repr(frame.select(hidden).rows())
-    return Leaving(content=content(release), columns=columns, rows=rows, texts=texts)
+    return PublicParts(content=read_content(release), columns=columns, rows=rows, texts=texts)
 
 
 def clamped_geometric(count: int, ratio: Fraction, low: int, high: int) -> dict[int, Fraction]:

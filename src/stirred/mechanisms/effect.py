@@ -18,7 +18,7 @@ from stirred.languages import Phrase
 MIN_SHARE_OF_RECORDS = Fraction(1, 200)  # that change places; the paper's smallest swap rate is 1/100
 MIN_RECORDS = 1  # that change places in expectation
 MIN_SHARE_OF_CELLS = Fraction(1, 20)  # whose published count differs from the true one
-ACCEPT = "accept_small_effect"  # the key of a plan that holds the reason
+ACCEPT_KEY = "accept_small_effect"  # the key of a plan that holds the reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +86,8 @@ def require_effect(effect: ExpectedEffect | None, reason: str, *, mechanism: str
             f"{mechanism} would publish nearly the truth",
             why=f"{effect.words()}; {effect.floor()}",
             fix=f"{effect.remedy()}; or "
-            f'accept it with a reason, which stands on the first line of the card: {ACCEPT} = "why" in the plan, or '
-            f"--{ACCEPT.replace('_', '-')} on the command line",
+            f'accept it with a reason, which stands on the first line of the card: {ACCEPT_KEY} = "why" in the plan, or '
+            f"--{ACCEPT_KEY.replace('_', '-')} on the command line",
         )
     return (Phrase("effect.accepted", effect=effect.words(), reason=reason.strip()),)
 

@@ -47,10 +47,10 @@ class Exhibit:
     chapter: Literal["accuracy", "risk", "method"] = "method"  # of the report that it stands in
 
 
-def shown(value: object) -> str:
-    """A value as findings and the report write it.
+def format_value(value: object) -> str:
+    """Return a value as findings and the report write it.
 
-    >>> [shown(v) for v in (1234567, 0.123456, 1234.5, float("nan"), None, "x")]
+    >>> [format_value(v) for v in (1234567, 0.123456, 1234.5, float("nan"), None, "x")]
     ['1,234,567', '0.1235', '1,234.5', '–', '–', 'x']
     """
     if value is None:
@@ -70,10 +70,10 @@ def shown(value: object) -> str:
     return str(value)
 
 
-def rounded(value: float, digits: int = 2) -> Decimal:
-    """A size with that many significant digits and none after a whole number.
+def round_digits(value: float, digits: int = 2) -> Decimal:
+    """Return a number with that many significant digits and no decimals after a whole number.
 
-    >>> [str(rounded(value)) for value in (0.01234, 1.96, 12.4, 1876.3, 0.0)]
+    >>> [str(round_digits(value)) for value in (0.01234, 1.96, 12.4, 1876.3, 0.0)]
     ['0.012', '2.0', '12', '1876', '0']
     """
     if value != value:
@@ -84,23 +84,23 @@ def rounded(value: float, digits: int = 2) -> Decimal:
     return Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(exact)
 
 
-def as_error(value: float, *, signed: bool = False) -> str:
-    """An error as text, the same everywhere: two significant digits.
+def format_error(value: float, *, signed: bool = False) -> str:
+    """Return an error as text with two significant digits.
 
-    >>> as_error(0.012345), as_error(1234.5), as_error(0.25, signed=True), as_error(float("nan"))
+    >>> format_error(0.012345), format_error(1234.5), format_error(0.25, signed=True), format_error(float("nan"))
     ('0.012', '1,234', '+0.25', '–')
     """
     if not isfinite(value):
-        return shown(value)
-    return f"{rounded(value):{'+' if signed and value else ''},f}"
+        return format_value(value)
+    return f"{round_digits(value):{'+' if signed and value else ''},f}"
 
 
-def beside(value: float, error: float) -> str:
-    """A number down to the last digit of its error; with four digits where the error is 0 or unknown.
+def format_beside_error(value: float, error: float) -> str:
+    """Return a number down to the last digit of its error; four digits where the error is 0 or unknown.
 
-    >>> beside(0.105731, 0.0026), beside(1234.56, 41), beside(0.105731, 0.0)
+    >>> format_beside_error(0.105731, 0.0026), format_beside_error(1234.56, 41), format_beside_error(0.105731, 0.0)
     ('0.1057', '1,235', '0.1057')
     """
     if not isfinite(value) or not isfinite(error) or error == 0:
-        return shown(value)
-    return f"{Decimal(repr(float(value))).quantize(rounded(error), ROUND_HALF_EVEN):,f}"
+        return format_value(value)
+    return f"{Decimal(repr(float(value))).quantize(round_digits(error), ROUND_HALF_EVEN):,f}"

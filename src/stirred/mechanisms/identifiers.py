@@ -22,7 +22,7 @@ from stirred.census.census import Census, redact_errors
 from stirred.census.codebook.schema import VariableSchema
 from stirred.census.describe.guess.names import OF_PERSONS
 from stirred.census.singled import MAX_FEW_VALUES, MIN_RECORDS_JUDGED, singles_out
-from stirred.chance.words import Hasher, is_text, one
+from stirred.chance.words import Hasher, combine_chunks, is_text
 from stirred.engine import Engine, Local
 from stirred.errors import PrivacyError
 from stirred.frames import frame_of
@@ -46,15 +46,17 @@ PATTERNS: Mapping[str, str] = {
     "phone": r"(\+|\b00)[0-9]{1,3}[ 0-9/().-]{6,}[0-9]|\b0[0-9]{2,4}[ /.-][0-9][ 0-9/.-]{3,}[0-9]"
     r"|\(?\b[0-9]{3}\)?[ .-][0-9]{3}[ .-][0-9]{4}\b",
 }
-NAMES = r"^\p{Lu}[\p{L}\p{M}'’.-]+([ ,]+\p{Lu}[\p{L}\p{M}'’.-]*){0,4}$"
-KINDS = (*PATTERNS, "names")
+NAME_PATTERN = r"^\p{Lu}[\p{L}\p{M}'’.-]+([ ,]+\p{Lu}[\p{L}\p{M}'’.-]*){0,4}$"
+LOOKALIKE_KINDS = (*PATTERNS, "names")
 VALUE, FILLED, FIRST_PATTERN = 0, 1, 2  # what a row of a batch's counts is about
 
-COUNTS = pa.schema([("column", pa.int32()), ("about", pa.int32()), ("word", pa.uint64()), ("n", pa.int64())])
+COUNT_SCHEMA = pa.schema(
+    [("column", pa.int32()), ("about", pa.int32()), ("word", pa.uint64()), ("n", pa.int64())]
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Identifying:
+class IdentifyingColumn:
     """Name a column whose values tell who a record is, with the rule that it breaks and counts."""
 
     record_type: str
@@ -109,14 +111,14 @@ class ColumnCounts:
     lookalikes: Mapping[str, int]
 
 
-def identifying(
+def find_identifying(
     census: Census, record_type: str, columns: Sequence[str], *, engine: Engine | None = None
-) -> tuple[Identifying, ...]:
-    """Return which of these columns identify records, by the schema or by counts; places are judged by ``lone_areas``.
+) -> tuple[IdentifyingColumn, ...]:
+    """Return which of these columns identify records, by the schema or by counts; places are judged by ``find_lone_areas``.
 
     >>> homes = {"hid": range(60), "rooms": [1, 2] * 30}
     >>> census = Census.of({"record": {"household": {}}}, {"household": homes})
-    >>> [(found.column, found.rule, found.unique) for found in identifying(census, "household", ["hid", "rooms"])]
+    >>> [(found.column, found.rule, found.unique) for found in find_identifying(census, "household", ["hid", "rooms"])]
     [('hid', 'single', 60)]
     """
     place = engine or Local()
@@ -126,7 +128,7 @@ def identifying(
     names = {other.id: other.name for other in census.schema.records if other.id}
     links = {record.household: record.linked_to or record_type} if record.household else {}
     found = [
-        Identifying(
+        IdentifyingColumn(
             record_type=record_type,
             column=name,
             rule="link",
@@ -137,28 +139,28 @@ def identifying(
     ]
     known = {column.column for column in found}
     declared = {variable.name: variable for variable in record.variables}
-    open_ones = [name for name in asked if name not in known and _open(declared.get(name), kinds[name])]
+    open_ones = [name for name in asked if name not in known and _is_open(declared.get(name), kinds[name])]
     counted = count_values(census, record_type, open_ones, place)
     for name in open_ones:
-        found += _judged(record_type, name, counted[name], decimals=kinds[name].is_float())
+        found += _judge_column(record_type, name, counted[name], decimals=kinds[name].is_float())
     return tuple(found)
 
 
-def lone_areas(
+def find_lone_areas(
     census: Census, record_type: str, levels: Sequence[str], *, engine: Engine | None = None
-) -> tuple[Identifying, ...]:
+) -> tuple[IdentifyingColumn, ...]:
     """Return the levels of places most of whose areas hold a single record: these name records, not areas.
 
     >>> homes = {"unit": range(60), "county": ["a", "b"] * 30}
     >>> census = Census.of({"geography": {"spine": ["county", "unit"]}}, {"household": homes})
-    >>> [(found.column, found.unique) for found in lone_areas(census, "household", ["county", "unit"])]
+    >>> [(found.column, found.unique) for found in find_lone_areas(census, "household", ["county", "unit"])]
     [('unit', 60)]
     """
     kinds = census.scan(record_type).collect_schema()
     asked = [name for name in dict.fromkeys(levels) if name in kinds]
     counted = count_values(census, record_type, asked, engine or Local())
     return tuple(
-        Identifying(
+        IdentifyingColumn(
             record_type=record_type,
             column=name,
             rule="area",
@@ -188,19 +190,19 @@ def require_unidentifying(
     kinds = (record_type, census.schema.record(record_type).linked_to)
     places = {*census.schema.spine, *(off.name for off in census.schema.geography.off_spine)}
     public = census.schema.geography.areas is not None
-    found: list[Identifying] = []
+    found: list[IdentifyingColumn] = []
     left = list(dict.fromkeys(columns))
     for kind in filter(None, kinds):
         own = [name for name in left if name in census.scan(kind).collect_schema()]
         left = [name for name in left if name not in own]
-        found += identifying(census, kind, [name for name in own if name not in places], engine=engine)
+        found += find_identifying(census, kind, [name for name in own if name not in places], engine=engine)
         if not public:
-            found += lone_areas(census, kind, [name for name in own if name in places], engine=engine)
+            found += find_lone_areas(census, kind, [name for name in own if name in places], engine=engine)
     if found:
         raise refusal(found, leave_out="count by other variables")
 
 
-def refusal(found: Sequence[Identifying], *, leave_out: str, accept: str = "") -> PrivacyError:
+def refusal(found: Sequence[IdentifyingColumn], *, leave_out: str, accept: str = "") -> PrivacyError:
     """Return the error for columns that identify records: why, and each way out."""
     columns = ", ".join(sorted({one.column for one in found}))
     ways = (leave_out, next((one.fix for one in found if one.fix), ""), accept)
@@ -211,7 +213,7 @@ def refusal(found: Sequence[Identifying], *, leave_out: str, accept: str = "") -
     )
 
 
-def _open(variable: VariableSchema | None, kind: pl.DataType) -> bool:
+def _is_open(variable: VariableSchema | None, kind: pl.DataType) -> bool:
     """Return whether a column has no listed levels; a wide range of whole numbers lists nothing."""
     if kind == pl.Boolean:
         return False
@@ -219,7 +221,9 @@ def _open(variable: VariableSchema | None, kind: pl.DataType) -> bool:
     return levels is None or (isinstance(levels, range) and len(levels) > MAX_RANGE_LEVELS)
 
 
-def _judged(record_type: str, name: str, counts: ColumnCounts, *, decimals: bool) -> Iterator[Identifying]:
+def _judge_column(
+    record_type: str, name: str, counts: ColumnCounts, *, decimals: bool
+) -> Iterator[IdentifyingColumn]:
     """Yield the rule that an open column breaks, if any."""
     rule = ""
     alike = next((kind for kind in PATTERNS if counts.lookalikes.get(kind, 0) >= MIN_LOOKALIKES), "")
@@ -227,7 +231,7 @@ def _judged(record_type: str, name: str, counts: ColumnCounts, *, decimals: bool
     if not alike and names and OF_PERSONS.search(name):
         alike = "names"
     if alike:
-        yield Identifying(
+        yield IdentifyingColumn(
             record_type=record_type,
             column=name,
             rule="lookalike",
@@ -242,7 +246,7 @@ def _judged(record_type: str, name: str, counts: ColumnCounts, *, decimals: bool
     elif decimals or counts.values > MAX_OPEN_VALUES:
         rule = "open"
     if rule and names and counts.values >= MIN_NAMES:
-        yield Identifying(
+        yield IdentifyingColumn(
             record_type=record_type,
             column=name,
             rule="lookalike",
@@ -250,7 +254,7 @@ def _judged(record_type: str, name: str, counts: ColumnCounts, *, decimals: bool
             looks_like="names",
         )
     elif rule:
-        yield Identifying(
+        yield IdentifyingColumn(
             record_type=record_type,
             column=name,
             rule=rule,
@@ -270,7 +274,9 @@ def count_values(
     share = min(1.0, MAX_VALUES_COUNTED / max(records, 1))
     kernel = CountValues(tuple(columns), np.uint64(min(share * 2.0**64, 2**64 - 1)))
     with redact_errors(record_type):
-        cells = frame_of(engine.records(census, record_type, list(columns)).map(kernel, COUNTS).gathered())
+        cells = frame_of(
+            engine.records(census, record_type, list(columns)).map(kernel, COUNT_SCHEMA).gather()
+        )
     summed = cells.group_by("column", "about", "word").agg(pl.col("n").sum())
     found = {}
     for number, name in enumerate(columns):
@@ -283,7 +289,9 @@ def count_values(
             values=min(filled, round(values.height / share)),
             unique=min(filled, round(int((values["n"] == 1).sum()) / share)),
             lookalikes={
-                kind: int(n) for i, kind in enumerate(KINDS) if (n := others.get(FIRST_PATTERN + i, 0))
+                kind: int(n)
+                for i, kind in enumerate(LOOKALIKE_KINDS)
+                if (n := others.get(FIRST_PATTERN + i, 0))
             },
         )
     return found
@@ -302,27 +310,27 @@ class CountValues:
     def __call__(self, table: pa.Table) -> pa.Table:
         parts = []
         for number, name in enumerate(self.names):
-            array = one(table.column(name))
-            values, counts = _counted(array)
-            words = _mixed(values)
+            array = combine_chunks(table.column(name))
+            values, counts = _count_batch(array)
+            words = _mix_words(values)
             kept = words <= self.below
-            parts.append(_rows(number, np.full(int(kept.sum()), VALUE), words[kept], counts[kept]))
+            parts.append(_make_rows(number, np.full(int(kept.sum()), VALUE), words[kept], counts[kept]))
             others = [(FILLED, len(array) - array.null_count)]
             if is_text(array.type):
-                others += _lookalikes(array)
+                others += _count_lookalikes(array)
             about, n = (np.array(column, np.int64) for column in zip(*others, strict=True))
-            parts.append(_rows(number, about, np.zeros(len(others), np.uint64), n))
+            parts.append(_make_rows(number, about, np.zeros(len(others), np.uint64), n))
         return pa.concat_tables(parts)
 
 
-def _rows(
+def _make_rows(
     number: int, about: NDArray[np.int64], words: NDArray[np.uint64], counts: NDArray[np.int64]
 ) -> pa.Table:
     columns = (np.full(len(words), number, np.int32), about.astype(np.int32), words, counts)
-    return pa.table([pa.array(column) for column in columns], schema=COUNTS)
+    return pa.table([pa.array(column) for column in columns], schema=COUNT_SCHEMA)
 
 
-def _lookalikes(array: pa.Array) -> list[tuple[int, int]]:
+def _count_lookalikes(array: pa.Array) -> list[tuple[int, int]]:
     """Return how many texts match each pattern; every different text of a batch is tried once."""
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
@@ -330,13 +338,13 @@ def _lookalikes(array: pa.Array) -> list[tuple[int, int]]:
     texts = cells.field("values")
     counts = cells.field("counts").to_numpy(zero_copy_only=False)
     found = []
-    for i, pattern in enumerate((*PATTERNS.values(), NAMES)):
+    for i, pattern in enumerate((*PATTERNS.values(), NAME_PATTERN)):
         matches = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False).astype(bool)
         found.append((FIRST_PATTERN + i, int(counts[matches].sum())))
     return found
 
 
-def _counted(array: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _count_batch(array: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     """Return the values of a batch as words, and how often each occurs; whole numbers in a small range by position."""
     array = array.drop_null()
     if pa.types.is_integer(array.type) and len(array):
@@ -351,8 +359,8 @@ def _counted(array: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
     return Hasher().words(cells.field("values")), counts.astype(np.int64)
 
 
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of SplitMix64, one-to-one on words: whether a value is counted does not follow its size."""
+def _mix_words(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the words mixed by the SplitMix64 finaliser, which is one-to-one."""
     u = np.uint64
     with np.errstate(over="ignore"):
         words = (words ^ (words >> u(30))) * u(0xBF58476D1CE4E5B9)

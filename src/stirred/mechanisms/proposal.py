@@ -8,7 +8,7 @@ from fractions import Fraction
 from stirred.census.codebook.schema import RecordSchema, Schema, VariableSchema
 from stirred.errors import InputError, PlanError
 
-MOST_LEVELS = 40  # of a variable in a proposed table
+MAX_LEVELS = 40  # of a variable in a proposed table
 _GOAL = re.compile(r"^\s*(mae|mape)?\s*(.+?)\s*(<=|≤)\s*([0-9.]+)\s*(%?)\s*$", re.IGNORECASE)
 _CAP = re.compile(r"^\s*(.+?)\s*(<=|≤)\s*([0-9./]+)\s*$")
 
@@ -24,8 +24,8 @@ class Proposal:
     files: Mapping[str, str] = field(default_factory=dict)  # texts of the files that settings name
 
 
-def root(schema: Schema) -> RecordSchema:
-    """The record type that others are linked to, or the first that is linked to none."""
+def find_root(schema: Schema) -> RecordSchema:
+    """Return the record type that others are linked to, or the first that is linked to none."""
     homes = {record.linked_to for record in schema.records if record.linked_to}
     found = [record for record in schema.records if not record.linked_to]
     if not found:
@@ -37,9 +37,9 @@ def root(schema: Schema) -> RecordSchema:
     return next((record for record in found if record.name in homes), found[0])
 
 
-def areas(schema: Schema, record: RecordSchema) -> tuple[str, ...]:
-    """The levels of the spine that records of a type have, coarsest first."""
-    found = areas_if_any(schema, record)
+def list_areas(schema: Schema, record: RecordSchema) -> tuple[str, ...]:
+    """Return the levels of the spine that records of a type have, coarsest first; raise where there are none."""
+    found = list_areas_if_any(schema, record)
     if not found:
         raise PlanError(
             f"this mechanism cannot be proposed: {record.name} records have no geography",
@@ -50,24 +50,24 @@ def areas(schema: Schema, record: RecordSchema) -> tuple[str, ...]:
     return found
 
 
-def areas_if_any(schema: Schema, record: RecordSchema) -> tuple[str, ...]:
-    """The levels of the spine that records of a type have, coarsest first, or none."""
+def list_areas_if_any(schema: Schema, record: RecordSchema) -> tuple[str, ...]:
+    """Return the levels of the spine that records of a type have, coarsest first, or none."""
     return tuple(level for level in schema.spine if level in record.names)
 
 
-def of_tables(
+def list_tables(
     schema: Schema, record: RecordSchema, found: Sequence[VariableSchema]
 ) -> tuple[list[list[str]], str]:
-    """Tables of the coarsest area, where there are areas, by each of these variables; and why these."""
-    level = list(areas_if_any(schema, record)[:1])
+    """Return tables of the coarsest area, if there is one, by each of these variables, and the reason."""
+    level = list(list_areas_if_any(schema, record)[:1])
     tables = [[*level, variable.name] for variable in found] or ([level] if level else [])
     if level:
         return tables, "the coarsest level of the geography by each of the first categories"
     return tables, "each of the first categories; census.toml names no areas, and these tables need none"
 
 
-def variables(schema: Schema, record: RecordSchema) -> Iterator[VariableSchema]:
-    """The variables that may be published: neither identifiers, links nor weights, neither decimals nor areas."""
+def list_variables(schema: Schema, record: RecordSchema) -> Iterator[VariableSchema]:
+    """Yield the variables that may be published: no identifiers, links, weights, decimals or areas."""
     beside = {off.name for off in schema.geography.off_spine}
     never = {record.id, record.household, record.household_from, record.weight, *schema.spine, *beside}
     never |= {name for name, _ in record.where}
@@ -76,25 +76,25 @@ def variables(schema: Schema, record: RecordSchema) -> Iterator[VariableSchema]:
             yield variable
 
 
-def tabulated(schema: Schema, record: RecordSchema) -> list[VariableSchema]:
-    """The variables of proposed tables: those with few listed levels first, then open text, then bands of numbers.
+def choose_variables(schema: Schema, record: RecordSchema) -> list[VariableSchema]:
+    """Return the variables of proposed tables: few listed levels first, then open text, then open numbers.
 
     Open numbers stand for the first two where there are none of these. A column with one level tells nothing apart, and an
     open one that is named like an identifier may be one.
 
-    >>> from stirred.census.codebook.parse import parse
+    >>> from stirred.census.codebook.parse import parse_schema
     >>> kinds = {"year": [2021], "wave": {"tabulate": False}, "surname": {}}
     >>> kinds |= {"rent": {"bands": "1-2-5"}, "tenure": ["own", "rent"]}
-    >>> schema = parse({"record": {"household": {"variables": kinds}}})
-    >>> [variable.name for variable in tabulated(schema, root(schema))]
+    >>> schema = parse_schema({"record": {"household": {"list_variables": kinds}}})
+    >>> [variable.name for variable in choose_variables(schema, find_root(schema))]
     ['tenure', 'rent']
     """
     kind = record.kinds.column if record.kinds else ""
     found = [
         variable
-        for variable in variables(schema, record)
+        for variable in list_variables(schema, record)
         if variable.name not in (record.size, kind)
-        and (variable.level_count or 0) <= MOST_LEVELS
+        and (variable.level_count or 0) <= MAX_LEVELS
         and variable.level_count != 1
         and variable.tabulate
         and not (variable.levels is None and _named_like_an_identifier(variable.source))
@@ -108,7 +108,13 @@ def tabulated(schema: Schema, record: RecordSchema) -> list[VariableSchema]:
 def _named_like_an_identifier(column: str) -> bool:
     from stirred.census.describe.guess import names
 
-    identifiers = (names.ID, names.PERSON_ID, names.HOUSEHOLD_ID, names.PERSON_NUMBER, names.OF_PERSONS)
+    identifiers = (
+        names.ID_NAMES,
+        names.PERSON_ID_NAMES,
+        names.HOUSEHOLD_ID_NAMES,
+        names.PERSON_NUMBER_NAMES,
+        names.OF_PERSONS,
+    )
     return any(pattern.search(column) for pattern in identifiers)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from stirred.mechanisms.config import MechanismConfig
     from stirred.mechanisms.release import Release
 
-GROUP = "stirred.mechanisms"
+ENTRY_POINT_GROUP = "stirred.mechanisms"
 _SWAPPING, _VARIANTS = "stirred.mechanisms.swapping.mechanism", "stirred.mechanisms.swapping.variants"
 _SETTINGS = "stirred.mechanisms.swapping.config"
 _MOVES, _NOISE = "stirred.mechanisms.swapping.variants.moves", "stirred.mechanisms.swapping.variants.noise"
@@ -36,7 +36,7 @@ class Registration:
 
     @property
     def Config(self) -> "type[MechanismConfig]":  # noqa: N802 - as the mechanism calls it
-        """Its settings; the mechanism itself, which is slow to import, stays unloaded where it can."""
+        """Return the settings class, without importing the mechanism where that is possible."""
         if not self.settings:
             return self.load().Config
         module, _, attribute = self.settings.partition(":")
@@ -44,7 +44,7 @@ class Registration:
         return found
 
     def load(self) -> "type[Mechanism]":
-        """The class; its room is imported now."""
+        """Import the mechanism's module and return its class."""
         from stirred.mechanisms.base import Mechanism  # heavy, and a list of names does not need it
 
         module, _, attribute = self.target.partition(":")
@@ -65,7 +65,7 @@ class Registration:
         return kind
 
 
-OWN = (
+OWN_REGISTRATIONS = (
     Registration(
         name="permutation-swapping",
         target=f"{_SWAPPING}:PermutationSwapping",
@@ -186,18 +186,18 @@ OWN = (
 
 
 @cache
-def registered() -> dict[str, Registration]:
-    """All mechanisms by name; a name of Stirred's own cannot be taken by another package.
+def list_mechanisms() -> dict[str, Registration]:
+    """Return all mechanisms by name; another package cannot take a name of Stirred's own.
 
-    >>> list(registered())[:2]
+    >>> list(list_mechanisms())[:2]
     ['permutation-swapping', 'topdown']
     """
     from importlib.metadata import (
         entry_points,
     )  # slow to import, and a command of Stirred's own does not need it
 
-    found = {item.name: item for item in OWN}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    found = {item.name: item for item in OWN_REGISTRATIONS}
+    for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: point.name):
         package = point.dist.name if point.dist is not None else point.module
         other = Registration(
             name=point.name, target=point.value, summary=f"a mechanism of the package {package}"
@@ -211,27 +211,27 @@ def registered() -> dict[str, Registration]:
     return found
 
 
-def usual(spine: Sequence[str]) -> str:
-    """The name of the mechanism that is proposed where none is asked for: a swap, and tables where there are no areas.
+def default_mechanism(spine: Sequence[str]) -> str:
+    """Return the name of the mechanism to propose by default: a swap, or tables where there are no areas.
 
-    >>> usual(["region", "district"]), usual([])
+    >>> default_mechanism(["region", "district"]), default_mechanism([])
     ('permutation-swapping', 'gaussian-tables')
     """
-    return OWN[0].name if spine else "gaussian-tables"
+    return OWN_REGISTRATIONS[0].name if spine else "gaussian-tables"
 
 
-def find(name: str) -> "type[Mechanism]":
-    """The mechanism of that name.
+def find_mechanism(name: str) -> "type[Mechanism]":
+    """Return the mechanism class of that name.
 
-    >>> find("topdown").name
+    >>> find_mechanism("topdown").name
     'topdown'
     """
-    return registration(name).load()
+    return find_registration(name).load()
 
 
-def registration(name: str) -> Registration:
-    """Where the mechanism of that name is found."""
-    known = registered()
+def find_registration(name: str) -> Registration:
+    """Return the registration of the mechanism of that name."""
+    known = list_mechanisms()
     if name not in known:
         raise InputError(
             f"there is no mechanism {name!r}",
@@ -241,16 +241,16 @@ def registration(name: str) -> Registration:
     return known[name]
 
 
-def mechanism_of(release: "Release") -> "Mechanism":
-    """The mechanism with the settings of a release; refused where settings made in Python cannot be stated again."""
-    from stirred.mechanisms.config import parsed
+def rebuild_mechanism(release: "Release") -> "Mechanism":
+    """Return the mechanism with the settings of a release, or refuse settings made in Python."""
+    from stirred.mechanisms.config import parse_settings
 
-    kind = find(release.mechanism)
+    kind = find_mechanism(release.mechanism)
     settings = release.settings or {
         name: value for name, value in release.parameters.items() if name in kind.Config.model_fields
     }
     try:
-        return kind.of(parsed(kind.Config, settings))
+        return kind.of(parse_settings(kind.Config, settings))
     except StirredError:
         raise InputError(
             f"the {release.mechanism} of this release cannot be made again",
@@ -259,10 +259,12 @@ def mechanism_of(release: "Release") -> "Mechanism":
         ) from None
 
 
-def methods(family: str) -> dict[str, str]:
-    """The methods of a command, by their names there.
+def list_methods(family: str) -> dict[str, str]:
+    """Return the methods of a command, by their names there.
 
-    >>> methods("swap")["psa"]
+    >>> list_methods("swap")["psa"]
     'permutation-swapping'
     """
-    return {item.method: item.name for item in registered().values() if item.method and item.family == family}
+    return {
+        item.method: item.name for item in list_mechanisms().values() if item.method and item.family == family
+    }

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from stirred.arrow import pads
 from stirred.errors import InputError, did_you_mean
-from stirred.extras import optional
+from stirred.extras import import_optional
 from stirred.frames import frame_of
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.spec import Ledger, Specification
-from stirred.spec.notebook import html_table
+from stirred.spec.notebook import write_html_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,18 +101,18 @@ class Release:
         return f"Release({self.mechanism}: {held}; {self.specification.shown_budget}{mark})"
 
     def _repr_html_(self) -> str:
-        """What may be published, under which promise, and what is exact."""
+        """Return an HTML summary: what may be published, under which promise, and what is exact."""
         rows = [("promise", str(self.specification))]
-        rows += [(name, f"{_rows(data):,} released records") for name, data in self.microdata.items()]
+        rows += [(name, f"{_count_rows(data):,} released records") for name, data in self.microdata.items()]
         rows += [(f"table {name}", f"{table.num_rows:,} rows") for name, table in self.tables.items()]
         rows += [
             ("exact", f"{check.invariant} ({check.numbers:,} numbers)") for check in self.checks if check.kept
         ]
         mark = () if self.private else ("NOT PRIVATE: made with a test key",)
-        return html_table(f"Release: {self.mechanism}", rows, notes=(*mark, *self.notes))
+        return write_html_table(f"Release: {self.mechanism}", rows, notes=(*mark, *self.notes))
 
     def to_arrow(self, record_type: str = "") -> pa.Table:
-        """The released records of a type as an Arrow table; of the only type, or of the first, when none is named."""
+        """Return the released records of a type as an Arrow table; by default of the only or first type."""
         name = record_type or next(iter(self.microdata), "")
         if name not in self.microdata:
             raise InputError(
@@ -124,14 +124,14 @@ class Release:
         return data if isinstance(data, pa.Table) else data.to_table()
 
     def to_polars(self, record_type: str = "") -> pl.DataFrame:
-        """The released records of a type as a polars frame."""
+        """Return the released records of a type as a polars frame."""
         return frame_of(self.to_arrow(record_type))
 
     def to_pandas(self, record_type: str = "") -> "pd.DataFrame":
-        """The released records of a type as a pandas frame."""
-        optional("pandas", "pandas", why="the frame is one of pandas")
+        """Return the released records of a type as a pandas frame."""
+        import_optional("pandas", "pandas", why="the frame is one of pandas")
         return self.to_arrow(record_type).to_pandas()
 
 
-def _rows(data: "pa.Table | pads.Dataset") -> int:
+def _count_rows(data: "pa.Table | pads.Dataset") -> int:
     return int(data.num_rows if isinstance(data, pa.Table) else data.count_rows())

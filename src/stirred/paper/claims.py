@@ -23,15 +23,15 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     all_permutations,
     apply,
     distance,
-    labels,
     largest_loss_of,
     outputs,
+    repeat_labels,
     swapping_law,
     tabulate,
     universe,
 )
 from stirred.mechanisms.swapping.variants.laws import stratified_law
-from stirred.paper.printed import alone, beside
+from stirred.paper.printed import compare_number, state_number
 from stirred.spec import Budget
 
 Rows = list[dict[str, Any]]
@@ -40,7 +40,7 @@ IN_WORDS: Final = "the paper says it in words and prints no number"
 
 
 def claims(*, seed: int = 1) -> dict[str, Any]:
-    """Sentences of the paper that state a fact, each as a number that was computed."""
+    """Return the facts that the paper states in sentences, each as a computed number."""
     rows = [*example_2(seed=seed), *example_3(), *unit_mixing(), *pair_swapping(), *metric(), *posteriors()]
     return {
         "name": "claims",
@@ -54,8 +54,8 @@ def claims(*, seed: int = 1) -> dict[str, Any]:
 # ---- Example 2: adults × children as the key --------------------------------------------------------------------------
 
 
-def households() -> Census:
-    """480 households of two counties with four blocks each: adults, children and tenure; nothing else."""
+def make_households() -> Census:
+    """Make 480 households of two counties with four blocks each: adults, children and tenure."""
     index = np.arange(480)
     frame = pl.DataFrame(
         {
@@ -76,8 +76,8 @@ def households() -> Census:
 
 
 def example_2(*, seed: int = 1, match: Sequence[str] = ("county", "adults", "children")) -> Rows:
-    """Example 2: the swap key is adults × children inside a county; blocks are swapped."""
-    census = households()
+    """Compute Example 2: the swap key is adults × children inside a county; blocks are swapped."""
+    census = make_households()
     tables = [
         ["block"],
         ["block", "adults"],
@@ -87,17 +87,19 @@ def example_2(*, seed: int = 1, match: Sequence[str] = ("county", "adults", "chi
     ]
     mechanism = PermutationSwapping(match=match, swap=["block"], rate="1/2", tables=tables, microdata=False)
     release = mechanism.release(census, key=Key.for_tests(seed))
-    changed = [_changed(census, release.tables[" × ".join(table)], table) for table in tables]
+    changed = [_count_changed(census, release.tables[" × ".join(table)], table) for table in tables]
     what = "cells that one run at 50 % changes"
     return [
-        _row("3.1", f"adults, children and households by block: {what}", beside(sum(changed[:3]), "0")),
-        _row("3.1", f"tenure by county: {what}", beside(changed[3], "0")),
-        _row("3.1", f"tenure by block: {what}", alone(changed[4], IN_WORDS)),
+        _row(
+            "3.1", f"adults, children and households by block: {what}", compare_number(sum(changed[:3]), "0")
+        ),
+        _row("3.1", f"tenure by county: {what}", compare_number(changed[3], "0")),
+        _row("3.1", f"tenure by block: {what}", state_number(changed[4], IN_WORDS)),
     ]
 
 
-def _changed(census: Census, after: object, by: Sequence[str]) -> int:
-    """How many cells of a table a release shows with another count."""
+def _count_changed(census: Census, after: object, by: Sequence[str]) -> int:
+    """Count the cells of a table that a release shows with another count."""
     tables = [census.counts("household", list(by)), after]
     before, shown = (
         pl.DataFrame(pl.from_arrow(table)).with_columns(pl.col(by).cast(pl.String)) for table in tables
@@ -112,7 +114,7 @@ PLACE, KIND, AGE = range(3)  # block; housing unit or group quarters; 25 to 34 y
 
 
 def example_3(records: int = 3) -> Rows:
-    """Example 3: no choice of match, hold and swap variables has the universes of the 2020 invariants."""
+    """Check Example 3: no match, hold and swap variables give the universes of the 2020 invariants."""
     data = list(combinations_with_replacement(list(product((0, 1), repeat=3)), records))
     topdown = _partition(data, [(), (PLACE, KIND)])
     swaps = [
@@ -127,15 +129,17 @@ def example_3(records: int = 3) -> Rows:
         _row(
             "3.2",
             f"of {len(swaps)} choices of a swap, those with TopDown's universes",
-            beside(swaps.count(topdown), "0"),
+            compare_number(swaps.count(topdown), "0"),
         ),
         _row(
-            "3.2", "those that do not keep the number of people aged 25 to 34", beside(len(swaps) - kept, "0")
+            "3.2",
+            "those that do not keep the number of people aged 25 to 34",
+            compare_number(len(swaps) - kept, "0"),
         ),
         _row(
             "3.2",
             "whether TopDown's invariants keep it (1) or not (0)",
-            beside(int(_refines(topdown, young)), "0"),
+            compare_number(int(_refines(topdown, young)), "0"),
         ),
     ]
 
@@ -143,7 +147,7 @@ def example_3(records: int = 3) -> Rows:
 def _partition(
     data: Sequence[tuple[tuple[int, ...], ...]], margins: Sequence[Sequence[int]]
 ) -> frozenset[frozenset[int]]:
-    """The universes of data sets with equal margins, each as the set of its data sets' numbers."""
+    """Return the universes of data sets with equal margins, each as the set of its data sets' numbers."""
     found: dict[object, set[int]] = {}
     for number, records in enumerate(data):
         value = tuple(
@@ -161,7 +165,7 @@ def _refines(fine: frozenset[frozenset[int]], coarse: frozenset[frozenset[int]])
 
 
 def mixed_law(p: Fraction, alpha: Fraction, stratum: Sequence[int]) -> Law:
-    """With probability α a swap among all households of the pool, else one among those of the same size."""
+    """Return the law that swaps with probability α in the whole pool, else among households of equal size."""
     wide, narrow = swapping_law(p), stratified_law(p, keys=stratum)
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
@@ -174,7 +178,7 @@ def mixed_law(p: Fraction, alpha: Fraction, stratum: Sequence[int]) -> Law:
 def unit_mixing(
     p: Fraction = Fraction(1, 4), alphas: Sequence[Fraction] = (Fraction(0), Fraction(1, 10))
 ) -> Rows:
-    """Section 6.2: counties keep their number of households; their populations change as soon as α > 0."""
+    """Check Section 6.2: counties keep their households; populations change as soon as α > 0."""
     sizes, counties = (1, 1, 2, 2), (0, 1, 0, 1)
     rows: Rows = []
     for alpha in alphas:
@@ -185,15 +189,17 @@ def unit_mixing(
         what = f"α = {alpha}: values that a county's"
         invariant = "by sizes alone the population is invariant"
         rows += [
-            _row("6.2", f"{what} number of households takes", beside(len(homes), "1")),
-            _row("6.2", f"{what} population takes", alone(len(people), IN_WORDS if alpha else invariant)),
+            _row("6.2", f"{what} number of households takes", compare_number(len(homes), "1")),
+            _row(
+                "6.2", f"{what} population takes", state_number(len(people), IN_WORDS if alpha else invariant)
+            ),
         ]
     found = largest_loss_of(mixed_law(p, alphas[-1], sizes), (0, 1, 2, 3), counties).budget
     rows.append(
         _row(
             "6.2",
             f"α = {alphas[-1]}: largest loss per household in this pool",
-            alone(found.upper(6), "open in the paper: it is finite"),
+            state_number(found.upper(6), "open in the paper: it is finite"),
         )
     )
     return rows
@@ -203,7 +209,7 @@ def unit_mixing(
 
 
 def pair_law(p: Fraction) -> Law:
-    """Disjoint pairs exchange their places: a set of k pairs has a chance in proportion to the odds to the power 2k."""
+    """Return the law of disjoint pairs that exchange places: k pairs weigh the odds to the power 2k."""
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
         del swap
@@ -216,7 +222,7 @@ def pair_law(p: Fraction) -> Law:
 
 
 def pair_swapping(n: int = 3) -> Rows:
-    """Appendix C: disjoint pairs do not reach the whole universe, so no budget is finite; permutations do."""
+    """Check Appendix C: disjoint pairs do not reach the whole universe, permutations do."""
     one = tuple(range(n))
     tables = universe(one, one)
     rows: Rows = []
@@ -226,9 +232,9 @@ def pair_swapping(n: int = 3) -> Rows:
         finite = sum(largest_loss_of(law_of(p), one, one).budget.is_finite for p in RATES)
         pairs = law_of is pair_law
         count = (
-            alone(len(missing), f"in words; the first is {missing[0]}")
+            state_number(len(missing), f"in words; the first is {missing[0]}")
             if pairs
-            else beside(len(missing), "0")
+            else compare_number(len(missing), "0")
         )
         rows += [
             _row(
@@ -239,7 +245,7 @@ def pair_swapping(n: int = 3) -> Rows:
             _row(
                 "C.2",
                 f"{name}: rates of 3 with a finite budget",
-                beside(finite, "0" if pairs else str(len(RATES))),
+                compare_number(finite, "0" if pairs else str(len(RATES))),
             ),
         ]
     return rows
@@ -262,14 +268,14 @@ def normalised_renyi(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
 
 
 def _largest(p: NDArray[np.float64], q: NDArray[np.float64]) -> float:
-    """The largest of D_α(P‖Q)/α."""
+    """Return the largest of D_α(P‖Q)/α."""
     ratio = np.log(p / q)
     orders = np.log((np.exp(ratio[:, None] * (ORDERS - 1)) * p[:, None]).sum(axis=0)) / (ORDERS - 1)
     return max(0.0, float((p * ratio).sum()), float((orders / ORDERS).max()))
 
 
 def metric(parts: int = 7) -> Rows:
-    """Appendix G: D_NoR is a metric on laws; its square, the usual zCDP parameter, is none."""
+    """Check Appendix G: D_NoR is a metric on laws; its square, the usual zCDP parameter, is none."""
     grid = [(a, b, parts - a - b) for a in range(1, parts) for b in range(1, parts - a)]
     laws = [np.array(one, np.float64) / parts for one in grid]
     apart = np.array([[normalised_renyi(p, q) for q in laws] for p in laws])
@@ -279,18 +285,20 @@ def metric(parts: int = 7) -> Rows:
     )
     what = f"triples of {len(laws)} laws on three points that break the triangle inequality"
     return [
-        _row("G", f"D_NoR: {what}", beside(broken, "0")),
+        _row("G", f"D_NoR: {what}", compare_number(broken, "0")),
         _row(
             "G",
             "D_NoR: pairs of laws that are not symmetric, or are equal at a distance, or different at 0",
-            beside(wrong, "0"),
+            compare_number(wrong, "0"),
         ),
-        _row("G", f"its square: {what}", alone(_triangles(apart**2), "why the paper takes ρ and not ρ²")),
+        _row(
+            "G", f"its square: {what}", state_number(_triangles(apart**2), "why the paper takes ρ and not ρ²")
+        ),
     ]
 
 
 def _triangles(apart: NDArray[np.float64]) -> int:
-    """How many triples (a, b, c) have d(a, c) > d(a, b) + d(b, c)."""
+    """Count triples (a, b, c) with d(a, c) > d(a, b) + d(b, c)."""
     return int((apart[:, None, :] > apart[:, :, None] + apart[None, :, :] + 1e-6).sum())
 
 
@@ -298,16 +306,16 @@ def _triangles(apart: NDArray[np.float64]) -> int:
 
 
 def priors(size: int) -> Iterator[list[Fraction]]:
-    """Even, rising and falling beliefs over the data sets of a universe."""
+    """Yield even, rising and falling beliefs over the data sets of a universe."""
     for weights in ([1] * size, list(range(1, size + 1)), [2 ** (size - i) for i in range(size)]):
         yield [Fraction(weight, sum(weights)) for weight in weights]
 
 
 def posteriors(p: Fraction = Fraction(1, 4)) -> Rows:
-    """Prior to posterior over whole universes: odds of two data sets move by e^(ε d) at most, and beliefs by e^(ε Δ)."""
+    """Check over whole universes that odds move by e^(ε d) at most, and beliefs by e^(ε Δ)."""
     beyond, single, largest = 0, 0, Fraction(1)
     for margins in ((2, 2), (2, 1, 1), (1, 1, 1)):
-        hold = swap = labels(margins)
+        hold = swap = repeat_labels(margins)
         epsilon = theorem_1(len(hold), p)
         tables = universe(hold, swap)
         laws = [outputs(swapping_law(p), hold, arrangement) for arrangement in tables.values()]
@@ -331,17 +339,17 @@ def posteriors(p: Fraction = Fraction(1, 4)) -> Rows:
         _row(
             "2",
             "whole universes, every output, three priors: odds that move by more than e^(ε d)",
-            beside(beyond, "0"),
+            compare_number(beyond, "0"),
         ),
         _row(
             "2",
             "beliefs in one data set that move by more than e^(ε Δ), Δ the universe's largest distance",
-            beside(int(single), "0"),
+            compare_number(int(single), "0"),
         ),
         _row(
             "2",
             "the largest factor on a belief in one data set",
-            alone(round(float(largest), 6), "a reading of Definition 1"),
+            state_number(round(float(largest), 6), "a reading of Definition 1"),
         ),
     ]
 

@@ -24,7 +24,7 @@ from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.numbers.closed_forms import deshrink
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.paper.printed import alone
+from stirred.paper.printed import state_number
 from stirred.spec import Specification
 
 Ints = NDArray[np.int64]
@@ -48,12 +48,12 @@ rule = [
 
 
 def workload(columns: int) -> Workload:
-    """Every cell of every row measured with the whole budget; both margins exact."""
+    """Return a workload that measures every cell of every row with the whole budget; both margins are exact."""
     return Workload.parse(WORKLOAD.format(columns=columns))
 
 
 def one_table(counts: Mapping[str, Sequence[int]]) -> Census:
-    """Records with that table: rows are the counties of one state, columns the codes 0, 1, … of tenure.
+    """Make records with that table: rows are counties of one state, columns the codes 0, 1, … of tenure.
 
     >>> one_table({"a": (2, 1), "b": (0, 3)}).count("household")
     6
@@ -78,8 +78,8 @@ def one_table(counts: Mapping[str, Sequence[int]]) -> Census:
     return Census.of(schema, {"household": frame})
 
 
-def released(release: Release, rows: Sequence[str], columns: int) -> Ints:
-    """The county × tenure table of a release, from its table of counts or from its microdata."""
+def read_table(release: Release, rows: Sequence[str], columns: int) -> Ints:
+    """Return the county × tenure table of a release, from its table of counts or from its microdata."""
     found = next((t for t in release.tables.values() if {"county", "tenure"} <= set(t.column_names)), None)
     made = release.microdata["household"] if found is None else found
     frame = pl.DataFrame(pl.from_arrow(made)).with_columns(pl.col("county").cast(pl.String))
@@ -90,7 +90,7 @@ def released(release: Release, rows: Sequence[str], columns: int) -> Ints:
     return table
 
 
-def ways(columns: int) -> Iterator[tuple[str, Mechanism, Fraction | None]]:
+def list_ways(columns: int) -> Iterator[tuple[str, Mechanism, Fraction | None]]:
     """Name, mechanism, and the swap rate to correct for, at several budgets."""
     for rate in SWAP_RATES:
         swap = PermutationSwapping(swap=["county"], rate=rate, tables=[["county", "tenure"]], microdata=False)
@@ -101,8 +101,8 @@ def ways(columns: int) -> Iterator[tuple[str, Mechanism, Fraction | None]]:
         yield "TopDown", TopDown(workload=workload(columns), rho_squared=rho_squared, mode="gls"), None
 
 
-def errors(name: str, promise: Specification, apart: NDArray[np.float64]) -> dict[str, object]:
-    """One row of the comparison from the errors of all runs (runs × rows × columns)."""
+def summarise_errors(name: str, promise: Specification, apart: NDArray[np.float64]) -> dict[str, object]:
+    """Return one row of the comparison from the errors of all runs (runs × rows × columns)."""
     zcdp = str(promise.output_premetric) == "D_nor"
     budget = promise.rho_squared if zcdp else promise.budget
     by_row = np.sqrt((apart**2).mean(axis=(0, 2)))
@@ -115,7 +115,7 @@ def errors(name: str, promise: Specification, apart: NDArray[np.float64]) -> dic
         "mean_absolute_error": round(float(np.abs(apart).mean()), 2),
         "rmse": round(float(np.sqrt((apart**2).mean())), 2),
         "worst_row_rmse": round(float(by_row.max()), 2),
-        **alone(
+        **state_number(
             round(float(np.abs(apart).mean()), 2), "the paper states the example and runs no mechanism on it"
         ),
     }
@@ -124,18 +124,18 @@ def errors(name: str, promise: Specification, apart: NDArray[np.float64]) -> dic
 def exact_margins(
     *, counts: Mapping[str, Sequence[int]] = TABLE_1, seed: int = 1, runs: int = 3
 ) -> dict[str, object]:
-    """Errors per cell of the three mechanisms at several budgets, every run checked to keep both margins.
+    """Compute errors per cell of the three mechanisms at several budgets, and check both margins.
 
     A second row of each PSA corrects its table for the known pull to independence, which costs no privacy.
     """
     census = one_table(counts)
     truth = np.array([list(row) for row in counts.values()], np.int64)
     rows = []
-    for name, mechanism, rate in ways(truth.shape[1]):
+    for name, mechanism, rate in list_ways(truth.shape[1]):
         tables = []
         for run in range(runs):
             made = mechanism.release(census, key=Key.for_tests(seed).bind("exact-margins", name, run))
-            tables.append(released(made, list(counts), truth.shape[1]))
+            tables.append(read_table(made, list(counts), truth.shape[1]))
             promise = made.specification
         for table in tables:
             if any((table.sum(axis=a) != truth.sum(axis=a)).any() for a in (0, 1)):
@@ -144,10 +144,10 @@ def exact_margins(
                     why="its counts differ from the exact margins",
                     fix="this is a fault of Stirred: please report it",
                 )
-        rows.append(errors(name, promise, np.array(tables, np.float64) - truth))
+        rows.append(summarise_errors(name, promise, np.array(tables, np.float64) - truth))
         if rate is not None and rate < 1:
             corrected = np.array([deshrink(table, rate) for table in tables])
-            rows.append(errors(f"{name}, corrected", promise, corrected - truth))
+            rows.append(summarise_errors(f"{name}, corrected", promise, corrected - truth))
     return {
         "name": "exact-margins",
         "title": "Example 1: one table with exact margins, published in three ways",

@@ -17,7 +17,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def mape_chart(document: Mapping[str, Any]) -> Any:
-    """Boxplots of the MAPE by swap rate."""
+    """Draw boxplots of the MAPE by swap rate."""
     return (
         alt.Chart(alt.InlineData(values=list(document["rows"])))
         .mark_boxplot(extent="min-max", size=24, median={"color": "black"})
@@ -50,8 +50,8 @@ def budget_chart(document: Mapping[str, Any]) -> Any:
 CHARTS = {"figure-mape": mape_chart, "figure-budget": budget_chart}
 
 
-def write(document: Mapping[str, Any], folder: Path) -> list[Path]:
-    """The document as JSON, its rows as CSV, and its chart where it has one."""
+def write_files(document: Mapping[str, Any], folder: Path) -> list[Path]:
+    """Write the document as JSON, its rows as CSV, and its chart where it has one; return the files."""
     folder.mkdir(parents=True, exist_ok=True)
     name = str(document["name"])
     paths = [folder / f"{name}.json", folder / f"{name}.csv"]

@@ -20,10 +20,10 @@ from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
-from stirred.mechanisms.swapping.draw.moves import draw
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
+from stirred.mechanisms.swapping.draw.moves import draw_moves
 from stirred.mechanisms.swapping.numbers.closed_forms import mean_table
-from stirred.paper.printed import DRAWN, alone, beside
+from stirred.paper.printed import DRAWN, compare_number, state_number
 
 TENURES: Final = ("owned", "rented")
 # Table 1 of the paper, last columns: one draw at p = 50 %
@@ -56,22 +56,22 @@ SYNTHETIC: Final = "synthetic massachusetts-1940 (the paper's Table 1 margins)"
 
 
 def swapping(rate: Fraction) -> PermutationSwapping:
-    """The paper's choice: swap counties within household size × state, publish county × tenure."""
+    """Return the paper's mechanism: swap counties within household size × state, publish county × tenure."""
     return PermutationSwapping(
         match=["state", "size"], swap=["county"], rate=rate, tables=[["county", "tenure"]], microdata=False
     )
 
 
 def census_1940(ipums: Path | None = None) -> tuple[Census, str]:
-    """The synthetic census, or the households of an IPUMS extract, with the name of the source."""
+    """Return the synthetic census, or the households of an IPUMS extract, with the name of the source."""
     if ipums is not None:
-        return from_ipums(ipums), "IPUMS 1940 full count, the user's own extract"
+        return read_ipums(ipums), "IPUMS 1940 full count, the user's own extract"
     made = synthesise("massachusetts-1940")
     return Census.of(made.schema, made.tables), SYNTHETIC
 
 
-def from_ipums(path: Path) -> Census:
-    """Households of Massachusetts from a person or household extract of IPUMS (CSV or Parquet).
+def read_ipums(path: Path) -> Census:
+    """Read households of Massachusetts from a person or household extract of IPUMS (CSV or Parquet).
 
     Needs STATEFIP, COUNTYICP, OWNERSHP and SERIAL, and NUMPREC or one row per person. COUNTYICP is ten times the
     county's FIPS code in Massachusetts, whose odd codes 1 to 27 name the fourteen counties in alphabetical order.
@@ -116,7 +116,7 @@ def from_ipums(path: Path) -> Census:
 
 
 def county_table(counts: object) -> dict[str, tuple[int, int]]:
-    """Owned and rented by county from a table of counts."""
+    """Return owned and rented by county from a table of counts."""
     frame = pl.DataFrame(pl.from_arrow(counts)).with_columns(pl.col("county", "tenure").cast(pl.String))
     found: dict[str, list[int]] = {}
     for county, tenure, count in frame.select("county", "tenure", "count").iter_rows():
@@ -125,7 +125,7 @@ def county_table(counts: object) -> dict[str, tuple[int, int]]:
 
 
 def mape(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
-    """Mean over cells of |n − n′|/n, the paper's measure of what a swap changes.
+    """Return the mean over cells of |n − n′|/n, the paper's measure of what a swap changes.
 
     >>> mape(np.array([10.0, 20.0]), np.array([11.0, 20.0]))
     0.05
@@ -136,7 +136,7 @@ def mape(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
 def table_1940(
     *, rate: Fraction = Fraction(1, 2), seed: int = 1, ipums: Path | None = None
 ) -> dict[str, object]:
-    """Table 1: county × tenure before and after one run of the PSA on household records."""
+    """Compute Table 1: county × tenure before and after one run of the PSA on household records."""
     census, source = census_1940(ipums)
     mechanism = swapping(rate)
     release = mechanism.release(census, key=Key.for_tests(seed))
@@ -170,7 +170,7 @@ def table_1940(
         "rate": str(rate),
         "b": b,
         "epsilon": float(theorem_1(b, rate).upper(6)),
-        "epsilon_tight": float(tight(b, rate).upper(6)),
+        "epsilon_tight": float(tight_budget(b, rate).upper(6)),
         "mape": round(mape(cells[0], cells[1]), 6),
         "rows": rows,
     }
@@ -179,7 +179,7 @@ def table_1940(
 def _beside_the_paper(
     before: tuple[int, int], after: tuple[int, int], county: str
 ) -> dict[str, dict[str, int] | str]:
-    """Every number of a row of Table 1 beside the printed one."""
+    """Return every number of a row of Table 1 beside the printed one."""
     names = ("owned", "rented", "total", "owned_swapped", "rented_swapped", "total_swapped")
     computed = dict(zip(names, (*before, sum(before), *after, sum(after)), strict=True))
     printed_before, printed_after = PAPER_BEFORE[county], PAPER_SWAPPED[county]
@@ -220,22 +220,22 @@ class Runs:
         return cls(frame.ids, frame.strata.codes, frame.strata.sizes, county, tenure)
 
     def table(self, county: NDArray[np.int64]) -> NDArray[np.float64]:
-        """County × tenure."""
+        """Return the counts of cells as county × tenure."""
         counts = np.bincount(county * 2 + self.tenure, minlength=2 * (int(self.county.max()) + 1))
         return counts.reshape(-1, 2).astype(np.float64)
 
     def run(self, rate: Fraction, key: Key) -> NDArray[np.float64]:
-        """County × tenure after one draw."""
-        moves = draw(key, ids=self.ids, strata=self.strata, sizes=self.sizes, rate=rate)
+        """Return county × tenure after one draw."""
+        moves = draw_moves(key, ids=self.ids, strata=self.strata, sizes=self.sizes, rate=rate)
         return self.table(moves.apply(self.county).astype(np.int64))
 
     def runs(self, rate: Fraction, count: int, seed: int) -> Iterator[NDArray[np.float64]]:
-        """Independent draws."""
+        """Yield county × tenure after independent draws."""
         for run in range(count):
             yield self.run(rate, Key.for_tests(seed).bind("1940", str(rate), run))
 
     def mean(self, rate: Fraction) -> NDArray[np.float64]:
-        """The closed form of the expected table."""
+        """Return the closed form of the expected table."""
         size = int(self.sizes.size)
         cells = (self.strata.astype(np.int64) * 2 + self.tenure) * (int(self.county.max()) + 1) + self.county
         joint = np.bincount(cells, minlength=size * 2 * (int(self.county.max()) + 1))
@@ -244,7 +244,7 @@ class Runs:
 
 
 def figure_mape(*, seed: int = 1, runs: int = 20, ipums: Path | None = None) -> dict[str, object]:
-    """Figure 1: how the table moves at eight swap rates, twenty runs each, beside its closed-form expectation."""
+    """Compute Figure 1: the table at eight swap rates, twenty runs each, and its expectation."""
     census, source = census_1940(ipums)
     loaded = Runs.of(census)
     before = loaded.table(loaded.county)
@@ -254,7 +254,7 @@ def figure_mape(*, seed: int = 1, runs: int = 20, ipums: Path | None = None) -> 
             "percent": float(100 * rate),
             "run": run + 1,
             "mape": round(mape(before, after), 6),
-            **alone(round(mape(before, after), 6)),
+            **state_number(round(mape(before, after), 6)),
         }
         for rate in RATES
         for run, after in enumerate(loaded.runs(rate, runs, seed))
@@ -274,7 +274,7 @@ def figure_mape(*, seed: int = 1, runs: int = 20, ipums: Path | None = None) -> 
 
 
 def table_rates(*, ipums: Path | None = None) -> dict[str, object]:
-    """Table 2: ε of the demonstration at four swap rates, with the sharper bounds beside the paper's."""
+    """Compute Table 2: ε of the demonstration at four swap rates, with the sharper bounds."""
     census, source = census_1940(ipums)
     rows = []
     for rate, printed in PAPER_RATES.items():
@@ -286,7 +286,7 @@ def table_rates(*, ipums: Path | None = None) -> dict[str, object]:
                 "epsilon": bounds["Theorem 1"],
                 "paper_epsilon": printed,
                 "bounds": bounds,
-                **beside(bounds["Theorem 1"], printed),
+                **compare_number(bounds["Theorem 1"], printed),
             }
         )
     b = swapping(Fraction(1, 2)).frame(census).shapes().b

@@ -19,18 +19,18 @@ td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 .why{color:#777}.open{font-weight:600;color:#b30000}img{max-width:100%;height:auto;background:#fff}
 @media(prefers-color-scheme:dark){.why{color:#aaa}.open{color:#ff8a80}}
 """
-LAST: Final = ("computed", "paper", "difference", "reason")
-LONG: Final = 60  # rows of a figure are many: the page shows the chart and names the file
+LAST_COLUMNS: Final = ("computed", "paper", "difference", "reason")
+MAX_ROWS_SHOWN: Final = 60  # rows of a figure are many: the page shows the chart and names the file
 
 
-def write(documents: Sequence[Mapping[str, Any]], left: Mapping[str, str], folder: Path) -> Path:
+def write_page(documents: Sequence[Mapping[str, Any]], left: Mapping[str, str], folder: Path) -> Path:
     """Write ``index.html`` beside the files of the parts; ``left`` says why a part was not computed."""
     folder.mkdir(parents=True, exist_ok=True)
     body = [
         "<h1>The paper, computed</h1>",
         "<p>Bailie, Gong and Meng, <cite>A Refreshment Stirred, Not Shaken</cite>: every table, figure and number, ",
         "computed by Stirred, beside what the paper prints. A difference is followed by its reason.</p>",
-        f"<p>{_counted(documents)}</p>",
+        f"<p>{_summarise(documents)}</p>",
         "<ul>",
         *(f'<li><a href="#{escape(d["name"])}">{escape(d["title"])}</a></li>' for d in documents),
         *(f"<li>{escape(name)}: not computed ({escape(why)})</li>" for name, why in left.items()),
@@ -47,9 +47,9 @@ def write(documents: Sequence[Mapping[str, Any]], left: Mapping[str, str], folde
     return page
 
 
-def _counted(documents: Sequence[Mapping[str, Any]]) -> str:
-    """How many printed numbers there are, and how the computed ones compare."""
-    rows = [number for document in documents for row in document["rows"] for number in _each(row)]
+def _summarise(documents: Sequence[Mapping[str, Any]]) -> str:
+    """Return a sentence: how many printed numbers there are, and how the computed ones compare."""
+    rows = [number for document in documents for row in document["rows"] for number in _split_row(row)]
     printed = [row for row in rows if row["paper"] is not None]
     rounding = [row for row in printed if row["reason"].startswith("the paper prints")]
     equal = sum(not row["difference"] for row in printed)
@@ -63,13 +63,13 @@ def _counted(documents: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _section(document: Mapping[str, Any]) -> str:
-    """One part: where its numbers come from, its chart or its rows, its files."""
+    """Render one part: where its numbers come from, its chart or its rows, its files."""
     name, rows = str(document["name"]), list(document["rows"])
-    inputs = ", ".join(f"{key} = {_stated(value)}" for key, value in document["inputs"].items())
+    inputs = ", ".join(f"{key} = {_write_input(value)}" for key, value in document["inputs"].items())
     kinds = ("json", "csv", "png", "svg") if name in CHARTS else ("json", "csv")
     files = ", ".join(f'<a href="{name}.{kind}">{kind.upper()}</a>' for kind in kinds)
     shown = [f'<p><img src="{name}.svg" alt="{escape(document["title"])}"></p>'] if name in CHARTS else []
-    if len(rows) <= LONG:
+    if len(rows) <= MAX_ROWS_SHOWN:
         shown.append(_table(rows))
     return (
         f'<h2 id="{name}">{escape(document["title"])}</h2><p class="why">Source: {escape(document["source"])}. '
@@ -78,25 +78,27 @@ def _section(document: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The rows, one for each number."""
-    rows = [row for one in rows for row in _each(one)]
+    """Render one HTML row per reproduced number."""
+    rows = [row for one in rows for row in _split_row(one)]
     names = [
-        key for key, value in rows[0].items() if key not in LAST and not isinstance(value, Mapping | list)
+        key
+        for key, value in rows[0].items()
+        if key not in LAST_COLUMNS and not isinstance(value, Mapping | list)
     ]
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in names)
     head += '<th class="n">computed</th><th class="n">paper</th><th class="n">difference</th><th>reason</th>'
     body = "".join(
         "<tr>"
         + "".join(f"<td>{escape(_text(row[name]))}</td>" for name in names)
-        + "".join(f'<td class="n">{escape(_text(row[name]))}</td>' for name in LAST[:3])
+        + "".join(f'<td class="n">{escape(_text(row[name]))}</td>' for name in LAST_COLUMNS[:3])
         + f'<td class="{"open" if row["reason"] == UNEXPLAINED else "why"}">{escape(row["reason"])}</td></tr>'
         for row in rows
     )
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def _each(row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """One row for each number of a row: most compare one number, some compare several."""
+def _split_row(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return one row for each number of a row: most compare one number, some compare several."""
     if not isinstance(row["computed"], Mapping):
         return [dict(row)]
     label = next(iter(row.items()))
@@ -113,8 +115,8 @@ def _each(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _stated(value: object) -> str:
-    """An input as it was given: a small one (δ) is not rounded to 0."""
+def _write_input(value: object) -> str:
+    """Write an input as it was given: a small one (δ) is not rounded to 0."""
     return f"{value:g}" if isinstance(value, float) and 0 < abs(value) < 1e-6 else _text(value)
 
 

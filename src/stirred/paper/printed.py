@@ -9,12 +9,12 @@ NOT_PRINTED: Final = "the paper draws it and prints no number"
 UNEXPLAINED: Final = "not explained"
 
 
-def beside(computed: float | Decimal, paper: str, *, reason: str = "") -> dict[str, Any]:
-    """A computed number beside the printed one; a difference of at most half the last printed digit is rounding.
+def compare_number(computed: float | Decimal, paper: str, *, reason: str = "") -> dict[str, Any]:
+    """Compare a computed number with the printed one; half the last printed digit counts as rounding.
 
-    >>> beside(Decimal("17.080082"), "17.08")
+    >>> compare_number(Decimal("17.080082"), "17.08")
     {'computed': 17.080082, 'paper': 17.08, 'difference': 8.2e-05, 'reason': 'the paper prints 2 decimals'}
-    >>> beside(13.48, "13.47")["reason"]
+    >>> compare_number(13.48, "13.47")["reason"]
     'not explained'
     """
     printed = Decimal(paper.replace(",", ""))
@@ -34,8 +34,8 @@ def beside(computed: float | Decimal, paper: str, *, reason: str = "") -> dict[s
     }
 
 
-def alone(computed: float | Decimal, reason: str = NOT_PRINTED) -> dict[str, Any]:
-    """A computed number that the paper does not print."""
+def state_number(computed: float | Decimal, reason: str = NOT_PRINTED) -> dict[str, Any]:
+    """Return a computed number that the paper does not print, with the reason."""
     return {"computed": _number(Decimal(str(computed))), "paper": None, "difference": None, "reason": reason}
 
 

@@ -10,15 +10,15 @@ from typing import Any, Final
 from stirred.catalog.products import DHC_PERSONS, DHC_UNITS, PL_PERSONS, PL_UNITS, PRINTED, PRODUCTS, Product
 from stirred.catalog.published import (
     DELTA,
-    LARGEST_2010,
+    MAX_STRATUM_2010,
     RATES_2010,
     WHAT_IF_RATES,
     WHAT_IFS,
     WhatIf,
 )
 from stirred.catalog.releases import product, total, what_if
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
-from stirred.paper.printed import beside
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
+from stirred.paper.printed import compare_number
 from stirred.spec import Specification, compose
 from stirred.spec.outputs.divergences import rho_squared_to_epsilon
 
@@ -46,7 +46,7 @@ TABLE_5: Final = {
 def table_budgets(
     products: Sequence[Product] = (PL_UNITS, PL_PERSONS, DHC_UNITS, DHC_PERSONS), delta: Fraction = DELTA
 ) -> Document:
-    """Table 3: ρ² of the four parts of TopDown and of their sum, and ε = ρ² + 2ρ√(−ln δ).
+    """Compute Table 3: ρ² of the four parts of TopDown and of their sum, and ε = ρ² + 2ρ√(−ln δ).
 
     >>> [row["computed"] for row in table_budgets()["rows"]][-2:]
     [15.29387, 52.825422]
@@ -66,15 +66,19 @@ def table_budgets(
 
 
 def _both(title: str, spec: Specification, rho_squared: str, epsilon: str, delta: Fraction) -> Rows:
-    """ρ² and the ε that it is read as, each beside the printed number."""
+    """Return ρ² and the ε that it is read as, each beside the printed number."""
     computed = spec.rho_squared
     read = rho_squared_to_epsilon(computed, delta)
     return [
-        {"row": title, "quantity": "ρ²", **beside(computed.upper(6), rho_squared, reason=EXACT_INPUTS)},
+        {
+            "row": title,
+            "quantity": "ρ²",
+            **compare_number(computed.upper(6), rho_squared, reason=EXACT_INPUTS),
+        },
         {
             "row": title,
             "quantity": f"ε at δ = {float(delta):g}",
-            **beside(read, epsilon, reason=EXACT_INPUTS),
+            **compare_number(read, epsilon, reason=EXACT_INPUTS),
         },
     ]
 
@@ -82,17 +86,17 @@ def _both(title: str, spec: Specification, rho_squared: str, epsilon: str, delta
 def table_2020(
     products: Sequence[Product] = PRODUCTS, what_ifs: Sequence[WhatIf] = WHAT_IFS, delta: Fraction = DELTA
 ) -> Document:
-    """Table 4: the five blocks of every mechanism of 2020, of their sum, and of the swap that was not used."""
+    """Compute Table 4: every mechanism of 2020, their sum, and the swap that was not used."""
     found = {one.name: product(one) for one in products}
     by_topdown = [one for one in products if one.conversion is None]
     source = "exact budgets of the production settings"
     summed = "the paper adds rounded parts: 15.29 + 19.776 + 17.79 + 2.515"
     rows = [
-        *_described("TopDown (PL and DHC)", total(by_topdown, source), "15.29", "52.83", delta),
-        *_described("SafeTab-P (DDHC-A)", found["ddhc-a-2020"], "19.776", None, delta),
-        *_described("SafeTab-H (DDHC-B)", found["ddhc-b-2020"], "17.79", None, delta),
-        *_described("PHSafe (S-DHC)", found["sdhc-2020"], "2.515", None, delta),
-        *_described(
+        *_describe_product("TopDown (PL and DHC)", total(by_topdown, source), "15.29", "52.83", delta),
+        *_describe_product("SafeTab-P (DDHC-A)", found["ddhc-a-2020"], "19.776", None, delta),
+        *_describe_product("SafeTab-H (DDHC-B)", found["ddhc-b-2020"], "17.79", None, delta),
+        *_describe_product("PHSafe (S-DHC)", found["sdhc-2020"], "2.515", None, delta),
+        *_describe_product(
             "2020 DAS to date, exact budgets",
             total(products, source),
             "55.371",
@@ -100,10 +104,10 @@ def table_2020(
             delta,
             reason=summed,
         ),
-        *_described(
+        *_describe_product(
             "2020 DAS to date, the paper's sum", total(PRINTED, "as printed"), "55.371", "126.78", delta
         ),
-        *_described(
+        *_describe_product(
             "2020 DAS to date, proved factors",
             total([one.as_proved() for one in products], source),
             "55.371",
@@ -111,7 +115,7 @@ def table_2020(
             delta,
             reason="SafeTab-P times 2 instead of 4 and PHSafe times 1/2 instead of 2, which theorems here prove",
         ),
-        *_described(
+        *_describe_product(
             "2020 DAS to date, guarantees of the code alone",
             total([one.by_group_privacy() for one in products], source),
             "55.371",
@@ -129,7 +133,7 @@ def table_2020(
             {
                 **_words(f"Swapping (PSA), {end}", spec),
                 "quantity": "ε",
-                **beside(spec.budget.upper(6), printed),
+                **compare_number(spec.budget.upper(6), printed),
             }
         )
     return {
@@ -155,22 +159,26 @@ def _words(title: str, spec: Specification) -> dict[str, str]:
     }
 
 
-def _described(
+def _describe_product(
     title: str, spec: Specification, rho_squared: str, epsilon: str | None, delta: Fraction, reason: str = ""
 ) -> Rows:
     words = _words(title, spec)
-    rows = [{**words, "quantity": "ρ²", **beside(spec.rho_squared.upper(6), rho_squared, reason=reason)}]
+    rows = [
+        {**words, "quantity": "ρ²", **compare_number(spec.rho_squared.upper(6), rho_squared, reason=reason)}
+    ]
     if epsilon is not None:
         read = rho_squared_to_epsilon(spec.rho_squared, delta)
         why = reason or EXACT_INPUTS
-        rows.append({**words, "quantity": f"ε at δ = {float(delta):g}", **beside(read, epsilon, reason=why)})
+        rows.append(
+            {**words, "quantity": f"ε at δ = {float(delta):g}", **compare_number(read, epsilon, reason=why)}
+        )
     return rows
 
 
 def table_whatif(
     what_ifs: Sequence[WhatIf] = WHAT_IFS, rates: Sequence[Fraction] = WHAT_IF_RATES
 ) -> Document:
-    """Table 5: what if 2020 had swapped; ε by Theorem 1 for six choices of strata, with the tight one beside it.
+    """Compute Table 5: what if 2020 had swapped; ε by Theorem 1 for six choices of strata.
 
     >>> [row["computed"] for row in table_whatif()["rows"]][:2]
     [19.360832, 16.416393]
@@ -186,8 +194,8 @@ def table_whatif(
                     "b": row.largest,
                     "where": row.where,
                     "rate": str(rate),
-                    **beside(computed, TABLE_5[row.name][index]),
-                    "tight": float(tight(row.largest, rate).upper(6)),
+                    **compare_number(computed, TABLE_5[row.name][index]),
+                    "tight": float(tight_budget(row.largest, rate).upper(6)),
                 }
             )
     return {
@@ -199,16 +207,16 @@ def table_whatif(
     }
 
 
-def estimate_2010(b: int = LARGEST_2010, rates: Sequence[Fraction] = RATES_2010) -> Document:
-    """Section 3.5: ε of 2010 as if it had been a PSA with key state × household size, 2 to 4 % swapped."""
+def estimate_2010(b: int = MAX_STRATUM_2010, rates: Sequence[Fraction] = RATES_2010) -> Document:
+    """Compute Section 3.5: ε of 2010 as a PSA with key state × household size, 2 to 4 % swapped."""
     printed = {RATES_2010[0]: "19", RATES_2010[1]: "18.29"}
     rows = [
         {
             "match": "state × size",
             "rate": str(rate),
             "b": b,
-            **beside(theorem_1(b, rate).upper(6), printed[rate]),
-            "tight": float(tight(b, rate).upper(6)),
+            **compare_number(theorem_1(b, rate).upper(6), printed[rate]),
+            "tight": float(tight_budget(b, rate).upper(6)),
         }
         for rate in rates
     ]

@@ -7,8 +7,8 @@ import polars as pl
 
 from stirred.catalog.published import WHAT_IF_RATES
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
-from stirred.paper.printed import alone
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
+from stirred.paper.printed import state_number
 
 SIZES: Final = tuple(f"hh{size}" for size in range(1, 8))
 LEVELS: Final = {  # strata → the file, its columns, what is swapped
@@ -20,7 +20,7 @@ NO_DATA: Final = "household size by tract and block group of the 2000 census"
 
 
 def table_whatif_2000(*, data: Path | None = None) -> dict[str, Any]:
-    """The largest strata of 2000 and ε by Theorem 1, with and without household size; needs ``--data DIR``."""
+    """Count the largest strata of 2000 and compute ε by Theorem 1; needs ``--data DIR``."""
     if data is None:
         raise InputError(
             "table-whatif-2000 needs the tables of the 2000 census",
@@ -48,8 +48,8 @@ def table_whatif_2000(*, data: Path | None = None) -> dict[str, Any]:
                     "b": b,
                     "where": f"{where}{words}",
                     "rate": str(rate),
-                    **alone(theorem_1(b, rate).upper(6), "the paper's table is about 2020"),
-                    "tight": float(tight(b, rate).upper(6)),
+                    **state_number(theorem_1(b, rate).upper(6), "the paper's table is about 2020"),
+                    "tight": float(tight_budget(b, rate).upper(6)),
                 }
                 for rate in WHAT_IF_RATES
             ]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.publish.before.promise import promise as promise
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Packet", "Plan", "load", "parse", "promise", "run", "save", "verify"]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "before.promise": ("promise",),

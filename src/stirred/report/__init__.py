@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.report.document import Chart as Chart
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Chart", "Facts", "Note", "Paragraphs", "Report", "Section", "TableBlock", "render"]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "document": ("Chart", "Facts", "Note", "Paragraphs", "Report", "Section", "TableBlock"),

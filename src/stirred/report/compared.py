@@ -11,12 +11,12 @@ from stirred.spec.verdict import Answer
 _PLACE = re.compile(r"\bthe (first|second)\b(?: (budget|distance|law|multiverse)\b)?")
 
 
-def named(text: str, first: str, second: str, *, times: int = 0) -> str:
-    """The text with names for "the first" and "the second"; ``times`` limits how often, 0 is always.
+def insert_names(text: str, first: str, second: str, *, times: int = 0) -> str:
+    """Replace "the first" and "the second" by names; ``times`` limits how often, 0 is always.
 
-    >>> named("the second promises more than the first", "das-2010", "das-2020")
+    >>> insert_names("the second promises more than the first", "das-2010", "das-2020")
     'das-2020 promises more than das-2010'
-    >>> named("the first budget is 0", "das-2010", "das-2020")
+    >>> insert_names("the first budget is 0", "das-2010", "das-2020")
     'the budget of das-2010 is 0'
     """
 
@@ -42,19 +42,19 @@ class Implication:
 
     @property
     def because(self) -> str:
-        return self.named(self.verdict.because)
+        return self.insert_names(self.verdict.because)
 
     @property
     def why(self) -> str:
-        """The derivation as a tree; for "unknown" the reason alone."""
-        return self.named(self.verdict.why)
+        """Return the derivation as a tree; for "unknown" the reason alone."""
+        return self.insert_names(self.verdict.why)
 
-    def named(self, text: str) -> str:
-        """A text about this implication, with the names of its two sides."""
-        return named(text, self.premise, self.conclusion)
+    def insert_names(self, text: str) -> str:
+        """Return a text about this implication, with the names of its two sides."""
+        return insert_names(text, self.premise, self.conclusion)
 
     def to_json(self) -> dict[str, Any]:
-        """Question, answer, reason and derivation, for programs."""
+        """Return question, answer, reason and derivation as plain values."""
         step = self.verdict.derivation
         return {
             "question": self.question,
@@ -64,20 +64,20 @@ class Implication:
         }
 
     def _claims(self, document: dict[str, Any]) -> dict[str, Any]:
-        found = {**document, "claim": self.named(document["claim"])}
+        found = {**document, "claim": self.insert_names(document["claim"])}
         if "premises" in document:
             found["premises"] = [self._claims(premise) for premise in document["premises"]]
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class NamedComparison:
     """A comparison with the names of its two sides.
 
     >>> from stirred.catalog import catalog
     >>> from stirred.spec import compare
     >>> swap = catalog.entry("whatif-state")
-    >>> said = Compared(first="often", second="rarely", found=compare(swap.at("1/2"), swap.at("1/20")))
+    >>> said = NamedComparison(first="often", second="rarely", found=compare(swap.at("1/2"), swap.at("1/20")))
     >>> said.overall.partition(":")[0]
     'often promises more than rarely'
     """
@@ -88,7 +88,7 @@ class Compared:
 
     @property
     def overall(self) -> str:
-        """Which side promises more, and why, in one line."""
+        """Return in one line which side promises more, and why."""
         for known, other in ((self.forth, self.back), (self.back, self.forth)):
             if other.verdict.answer is not Answer.UNKNOWN or known.verdict.answer is Answer.UNKNOWN:
                 continue
@@ -97,24 +97,24 @@ class Compared:
                 return f"{most}: {known.because}; whether it promises more is unknown"
             first = f"{known.premise} does not imply {known.conclusion}: {known.because}"
             return f"{first}; whether {other.premise} implies {other.conclusion} is unknown"
-        return self._named(self.found.overall.because)
+        return self._insert_names(self.found.overall.because)
 
     @property
     def rows(self) -> list[list[str]]:
-        """Part, verdict, reason."""
+        """Return part, verdict and reason, one row for each part."""
         return [
-            [part, finding.relation.value, self._named(finding.because)]
+            [part, finding.relation.value, self._insert_names(finding.because)]
             for part, finding in self.found.parts.items()
         ]
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The notes; a quoted source is not changed."""
-        return tuple(named(text, self.first, self.second, times=1) for text in self.found.warnings)
+        """Return the notes with names; a quoted source is not changed."""
+        return tuple(insert_names(text, self.first, self.second, times=1) for text in self.found.warnings)
 
     @property
     def forth(self) -> Implication:
-        """Does the first imply the second?"""
+        """Return the implication from the first to the second."""
         pair = (self.found.first, self.found.second)
         return Implication(
             premise=self.first, conclusion=self.second, verdict=self.found.forth, specifications=pair
@@ -122,7 +122,7 @@ class Compared:
 
     @property
     def back(self) -> Implication:
-        """Does the second imply the first?"""
+        """Return the implication from the second to the first."""
         pair = (self.found.second, self.found.first)
         return Implication(
             premise=self.second, conclusion=self.first, verdict=self.found.back, specifications=pair
@@ -133,10 +133,10 @@ class Compared:
         return self.forth, self.back
 
     def why(self) -> Iterator[str]:
-        """Both questions with their answers and derivations, a line each."""
+        """Yield both questions with their answers and derivations, line by line."""
         for asked in self.implications:
             yield f"{asked.question} {asked.verdict.answer.value}"
             yield from (f"  {line}" for line in asked.why.splitlines())
 
-    def _named(self, text: str) -> str:
-        return named(text, self.first, self.second)
+    def _insert_names(self, text: str) -> str:
+        return insert_names(text, self.first, self.second)

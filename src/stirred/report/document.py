@@ -10,8 +10,8 @@ from typing import Literal
 
 from stirred.errors import InputError
 from stirred.languages import Language
-from stirred.mechanisms.exhibits import shown as shown
-from stirred.report.texts import Levels, rounded
+from stirred.mechanisms.exhibits import format_value as format_value
+from stirred.report.texts import Levels, round_digits
 from stirred.spec.card import Card
 
 Audience = Literal["public", "internal"]
@@ -91,8 +91,8 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """What one release answers: the figure to see first, and a sentence."""
+class ReleaseAnswer:
+    """The answer of one release: the figure to see first, and a sentence."""
 
     figure: str
     words: str = ""
@@ -101,10 +101,10 @@ class Answered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A question of the first screen, its answer for each release, and the chapter that tells it in full."""
+    """A question of the first screen, its answer for each release, and the chapter with the details."""
 
     question: str
-    answers: tuple[Answered, ...]
+    answers: tuple[ReleaseAnswer, ...]
     chapter: Chapter
     more: tuple[str, ...] = ()  # sentences that are true of all releases
 
@@ -129,17 +129,17 @@ class Report:
     levels: Levels = field(default_factory=dict, repr=False)  # words for the codes in its sentences
 
     def watermarks(self) -> tuple[str, ...]:
-        """The watermarks of every page."""
+        """Return the watermarks of every page."""
         marks = () if self.private else ("NOT PRIVATE",)
         return (*marks, "INTERNAL") if self.audience == "internal" else marks
 
     def chapters(self) -> dict[Chapter, list[Section]]:
-        """The sections by chapter, in reading order; a chapter without sections is left out."""
+        """Return the sections by chapter, in reading order, without empty chapters."""
         found = {name: [part for part in self.sections if part.chapter == name] for name in CHAPTERS}
         return {name: parts for name, parts in found.items() if parts}
 
     def charts(self) -> tuple[Chart, ...]:
-        """All charts, in reading order."""
+        """Return all charts, in reading order."""
         parts = [part for chapter in self.chapters().values() for part in chapter]
         found = [block for part in parts for block in part.blocks if isinstance(block, Chart)]
         names = [chart.name for chart in found]
@@ -152,7 +152,7 @@ class Report:
         return tuple(found)
 
 
-def table(
+def make_table(
     caption: str,
     columns: Sequence[str],
     rows: Sequence[Sequence[object]],
@@ -160,20 +160,20 @@ def table(
     numeric: Sequence[str] = (),
     digits: int | None = None,
 ) -> TableBlock:
-    """A table from any values; numbers are written with thousands separators, floats with four or with ``digits`` digits.
+    """Make a table from any values; floats have four or ``digits`` digits, all numbers thousands separators.
 
-    >>> table("t", ["a", "n"], [["x", 12345]], numeric=["n"]).rows
+    >>> make_table("t", ["a", "n"], [["x", 12345]], numeric=["n"]).rows
     (('x', '12,345'),)
-    >>> table("t", ["a"], [[0.12345], [1234.5]], digits=2).rows
+    >>> make_table("t", ["a"], [[0.12345], [1234.5]], digits=2).rows
     (('0.12',), ('1,234',))
     """
 
     def written(value: object) -> str:
         if digits is not None and isinstance(value, float) and isfinite(value) and value != int(value):
-            return f"{rounded(value, digits):,f}"
+            return f"{round_digits(value, digits):,f}"
         if digits is not None and isinstance(value, float) and isfinite(value):
-            return shown(int(value))
-        return value if isinstance(value, str) else shown(value)
+            return format_value(int(value))
+        return value if isinstance(value, str) else format_value(value)
 
     return TableBlock(
         caption=caption,

@@ -8,23 +8,29 @@ import polars as pl
 from stirred.assess.assessment import Assessment
 from stirred.assess.utility.metrics import Array
 from stirred.assess.utility.tables import bin_labels
-from stirred.mechanisms.exhibits import as_error
+from stirred.mechanisms.exhibits import format_error
 from stirred.report import charts
 from stirred.report.charts.spatial import Ground, areas
 from stirred.report.document import Chart
 
-SIZES = (1, 10, 100, 1_000, 10_000)  # classes of a cell's own count; empty cells have no relative error
+SIZE_CLASS_STARTS = (
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+)  # classes of a cell's own count; empty cells have no relative error
 QUANTILES = ("10 of 100 below", "half below", "90 of 100 below")
 
 
-def by_size(assessments: Sequence[Assessment]) -> list[Chart]:
-    """The absolute difference in per cent of the original count, by size of the cell and release."""
+def chart_by_size(assessments: Sequence[Assessment]) -> list[Chart]:
+    """Draw the absolute difference in per cent of the original count, by size of the cell and release."""
     rows: list[dict[str, object]] = []
-    labels = bin_labels(SIZES)
+    labels = bin_labels(SIZE_CLASS_STARTS)
     found = {a.name: _relative(a) for a in assessments}
     for index, label in enumerate(labels):
         for name, (size, error) in found.items():
-            classes = np.searchsorted(np.asarray(SIZES[1:]), size, side="right")
+            classes = np.searchsorted(np.asarray(SIZE_CLASS_STARTS[1:]), size, side="right")
             chosen = 100 * error[classes == index]
             if chosen.size:
                 low, middle, high = np.quantile(chosen, [0.1, 0.5, 0.9])
@@ -49,7 +55,7 @@ def by_size(assessments: Sequence[Assessment]) -> list[Chart]:
 
 
 def _relative(assessment: Assessment) -> tuple[Array, Array]:
-    """Original counts above 0 of all tables that are not exact, and the relative error of each."""
+    """Return original counts above 0 of all tables that are not exact, and their relative errors."""
     pairs = [item.pair.arrays() for item in assessment.tables if not item.exact]
     if not pairs:
         return np.zeros(0), np.zeros(0)
@@ -59,8 +65,8 @@ def _relative(assessment: Assessment) -> tuple[Array, Array]:
     return size[some], np.abs(after - size)[some] / size[some]
 
 
-def by_area(assessments: Sequence[Assessment], ground: Ground) -> list[Chart]:
-    """For each release the change of one category of one table, area by area."""
+def chart_by_area(assessments: Sequence[Assessment], ground: Ground) -> list[Chart]:
+    """Draw for each release the change of one category of one table, area by area."""
     return [chart for number, one in enumerate(assessments, 1) for chart in _changes(one, ground, number)]
 
 
@@ -88,7 +94,7 @@ def _changes(assessment: Assessment, ground: Ground, number: int) -> list[Chart]
     drawn = areas(
         f"areas-{number}",
         f"{item.name}{what}: change by {area}, {assessment.name}.",
-        f"Half of the {len(changes):,} areas moved by at most {as_error(middle)} %.",
+        f"Half of the {len(changes):,} areas moved by at most {format_error(middle)} %.",
         changes,
         ground=ground,
         level=area,

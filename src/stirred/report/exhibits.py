@@ -2,17 +2,17 @@
 
 from stirred.mechanisms.exhibits import Exhibit, Listing, Series
 from stirred.report import charts
-from stirred.report.document import Block, Chart, Note, Section, table
+from stirred.report.document import Block, Chart, Note, Section, make_table
 
 
-def exhibited(exhibit: Exhibit, *, mark: str = "") -> Section:
-    """The section of an exhibit; ``mark`` keeps the charts of two mechanisms apart.
+def draw_exhibit(exhibit: Exhibit, *, mark: str = "") -> Section:
+    """Return the section of an exhibit; ``mark`` keeps the charts of two mechanisms apart.
 
-    >>> exhibited(Exhibit(title="Noise", finding="Its variance is 4.")).lead
+    >>> draw_exhibit(Exhibit(title="Noise", finding="Its variance is 4.")).lead
     'Its variance is 4.'
     """
     blocks: list[Block] = [
-        table(part.caption, part.columns, part.rows, numeric=part.numeric)
+        make_table(part.caption, part.columns, part.rows, numeric=part.numeric)
         if isinstance(part, Listing)
         else _chart(part, mark)
         for part in exhibit.parts

@@ -10,17 +10,17 @@ import pyarrow as pa
 
 from stirred.assess.assessment import Assessment
 from stirred.frames import median
-from stirred.languages import Phrase, Value, recognised
-from stirred.report.document import Answered, Reply
-from stirred.report.texts import excepted, percent, reach, relabelled, rounded, tosses
+from stirred.languages import Phrase, Value, recognise
+from stirred.report.document import ReleaseAnswer, Reply
+from stirred.report.texts import add_exception, count_tosses, interval_reach, percent, relabel, round_digits
 from stirred.spec import Specification
-from stirred.spec.card import Allowed, Card
+from stirred.spec.card import Card, OddsBound
 from stirred.spec.domain import Domain
-from stirred.spec.invariants.brief import brief
+from stirred.spec.invariants.brief import abbreviate
 from stirred.spec.invariants.margins import Invariant, Margin
 
 Tables = Mapping[str, tuple[Sequence[str], pa.Table]]
-MOST_NAMED = 2  # exact tables that the first screen names
+MAX_TABLES_NAMED = 2  # exact tables that the first screen names
 
 
 def first_screen(
@@ -31,32 +31,32 @@ def first_screen(
     together: str = "",
     labels: Mapping[str, str] | None = None,
 ) -> tuple[Reply, ...]:
-    """The six replies, one answer for each release by name; a single release may have the name "".
+    """Return the six replies, one answer for each release by name; a single release may have the name "".
 
     With ``assessments`` the reply on accuracy is about the truth, and so internal; ``together`` says what publishing all
     of the releases costs; ``labels`` are the words for the names of variables.
     """
-    allowed = {name: Card(spec).allowed() for name, spec in specifications.items()}
+    allowed = {name: Card(spec).bound_odds() for name, spec in specifications.items()}
     several = len(specifications) > 1
     return (
         _reply(
             "protected",
             "promise",
-            {n: _protected(s, allowed[n], several=several) for n, s in specifications.items()},
+            {n: _answer_protected(s, allowed[n], several=several) for n, s in specifications.items()},
         ),
         _reply(
             "exact",
             "exact",
-            {n: _exact(s, labels or {}, several=several) for n, s in specifications.items()},
+            {n: _answer_exact(s, labels or {}, several=several) for n, s in specifications.items()},
             _exact_more(specifications),
         ),
         _reply(
             "learn",
             "promise",
-            {n: _learn(a, several=several) for n, a in allowed.items()},
+            {n: _answer_learn(a, several=several) for n, a in allowed.items()},
             _learn_more(allowed),
         ),
-        _reply("moved", "accuracy", _moved(specifications, tables, assessments)),
+        _reply("moved", "accuracy", _answer_moved(specifications, tables, assessments)),
         _quotes({name: tables.get(name, {}) for name in specifications}),
         _reply("limits", "promise", {}, _limits(specifications)),
         *([_reply("together", "promise", {}, [together])] if together else []),
@@ -66,12 +66,12 @@ def first_screen(
 def _reply(
     name: str, chapter: str, answers: Mapping[str, tuple[str, str]], more: Sequence[str] = ()
 ) -> Reply:
-    """A reply; an answer that several releases share is given once."""
+    """Return a reply; an answer that several releases share is given once."""
     same: dict[tuple[str, str], list[str]] = {}
     for release, pair in answers.items():
         same.setdefault(pair, []).append(release)
     found = [
-        Answered(
+        ReleaseAnswer(
             release=Phrase("report.names", names=tuple(releases)) if len(same) > 1 else "",
             figure=figure,
             words=words,
@@ -86,8 +86,8 @@ def _reply(
     )
 
 
-def _protected(specification: Specification, what: Allowed, *, several: bool) -> tuple[str, str]:
-    """The unit, and the change of the data that the odds are about: the smallest one that the invariants allow."""
+def _answer_protected(specification: Specification, what: OddsBound, *, several: bool) -> tuple[str, str]:
+    """Return the unit, and the smallest change of the data that the invariants allow."""
     if not specification.budget.is_finite:
         return Phrase("report.first.protected.nobody"), Phrase("report.first.protected.nobody_words")
     unit = specification.input_premetric.unrestricted.unit
@@ -96,14 +96,16 @@ def _protected(specification: Specification, what: Allowed, *, several: bool) ->
     return Phrase(f"report.first.protected.{name}", unit=unit), words
 
 
-def _exact(specification: Specification, labels: Mapping[str, str], *, several: bool) -> tuple[str, str]:
+def _answer_exact(
+    specification: Specification, labels: Mapping[str, str], *, several: bool
+) -> tuple[str, str]:
     kept = [
-        relabelled(_plainly(invariant, specification.domain), labels)
+        relabel(_name_invariant(invariant, specification.domain), labels)
         for invariant in specification.multiverse
     ]
     if not kept:
         return Phrase("report.first.exact.nothing"), Phrase("report.first.exact.nothing_words")
-    most = 1 if several else MOST_NAMED
+    most = 1 if several else MAX_TABLES_NAMED
     named: list[Value] = [*kept[:most]]
     if len(kept) > most:
         named.append(Phrase("report.first.exact.others", count=len(kept) - most))
@@ -113,11 +115,11 @@ def _exact(specification: Specification, labels: Mapping[str, str], *, several: 
     )
 
 
-def _plainly(invariant: Invariant, domain: Domain) -> str:
-    """An exact table by what determines it, its variables as a list in words; one with a name of its own keeps it."""
-    if isinstance(invariant, Margin) and getattr(recognised(invariant.label), "key", "") == "invariant.table":
+def _name_invariant(invariant: Invariant, domain: Domain) -> str:
+    """Name an exact table by its variables in words; a table with its own name keeps it."""
+    if isinstance(invariant, Margin) and getattr(recognise(invariant.label), "key", "") == "invariant.table":
         invariant = replace(invariant, label="")
-    told = recognised(brief(invariant, domain))
+    told = recognise(abbreviate(invariant, domain))
     if isinstance(told, Phrase) and told.key == "invariant.table":
         variables = told.values["variables"]
         if not isinstance(variables, Phrase) and isinstance(variables, str):
@@ -130,22 +132,22 @@ def _exact_more(specifications: Mapping[str, Specification]) -> list[str]:
     return [Phrase("report.first.exact.more")] if kept else []
 
 
-def _learn(what: Allowed, *, several: bool) -> tuple[str, str]:
+def _answer_learn(what: OddsBound, *, several: bool) -> tuple[str, str]:
     if what.distance is None and what.sure:
         return Phrase("report.first.learn.everything"), Phrase("report.first.learn.everything_words")
     if what.log_odds is None:
         return Phrase("report.first.learn.unknown"), Phrase("report.first.learn.unknown_words")
     if what.log_odds.is_infinite():
         return Phrase("report.first.learn.unlimited"), Phrase("report.first.learn.unlimited_words")
-    figure, coins = Phrase("report.first.learn.figure", factor=what.factor), tosses(what.log_odds)
+    figure, coins = Phrase("report.first.learn.figure", factor=what.factor), count_tosses(what.log_odds)
     words = Phrase("report.first.learn.short", tosses=coins)
     if not several:
         words = Phrase("report.first.learn.words", belief=what.belief(Fraction(1, 2)), tosses=coins)
-    return figure, excepted(words, what)
+    return figure, add_exception(words, what)
 
 
-def _learn_more(allowed: Mapping[str, Allowed]) -> list[str]:
-    """Something that a person knows to compare with, and a warning where the bound is weak."""
+def _learn_more(allowed: Mapping[str, OddsBound]) -> list[str]:
+    """Return a comparison that people know, and a warning where the bound is weak."""
     known = [what for what in allowed.values() if what.log_odds is not None and what.log_odds.is_finite()]
     said: list[str] = [Phrase("report.first.learn.compare")] if known else []
     if any(what.near_certain for what in known):
@@ -153,7 +155,7 @@ def _learn_more(allowed: Mapping[str, Allowed]) -> list[str]:
     return said
 
 
-def _moved(
+def _answer_moved(
     specifications: Mapping[str, Specification],
     tables: Mapping[str, Tables],
     assessments: Sequence[Assessment],
@@ -161,11 +163,11 @@ def _moved(
     if assessments:
         moved = {item.name for a in assessments for item in a.tables if not item.exact}
         return {a.name if len(assessments) > 1 else "": _error(a, moved) for a in assessments}
-    return {name: _uncertain(tables.get(name, {})) for name in specifications}
+    return {name: _answer_uncertain(tables.get(name, {})) for name in specifications}
 
 
 def _error(assessment: Assessment, moved: set[str]) -> tuple[str, str]:
-    """The mean absolute error and the share of unchanged cells, over tables that some release moved."""
+    """Return the mean absolute error and the share of unchanged cells, over tables that some release moved."""
     pairs = [item.pair.arrays() for item in assessment.tables if item.name in moved]
     if not pairs:
         return Phrase("report.first.moved.exact"), Phrase("report.first.moved.exact_words")
@@ -183,11 +185,11 @@ def _error(assessment: Assessment, moved: set[str]) -> tuple[str, str]:
     if relative > 0:
         half = Phrase("report.first.moved.half", relative=percent(relative))
         words = Phrase("report.two", first=words, second=half)
-    return Phrase("report.first.moved.figure", number=rounded(float(difference.mean()))), words
+    return Phrase("report.first.moved.figure", number=round_digits(float(difference.mean()))), words
 
 
-def _uncertain(tables: Tables) -> tuple[str, str]:
-    """How far published numbers can be from the truth, from public numbers alone."""
+def _answer_uncertain(tables: Tables) -> tuple[str, str]:
+    """Return how far published numbers can be from the truth, from public numbers alone."""
     found = [frame for frame in map(_frame, tables.values()) if frame is not None]
     if not found:
         return Phrase("report.first.moved.unstated"), Phrase("report.first.moved.unstated_words")
@@ -197,24 +199,24 @@ def _uncertain(tables: Tables) -> tuple[str, str]:
     )
     if not noisy.height:
         return Phrase("report.first.moved.exact"), Phrase("report.first.moved.exact_words")
-    half = noisy.select(reach())["reach"].to_numpy()
+    half = noisy.select(interval_reach())["reach"].to_numpy()
     share = half / np.maximum(noisy["estimate"].to_numpy(), 1.0)
     size = noisy["estimate"].to_numpy()
     said = (Phrase("report.first.moved.public", certain=cells.height - noisy.height, cells=cells.height),)
     small, big = size < 10, size >= 100
     words: list[str] = [*said]
     if small.any():
-        words.append(Phrase("report.first.moved.small", number=rounded(median(half[small]))))
+        words.append(Phrase("report.first.moved.small", number=round_digits(median(half[small]))))
     if big.any():
         words.append(Phrase("report.first.moved.large", percent=percent(median(share[big]))))
     return (
-        Phrase("report.first.moved.typical", number=rounded(median(half))),
+        Phrase("report.first.moved.typical", number=round_digits(median(half))),
         _sentences(words),
     )
 
 
 def _sentences(words: Sequence[str]) -> str:
-    """Sentences after each other, each in the page's language."""
+    """Join sentences, each in the page's language."""
     first, *rest = words
     said: str = first
     for one in rest:
@@ -230,7 +232,7 @@ def _frame(shown: tuple[Sequence[str], pa.Table]) -> pl.DataFrame | None:
 
 
 def _quotes(tables: Mapping[str, Tables]) -> Reply:
-    """One answer for all releases where the same number is to be quoted, with the largest share of counts outside."""
+    """Reply which number to quote: one answer where all releases agree, with the largest share outside."""
     found = {name: _quote(one) for name, one in tables.items()}
     if len(found) > 1 and all(share is not None for _, share in found.values()):
         most = max(share for _, share in found.values() if share is not None)
@@ -239,13 +241,13 @@ def _quotes(tables: Mapping[str, Tables]) -> Reply:
             if most
             else Phrase("report.first.quote.within")
         )
-        named = {"": (_number([frame for one in tables.values() for frame in _frames(one)]), words)}
+        named = {"": (_quoted_number([frame for one in tables.values() for frame in _frames(one)]), words)}
         return _reply("quote", "accuracy", named)
     return _reply("quote", "accuracy", {name: answer for name, (answer, _) in found.items()})
 
 
 def _quote(tables: Tables) -> tuple[tuple[str, str], float | None]:
-    """The number to quote where tables have estimates, with the share of counts outside their interval."""
+    """Return the number to quote and the share of counts outside their interval."""
     found = _frames(tables)
     if not tables:
         return (Phrase("report.first.quote.records"), Phrase("report.first.quote.records_words")), None
@@ -264,16 +266,16 @@ def _quote(tables: Tables) -> tuple[tuple[str, str], float | None]:
         if share
         else Phrase("report.first.quote.within")
     )
-    return (_number(found), words), share
+    return (_quoted_number(found), words), share
 
 
 def _frames(tables: Tables) -> list[pl.DataFrame]:
-    """The tables that state how certain their numbers are."""
+    """Return the tables that state how certain their numbers are."""
     return [frame for frame in map(_frame, tables.values()) if frame is not None]
 
 
-def _number(frames: Sequence[pl.DataFrame]) -> Phrase:
-    """Which number is quoted: the estimate, or what the column ``quote`` names where some uncertain cells have the count."""
+def _quoted_number(frames: Sequence[pl.DataFrame]) -> Phrase:
+    """Return which number is quoted: the estimate, or what the column ``quote`` names."""
     counted = any(
         not frame.filter(
             pl.col("standard_error") > 0, pl.col("quote").is_in(["count", "weighted"])

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from stirred.extras import optional, require
+from stirred.extras import import_optional, require_extra
 from stirred.languages import Language, Phrase
 from stirred.report.document import CHAPTERS, CardBlock, Chart, Facts, Note, Paragraphs, Report, TableBlock
-from stirred.report.texts import Levels, in_words
-from stirred.spec.card.compiling import CompiledTemplates
-from stirred.spec.card.formats import styled_fragment
+from stirred.report.texts import Levels, label_codes
+from stirred.spec.card.compiling import TemplateCache
+from stirred.spec.card.formats import write_styled_fragment
 
-LIBRARY = "it brings the scripts that draw the charts"
+LIBRARY_REASON = "it brings the scripts that draw the charts"
 _KINDS = {
     Paragraphs: "words",
     Note: "note",
@@ -31,10 +31,10 @@ _KINDS = {
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """The templates of the report; the workbench uses the same."""
+    """Return the templates of the report, which the workbench uses too."""
     result = Environment(
         loader=PackageLoader("stirred.report", "templates"),
-        bytecode_cache=CompiledTemplates(__file__),
+        bytecode_cache=TemplateCache(__file__),
         autoescape=select_autoescape(default=True, default_for_string=True),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -46,17 +46,17 @@ def environment() -> Environment:
 
 @lru_cache(maxsize=1)
 def chart_library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, inlined once per report."""
-    require("report", why=LIBRARY)
-    return _kept(version("vl-convert-python")).replace("</script", "<\\/script")
+    """Return Vega, Vega-Lite and Vega-Embed as one script, inlined once per report."""
+    require_extra("report", why=LIBRARY_REASON)
+    return _cached_bundle(version("vl-convert-python")).replace("</script", "<\\/script")
 
 
-def _kept(number: str) -> str:
-    """The bundle of an installed version, put together once: it lies where Python keeps its compiled modules."""
+def _cached_bundle(number: str) -> str:
+    """Return the script bundle of an installed version from the cache in ``__pycache__``, made on first use."""
     place = Path(__file__).parent / "__pycache__" / f"vega-{number}.js"
     with contextlib.suppress(OSError):
         return place.read_bytes().decode()
-    library = optional("vl_convert", "report", why=LIBRARY)
+    library = import_optional("vl_convert", "report", why=LIBRARY_REASON)
     bundle: str = library.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     temporary = place.with_suffix(f".{os.getpid()}")
     with contextlib.suppress(
@@ -71,10 +71,10 @@ def _kept(number: str) -> str:
     return bundle
 
 
-def embedded(value: object) -> str:
-    """JSON that is safe inside a script element.
+def embed_json(value: object) -> str:
+    """Return JSON that is safe inside a script element.
 
-    >>> embedded({"a": "</script>"})
+    >>> embed_json({"a": "</script>"})
     '{"a":"\\\\u003c/script>"}'
     """
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":")).replace(
@@ -82,50 +82,50 @@ def embedded(value: object) -> str:
     )
 
 
-def spoken(value: object, language: Language) -> object:
-    """A chart's specification with its phrases in the page's language."""
+def translate_values(value: object, language: Language) -> object:
+    """Return a chart's specification with its phrases in the page's language."""
     if isinstance(value, dict):
-        return {key: spoken(inner, language) for key, inner in value.items()}
+        return {key: translate_values(inner, language) for key, inner in value.items()}
     if isinstance(value, list):
-        return [spoken(inner, language) for inner in value]
-    return language.translated(value) if isinstance(value, str) else value
+        return [translate_values(inner, language) for inner in value]
+    return language.translate(value) if isinstance(value, str) else value
 
 
 def render(report: Report) -> str:
-    """The HTML text; the same report gives the same bytes."""
+    """Return the HTML text; the same report gives the same bytes."""
     language = report.language
-    charts = {chart.name: spoken(_described(chart), language) for chart in report.charts()}
+    charts = {chart.name: translate_values(_describe_chart(chart), language) for chart in report.charts()}
     page = environment().get_template("report.html.j2")
     return page.render(
         report=report,
         language=language,
-        said=lambda text: in_words(language.translated(text), report.levels),
+        said=lambda text: label_codes(language.translate(text), report.levels),
         say=language.say,
         names={name: Phrase(f"report.chapter.{name}") for name in CHAPTERS},
         card=lambda card: card_in_words(
-            styled_fragment(replace(card, language=language.code)), report.levels
+            write_styled_fragment(replace(card, language=language.code)), report.levels
         ),
-        locale=embedded(_locale(language)),
-        charts=embedded(charts) if charts else "",
+        locale=embed_json(_locale(language)),
+        charts=embed_json(charts) if charts else "",
         library=chart_library() if charts else "",
     )
 
 
 def card_in_words(html: str, levels: Levels) -> str:
-    """The HTML of a card with labels for the codes of its conditions."""
-    return in_words(
+    """Return the HTML of a card with labels for the codes of its conditions."""
+    return label_codes(
         html,
         {name: {code: escape(label) for code, label in labels.items()} for name, labels in levels.items()},
     )
 
 
-def _described(chart: Chart) -> dict[str, object]:
-    """The specification with what the chart shows in words, which is read out instead of it."""
+def _describe_chart(chart: Chart) -> dict[str, object]:
+    """Return the specification with a description of the chart for screen readers."""
     return {**chart.spec, "description": Phrase("report.two", first=chart.title, second=chart.sentence)}
 
 
 def _locale(language: Language) -> dict[str, object]:
-    """How the charts write numbers."""
+    """Return how the charts write numbers."""
     numerals = language.numerals
     return {
         "decimal": numerals.decimal,

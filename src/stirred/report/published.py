@@ -7,21 +7,27 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from stirred.assess.coverage import CLASSES, MEASURED, NOMINAL, TRUE_SIZE, as_range
+from stirred.assess.coverage import (
+    CLASS_NAMES,
+    MEASURED_COVERAGE,
+    NOMINAL_PERCENT,
+    TRUE_SIZE_COVERAGE,
+    write_range,
+)
 from stirred.assess.utility.tables import bin_labels
 from stirred.frames import median
 from stirred.languages import Phrase
 from stirred.report import charts
 from stirred.report.charts.spatial import Ground, areas
-from stirred.report.document import Block, Chart, Note, Paragraphs, Section, table
-from stirred.report.texts import percent, reach, rounded
+from stirred.report.document import Block, Chart, Note, Paragraphs, Section, make_table
+from stirred.report.texts import interval_reach, percent, round_digits
 
-SIZES = (0, 10, 100, 1_000, 10_000)  # classes of a cell's own number
-MOST = 10  # cells that are drawn of each kind
+SIZE_CLASS_STARTS = (0, 10, 100, 1_000, 10_000)  # classes of a cell's own number
+MAX_CELLS_DRAWN = 10  # cells that are drawn of each kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class PublishedTable:
     """A published table: its name, variables and numbers."""
 
     name: str
@@ -29,8 +35,8 @@ class Shown:
     frame: pl.DataFrame
 
     @property
-    def certain(self) -> bool:
-        """Whether nothing is said about its error."""
+    def has_no_error(self) -> bool:
+        """Return whether nothing is said about the table's error."""
         return "estimate" not in self.frame.columns
 
     @property
@@ -38,8 +44,8 @@ class Shown:
         return "weighted" if "weighted" in self.frame.columns else "count"
 
     def uncertain(self) -> pl.DataFrame:
-        """The cells that have an error, with half of the width of their interval and its share."""
-        half = reach().alias("half")
+        """Return the cells that have an error, with half the width of their interval and its share."""
+        half = interval_reach().alias("half")
         return self.frame.filter(
             (pl.col("standard_error") > 0) & pl.col("standard_error").is_finite()
         ).with_columns(half, (half / pl.max_horizontal(pl.col("estimate"), 1.0)).alias("share"))
@@ -47,13 +53,13 @@ class Shown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Labels:
-    """The words for codes: of each variable, and of its levels."""
+    """The words for codes of each variable and of its levels."""
 
     variables: Mapping[str, str] = field(default_factory=dict)
     levels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def cell(self, by: Sequence[str]) -> pl.Expr:
-        """The cell in words."""
+        """Return the cell in words."""
         parts = [
             pl.col(name).cast(pl.String).replace(dict(self.levels.get(name, {}))).fill_null("–")
             for name in by
@@ -64,16 +70,18 @@ class Labels:
         return dict(self.levels.get(variable, {})).get(str(code), str(code))
 
 
-def published(
+def write_published(
     tables: Mapping[str, tuple[Sequence[str], pa.Table]],
     *,
     labels: Labels | None = None,
     ground: Ground | None = None,
 ) -> Section:
-    """The published tables with their uncertainty, from public numbers alone."""
+    """Write the section on published tables and their uncertainty, from public numbers alone."""
     labels = labels or Labels()
-    found = [Shown(name=name, by=tuple(by), frame=_frame(data)) for name, (by, data) in tables.items()]
-    noisy = [one for one in found if not one.certain]
+    found = [
+        PublishedTable(name=name, by=tuple(by), frame=_frame(data)) for name, (by, data) in tables.items()
+    ]
+    noisy = [one for one in found if not one.has_no_error]
     blocks: list[Block] = []
     if any(one.uncertain().height for one in noisy):
         blocks.append(Note(text=Phrase("report.published.quote"), tone="plain"))
@@ -84,8 +92,8 @@ def published(
         blocks.append(Note(text=Phrase("report.published.certain", tables=certain), tone="good"))
     blocks += [block for one in noisy if one.name not in certain for block in _cells(one, labels)]
     if ground is not None:
-        blocks += areas_uncertain(noisy, labels, ground)
-    blocks += [_plain(one, labels) for one in found if one.certain]
+        blocks += draw_uncertain_areas(noisy, labels, ground)
+    blocks += [_plain(one, labels) for one in found if one.has_no_error]
     return Section(
         title=Phrase("report.published.title"),
         lead=_lead(found, noisy),
@@ -103,7 +111,7 @@ def _frame(data: pa.Table) -> pl.DataFrame:
     )
 
 
-def _lead(found: Sequence[Shown], noisy: Sequence[Shown]) -> str:
+def _lead(found: Sequence[PublishedTable], noisy: Sequence[PublishedTable]) -> str:
     if not found:
         return Phrase("report.published.none")
     if not noisy:
@@ -113,20 +121,22 @@ def _lead(found: Sequence[Shown], noisy: Sequence[Shown]) -> str:
         return Phrase("report.published.exact")
     return Phrase(
         "report.published.lead",
-        number=rounded(median(halves)),
+        number=round_digits(median(halves)),
         cells=int(halves.size),
         all=sum(one.frame.height for one in noisy),
     )
 
 
-def _by_size(found: Sequence[Shown]) -> Chart:
-    """Half the interval in per cent of the estimate, by table and size of the cell."""
+def _by_size(found: Sequence[PublishedTable]) -> Chart:
+    """Draw half the interval in per cent of the estimate, by table and size of the cell."""
     rows: list[dict[str, object]] = []
     size, name = Phrase("report.chart.size"), Phrase("report.chart.table")
     cells = [(one.name, one.uncertain().sort("share")) for one in found]
-    for index, label in enumerate(bin_labels(SIZES)):
+    for index, label in enumerate(bin_labels(SIZE_CLASS_STARTS)):
         for shown, frame in cells:
-            classes = np.searchsorted(np.asarray(SIZES[1:]), frame["estimate"].to_numpy(), side="right")
+            classes = np.searchsorted(
+                np.asarray(SIZE_CLASS_STARTS[1:]), frame["estimate"].to_numpy(), side="right"
+            )
             shares = 100 * frame["share"].to_numpy()[classes == index]
             if shares.size:
                 low, middle, high = np.interp([0.1, 0.5, 0.9], np.linspace(0, 1, shares.size), shares)
@@ -145,50 +155,50 @@ def _by_size(found: Sequence[Shown]) -> Chart:
 
 
 def _coverage() -> list[Block]:
-    """How many of 100 intervals held the true number where that was measured, by method, level and published size."""
-    columns = [Phrase("report.coverage.method"), Phrase("report.coverage.level"), *CLASSES]
+    """Return how many of 100 intervals held the true number, by method, level and published size."""
+    columns = [Phrase("report.coverage.method"), Phrase("report.coverage.level"), *CLASS_NAMES]
     rows = [
         [
             Phrase(f"report.coverage.{method}"),
             Phrase(f"report.coverage.{level.replace(' ', '_')}"),
-            *(as_range(one) for one in row),
+            *(write_range(one) for one in row),
         ]
-        for method, levels in MEASURED.items()
+        for method, levels in MEASURED_COVERAGE.items()
         for level, row in levels.items()
     ]
-    fewest, most = TRUE_SIZE
-    words = Phrase("report.coverage.words", nominal=NOMINAL, fewest=fewest, most=most)
+    fewest, most = TRUE_SIZE_COVERAGE
+    words = Phrase("report.coverage.words", nominal=NOMINAL_PERCENT, fewest=fewest, most=most)
     return [
-        table(Phrase("report.coverage.caption"), columns, rows, numeric=columns[2:]),
+        make_table(Phrase("report.coverage.caption"), columns, rows, numeric=columns[2:]),
         Paragraphs(paragraphs=(words,)),
     ]
 
 
-def _cells(one: Shown, labels: Labels) -> list[Block]:
-    """The largest cells and small ones, each on an axis of its own."""
+def _cells(one: PublishedTable, labels: Labels) -> list[Block]:
+    """Draw the largest cells and small ones, each on an axis of its own."""
     frame = one.frame.with_columns(
         labels.cell(one.by).alias("cell"), pl.col(one.measure).alias("published")
     ).sort("estimate", "cell", descending=[True, False])
     uncertain = frame.filter(pl.col("standard_error") > 0)
     blocks: list[Block] = []
-    large = frame.head(MOST)
+    large = frame.head(MAX_CELLS_DRAWN)
     share = uncertain.height / max(frame.height, 1)
     words = Phrase(
         "report.published.uncertain", number=uncertain.height, cells=frame.height, percent=percent(share)
     )
-    blocks.append(_drawn(one, large, "large", words))
+    blocks.append(_draw_cells(one, large, "large", words))
     rest = uncertain.filter(pl.col("estimate") < pl.lit(large["estimate"].min()))
     some = rest.filter(pl.col("estimate") >= 1)  # most cells of a large table are nearly empty
-    small = some if some.height >= MOST else rest
+    small = some if some.height >= MAX_CELLS_DRAWN else rest
     small = small.tail(small.height // 2)
-    if small.height > MOST:  # spread over the smaller half, the same every time
-        small = small.gather_every(small.height // MOST).tail(MOST)
+    if small.height > MAX_CELLS_DRAWN:  # spread over the smaller half, the same every time
+        small = small.gather_every(small.height // MAX_CELLS_DRAWN).tail(MAX_CELLS_DRAWN)
     if small.height:
-        blocks.append(_drawn(one, small, "small", Phrase("report.published.small_words")))
+        blocks.append(_draw_cells(one, small, "small", Phrase("report.published.small_words")))
     return blocks
 
 
-def _drawn(one: Shown, frame: pl.DataFrame, kind: str, words: str) -> Chart:
+def _draw_cells(one: PublishedTable, frame: pl.DataFrame, kind: str, words: str) -> Chart:
     return charts.intervals(
         f"table-{one.name}-{kind}",
         Phrase(f"report.published.{kind}", table=one.name),
@@ -198,17 +208,19 @@ def _drawn(one: Shown, frame: pl.DataFrame, kind: str, words: str) -> Chart:
     )
 
 
-def _plain(one: Shown, labels: Labels) -> Block:
-    """A table without stated error: its largest cells."""
+def _plain(one: PublishedTable, labels: Labels) -> Block:
+    """Return the largest cells of a table without stated error."""
     measures = [name for name in ("count", "weighted") if name in one.frame.columns]
-    top = one.frame.sort("count", descending=True).head(2 * MOST)
+    top = one.frame.sort("count", descending=True).head(2 * MAX_CELLS_DRAWN)
     top = top.select(labels.cell(one.by).alias("cell"), *measures)
     columns = [Phrase("report.chart.cell"), *(Phrase(f"report.chart.{name}") for name in measures)]
-    return table(Phrase("report.published.large", table=one.name), columns, top.rows(), numeric=columns[1:])
+    return make_table(
+        Phrase("report.published.large", table=one.name), columns, top.rows(), numeric=columns[1:]
+    )
 
 
-def areas_uncertain(found: Sequence[Shown], labels: Labels, ground: Ground) -> list[Block]:
-    """One table drawn over its areas: how uncertain the numbers of one category are in each."""
+def draw_uncertain_areas(found: Sequence[PublishedTable], labels: Labels, ground: Ground) -> list[Block]:
+    """Draw the uncertainty of one category of one table, area by area."""
     fitting = [one for one in found if one.by and one.by[0] in ground.levels and len(one.by) <= 2]
     fitting = [one for one in fitting if one.uncertain().height]
     if not fitting:

@@ -4,22 +4,22 @@ from collections.abc import Sequence
 
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Check
-from stirred.report.compared import Compared, Implication
-from stirred.report.document import Block, CardBlock, Facts, Note, Paragraphs, Section, table
+from stirred.report.compared import Implication, NamedComparison
+from stirred.report.document import Block, CardBlock, Facts, Note, Paragraphs, Section, make_table
 from stirred.spec import Comparison, Specification
 from stirred.spec.card import Card
-from stirred.spec.card.words import counted
+from stirred.spec.card.words import describe_unit
 from stirred.spec.verdict import Answer
 
 
-def promise(specification: Specification, *, title: str = "") -> Section:
-    """The guarantee in a sentence, as a card, and every bound that was computed."""
+def write_promise(specification: Specification, *, title: str = "") -> Section:
+    """Write the section on the guarantee: a sentence, a card, and every bound that was computed."""
     card = Card(specification, title=Phrase("report.promise.card"))
     status = Phrase(f"card.status.{specification.evidence.status}")
     lead = Phrase(
         "report.promise.lead",
         budget=card.shown_budget(),
-        change=counted(specification.input_premetric),
+        change=describe_unit(specification.input_premetric),
         status=status,
     )
     if not specification.budget.is_finite:
@@ -32,10 +32,10 @@ def promise(specification: Specification, *, title: str = "") -> Section:
     )
 
 
-def exact(
+def write_exact(
     specification: Specification, checks: Sequence[Check], reasons: Sequence[tuple[str, str]]
 ) -> Section:
-    """What is published exactly, how many numbers that fixes, why, and that it was verified."""
+    """Write the section on exact numbers: how many they fix, why, and that it was verified."""
     invariants = [invariant.words() for invariant in specification.multiverse]
     lead: str = Phrase("report.exact.lead", count=len(invariants))
     if not invariants:
@@ -49,7 +49,7 @@ def exact(
         state = {True: Phrase("report.exact.verified"), False: Phrase("report.exact.broken")}
         columns = [Phrase(f"report.exact.{name}") for name in ("statistic", "numbers", "state")]
         rows = [[check.invariant, check.numbers, state[check.kept]] for check in checks]
-        blocks.append(table(Phrase("report.exact.caption"), columns, rows, numeric=columns[1:2]))
+        blocks.append(make_table(Phrase("report.exact.caption"), columns, rows, numeric=columns[1:2]))
     elif invariants:
         blocks.append(Paragraphs(paragraphs=tuple(invariants)))
     if reasons:
@@ -57,8 +57,8 @@ def exact(
     return Section(title=Phrase("report.exact.title"), lead=lead, blocks=tuple(blocks), chapter="exact")
 
 
-def method(rows: Sequence[tuple[str, str]]) -> Section:
-    """How it was made and how to cite it."""
+def write_method(rows: Sequence[tuple[str, str]]) -> Section:
+    """Write the section on how the release was made and how to cite it."""
     return Section(
         title=Phrase("report.method.title"),
         lead=Phrase("report.method.lead"),
@@ -67,17 +67,19 @@ def method(rows: Sequence[tuple[str, str]]) -> Section:
     )
 
 
-def comparison(first: str, second: str, result: Comparison) -> Section:
-    """Two specifications: which promises more, in one sentence; then part by part, and whether one gives the other."""
-    said = Compared(first=first, second=second, found=result)
+def write_comparison(first: str, second: str, result: Comparison) -> Section:
+    """Write the section on two specifications: which promises more, part by part, and implications."""
+    said = NamedComparison(first=first, second=second, found=result)
     lead = said.overall if said.overall.startswith((first, second)) else _capital(said.overall)
     answers = [[_capital(asked.question), _answer(asked), asked.because] for asked in said.implications]
     return Section(
         title=f"{first} beside {second}",
         lead=lead + ("" if lead.endswith(".") else "."),
         blocks=(
-            table(f"{first} compared with {second}, part by part", ["part", f"{first} is", "why"], said.rows),
-            table(
+            make_table(
+                f"{first} compared with {second}, part by part", ["part", f"{first} is", "why"], said.rows
+            ),
+            make_table(
                 "Does the one promise follow from the other?",
                 ["question", "answer", "why"],
                 answers,
@@ -93,7 +95,7 @@ def _capital(sentence: str) -> str:
 
 
 def _answer(asked: Implication) -> str:
-    """The answer as a word: yes and no are proved, unknown is not."""
+    """Return the answer as a word: yes and no are proved, unknown is not."""
     if asked.verdict.answer is Answer.UNKNOWN:
         return "unknown"
     return "yes, proved" if asked.verdict else "no, refuted"

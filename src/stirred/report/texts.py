@@ -8,34 +8,36 @@ from decimal import Decimal
 import polars as pl
 
 from stirred.languages import Phrase, Value
-from stirred.mechanisms.exhibits import rounded as rounded
-from stirred.spec.card import Allowed
+from stirred.mechanisms.exhibits import round_digits as round_digits
+from stirred.spec.card import OddsBound
 
 LN2 = Decimal(2).ln()
 
 
 def percent(share: float, digits: int = 2) -> Decimal:
-    """A share in per cent with few digits."""
-    return rounded(100 * share, digits)
+    """Return a share in per cent with few digits."""
+    return round_digits(100 * share, digits)
 
 
-def tosses(log_odds: Decimal) -> int:
-    """As many coin tosses called right in a row move the odds as far.
+def count_tosses(log_odds: Decimal) -> int:
+    """Return the number of consecutive correct coin calls with the same log-odds.
 
-    >>> tosses(Decimal("2.0")), tosses(Decimal("0.7"))
+    >>> count_tosses(Decimal("2.0")), count_tosses(Decimal("0.7"))
     (3, 2)
     """
     return math.ceil(log_odds / LN2)
 
 
-def relabelled(text: str, labels: Mapping[str, str]) -> str:
-    """A text with labels for the names of variables; only names with an underscore, which are no words of a language.
+def relabel(text: str, labels: Mapping[str, str]) -> str:
+    """Replace names of variables by labels; only names with an underscore, which are no words.
 
-    >>> relabelled("households by block_group × gq_type", {"gq_type": "type of group quarters"})
+    >>> relabel("households by block_group × gq_type", {"gq_type": "type of group quarters"})
     'households by block group × type of group quarters'
     """
     if isinstance(text, Phrase):
-        return Phrase(text.key, **{name: _relabelled(value, labels) for name, value in text.values.items()})
+        return Phrase(
+            text.key, **{name: _relabel_value(value, labels) for name, value in text.values.items()}
+        )
 
     def word(found: re.Match[str]) -> str:
         return labels.get(found[0]) or found[0].replace("_", " ")
@@ -47,10 +49,10 @@ Levels = Mapping[str, Mapping[str, str]]  # variable → code → label
 _CONDITION = re.compile(r"\b(\w+) = (\w+(?: (?:or|oder|ou|o) \w+)*)")
 
 
-def in_words(text: str, levels: Levels) -> str:
-    """A text with labels for the codes of its conditions, where the codebook has them.
+def label_codes(text: str, levels: Levels) -> str:
+    """Replace the codes of conditions in a text by labels, where the codebook has them.
 
-    >>> in_words("homes (kind = 2 or 3), b = 3", {"kind": {"2": "vacant", "3": "group quarters"}})
+    >>> label_codes("homes (kind = 2 or 3), b = 3", {"kind": {"2": "vacant", "3": "group quarters"}})
     'homes (kind = vacant or group quarters), b = 3'
     """
 
@@ -64,20 +66,20 @@ def in_words(text: str, levels: Levels) -> str:
     return _CONDITION.sub(told, text) if levels else text
 
 
-def _relabelled(value: Value, labels: Mapping[str, str]) -> Value:
+def _relabel_value(value: Value, labels: Mapping[str, str]) -> Value:
     if isinstance(value, tuple):
-        return tuple(_relabelled(one, labels) for one in value)
-    return relabelled(value, labels) if isinstance(value, str) else value
+        return tuple(_relabel_value(one, labels) for one in value)
+    return relabel(value, labels) if isinstance(value, str) else value
 
 
-def reach() -> pl.Expr:
-    """How far the truth can be from the estimate inside the stated interval, on the wider side."""
+def interval_reach() -> pl.Expr:
+    """Return how far the truth can be from the estimate inside the interval, on the wider side."""
     below, above = pl.col("estimate") - pl.col("low"), pl.col("high") - pl.col("estimate")
     return pl.max_horizontal(below, above).alias("reach")
 
 
-def excepted(words: str, what: Allowed) -> str:
-    """A sentence about odds, followed by the probability with which they may be exceeded, where there is one."""
+def add_exception(words: str, what: OddsBound) -> str:
+    """Add to a sentence about odds the probability that they are exceeded, where there is one."""
     if not what.exception:
         return words
     rarely = Phrase("report.first.learn.exception", exception=what.exception)

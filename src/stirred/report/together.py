@@ -5,13 +5,13 @@ from functools import reduce
 
 from stirred.errors import StirredError
 from stirred.languages import Phrase
-from stirred.report.texts import excepted
+from stirred.report.texts import add_exception
 from stirred.spec import Specification
 from stirred.spec.card import Card
 
 
-def together(specifications: Mapping[str, Specification]) -> str:
-    """A sentence: the budget and the odds of all releases, or of those that one promise can cover.
+def write_joint_cost(specifications: Mapping[str, Specification]) -> str:
+    """Return a sentence: the budget and the odds of all releases, or of those one promise can cover.
 
     Losses add up; releases whose promises are in different units stay apart, and the sentence says so.
     """
@@ -44,9 +44,9 @@ def _sum(first: Specification, second: Specification) -> Specification | None:
 
 def _cost(names: list[str], whole: Specification) -> str:
     card = Card(whole)
-    what = card.allowed()
+    what = card.bound_odds()
     if what.log_odds is None or what.log_odds.is_infinite():
         return Phrase("report.together.unlimited", names=tuple(names))
     cost = Phrase("report.together.cost", names=tuple(names), budget=card.shown_budget(), factor=what.factor)
     change = Phrase("report.first.protected.short", change=what.change)
-    return excepted(Phrase("report.two", first=cost, second=change), what)
+    return add_exception(Phrase("report.two", first=cost, second=change), what)

@@ -7,10 +7,10 @@ import polars as pl
 from stirred.assess.assessment import Assessment, RelationAssessment
 from stirred.assess.conclusions import Conclusions
 from stirred.assess.utility.tables import TablePair
-from stirred.mechanisms.exhibits import as_error, beside
+from stirred.mechanisms.exhibits import format_beside_error, format_error
 from stirred.report import charts, errors
 from stirred.report.charts.spatial import Ground
-from stirred.report.document import Block, Facts, Note, Paragraphs, Section, table
+from stirred.report.document import Block, Facts, Note, Paragraphs, Section, make_table
 
 METRICS = {
     "MAE": "mean absolute error, the mean of |protected − original|",
@@ -21,8 +21,8 @@ METRICS = {
 }  # what the heads of the table of metrics mean
 
 
-def utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> Section:
-    """Errors by table and size class; one colour for each release. Internal."""
+def write_utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> Section:
+    """Write the section on errors by table and size class; one colour for each release. Internal."""
     rows = []
     for assessment in assessments:
         frame = assessment.metrics()
@@ -36,7 +36,7 @@ def utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> 
     if rows:
         worst = max(rows, key=lambda row: float(str(row["mean absolute error"])))
         lead = (
-            f"The largest mean absolute error is {as_error(float(str(worst['mean absolute error'])))} a cell, "
+            f"The largest mean absolute error is {format_error(float(str(worst['mean absolute error'])))} a cell, "
             f"in {worst['table']} of {worst['release']}."
         )
         blocks.append(
@@ -50,9 +50,9 @@ def utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> 
                 group="release",
             )
         )
-    blocks += _kept(assessments)
-    blocks += errors.by_size(assessments)
-    blocks += errors.by_area(assessments, ground or Ground())
+    blocks += _note_kept(assessments)
+    blocks += errors.chart_by_size(assessments)
+    blocks += errors.chart_by_area(assessments, ground or Ground())
     blocks += [note for assessment in assessments for note in _exact(assessment)]
     measured = [_metric_table(assessment) for assessment in assessments if assessment.metrics().height]
     blocks += measured
@@ -62,7 +62,7 @@ def utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> 
 
 
 def _exact(assessment: Assessment) -> list[Note]:
-    """The tables of one release that equal the truth: those that had to, those by chance, and those that should have."""
+    """Return notes on tables that equal the truth: by promise, by chance, and those that should and do not."""
     kept, lucky = assessment.exact_tables(promised=True), assessment.exact_tables(promised=False)
     notes = []
     if kept:
@@ -77,19 +77,19 @@ def _exact(assessment: Assessment) -> list[Note]:
     return notes
 
 
-def _kept(assessments: Sequence[Assessment]) -> list[Block]:
-    """For each release, in its largest table that is not exact, how many cells kept their count."""
+def _note_kept(assessments: Sequence[Assessment]) -> list[Block]:
+    """Count for each release the unchanged cells of its largest table that is not exact."""
     rows = []
     for assessment in assessments:
         items = [item for item in assessment.tables if not item.exact]
         if items:
             item = max(items, key=lambda one: one.pair.frame.height)
-            rows.append((f"{assessment.name}, {item.name}", _unchanged(item.pair)))
+            rows.append((f"{assessment.name}, {item.name}", _count_unchanged(item.pair)))
     return [Facts(rows=tuple(rows))] if rows else []
 
 
-def _unchanged(pair: TablePair) -> str:
-    """How many cells with records kept their count, and how many empty ones did not stay empty."""
+def _count_unchanged(pair: TablePair) -> str:
+    """Return how many cells with records kept their count, and how many empty ones were filled."""
     reference, protected = pair.arrays()
     held = reference > 0
     kept = int((reference == protected)[held].sum())
@@ -122,11 +122,11 @@ def _metric_table(assessment: Assessment) -> Block:
     )
     columns = ["table", "size", "cells", *[name for name in wanted if name in wide.columns]]
     rows = wide.select(columns).rows()
-    return table(f"Metrics of {assessment.name}", columns, rows, numeric=columns[2:], digits=2)
+    return make_table(f"Metrics of {assessment.name}", columns, rows, numeric=columns[2:], digits=2)
 
 
-def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
-    """Associations before and after, split into those that the mechanism keeps and those that it erodes."""
+def write_relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
+    """Write the section on associations before and after, split by whether the mechanism keeps them."""
     eroded = [(name, r) for name, r in found if not r.kept]
     lead = "The mechanism keeps every relation that was looked at."
     if eroded:
@@ -136,14 +136,14 @@ def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
         share = worst.protected / worst.original if worst.original else 1.0
         lead = (
             f"The association of {worst.first} with {worst.second} among {worst.about} suffers most: {name} leaves "
-            f"{100 * share:.0f} % of its strength (Cramér's V from {as_error(worst.original)} to "
-            f"{as_error(worst.protected)})."
+            f"{100 * share:.0f} % of its strength (Cramér's V from {format_error(worst.original)} to "
+            f"{format_error(worst.protected)})."
         )
     rows = [
         [name, r.first, r.second, r.about, r.original, r.protected, "kept" if r.kept else "eroded"]
         for name, r in found
     ]
-    block = table(
+    block = make_table(
         "Cramér's V before and after",
         ["release", "first", "second", "among", "original", "protected", "by the mechanism"],
         rows,
@@ -153,8 +153,8 @@ def relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
     return Section(title="Relations between variables", lead=lead, blocks=(block,))
 
 
-def conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
-    """Segregation, districts, regressions: what users would write down before and after."""
+def write_conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
+    """Write the section on segregation, districts and regressions, before and after."""
     changes = [(name, change) for name, item in found for change in item.changes]
     fits = [(name, fit) for name, item in found for fit in item.coefficients]
     blocks: list[Block] = []
@@ -162,8 +162,10 @@ def conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
     moved = [(name, c) for name, c in changes if c.original and c.original != c.protected]
     if moved:
         name, worst = max(moved, key=lambda item: abs(item[1].protected / item[1].original - 1))
-        share = as_error(100 * (worst.protected / worst.original - 1), signed=True)
-        before, after = (beside(number, worst.change) for number in (worst.original, worst.protected))
+        share = format_error(100 * (worst.protected / worst.original - 1), signed=True)
+        before, after = (
+            format_beside_error(number, worst.change) for number in (worst.original, worst.protected)
+        )
         moved_by = f"by {share} % in {name} ({before} to {after})"
         lead = f"This number changes most: {worst.label}, {moved_by}."
     if changes:
@@ -173,19 +175,19 @@ def conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
         rows = [
             [
                 *(c.what, c.about, name),
-                *(beside(number, c.change) for number in (c.original, c.protected)),
-                as_error(c.change, signed=True),
+                *(format_beside_error(number, c.change) for number in (c.original, c.protected)),
+                format_error(c.change, signed=True),
             ]
             for name, c in changes
         ]
         columns = ["what", "among", "release", "original", "protected", "change"]
-        blocks.append(table("Numbers users would publish", columns, rows, numeric=columns[3:]))
+        blocks.append(make_table("Numbers users would publish", columns, rows, numeric=columns[3:]))
     if fits:
         rows = [
             [
                 *(n, f.model, f.about, f.original.name),
-                *(beside(number.value, number.error) for number in (f.original, f.protected)),
-                *(as_error(number) for number in (f.protected.error, f.overlap)),
+                *(format_beside_error(number.value, number.error) for number in (f.original, f.protected)),
+                *(format_error(number) for number in (f.protected.error, f.overlap)),
             ]
             for n, f in fits
         ]
@@ -199,21 +201,21 @@ def conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
             "standard error",
             "overlap of intervals",
         ]
-        blocks.append(table("Regressions, robust 95 % intervals", columns, rows, numeric=columns[4:]))
+        blocks.append(make_table("Regressions, robust 95 % intervals", columns, rows, numeric=columns[4:]))
     odd = [[name, o.name, o.reference, o.protected] for name, item in found for o in item.oddities]
     if odd:
         columns = ["release", "kind of area", "original", "protected"]
-        blocks.append(table("Impossible and improbable areas", columns, odd, numeric=columns[2:]))
+        blocks.append(make_table("Impossible and improbable areas", columns, odd, numeric=columns[2:]))
     return Section(title="What users would conclude", lead=lead, blocks=tuple(blocks))
 
 
-def all_sections(assessments: Sequence[Assessment], *, ground: Ground | None = None) -> list[Section]:
-    """Every section that compares with the truth, for one or more releases."""
-    parts = [utility(assessments, ground)]
+def write_truth_sections(assessments: Sequence[Assessment], *, ground: Ground | None = None) -> list[Section]:
+    """Return every section that compares with the truth, for one or more releases."""
+    parts = [write_utility(assessments, ground)]
     found = [(a.name, relation) for a in assessments for relation in a.relations]
     if found:
-        parts.append(relations(found))
+        parts.append(write_relations(found))
     concluded = [(a.name, a.conclusions) for a in assessments if a.conclusions != Conclusions()]
     if concluded:
-        parts.append(conclusions(concluded))
+        parts.append(write_conclusions(concluded))
     return parts

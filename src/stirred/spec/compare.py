@@ -5,19 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stirred.errors import require_kind
-from stirred.spec.notebook import html_table
+from stirred.spec.notebook import write_html_table
 from stirred.spec.refinement import fixes_everything
 from stirred.spec.specification import Specification
 from stirred.spec.verdict import Answer, Verdict
 from stirred.spec.verdicts.parts import (
     Finding,
     Relation,
-    budgets,
-    domains,
-    measures,
-    multiverses,
-    settled,
-    units,
+    compare_budgets,
+    compare_domains,
+    compare_measures,
+    compare_multiverses,
+    compare_units,
+    settle,
 )
 
 UNITS = (
@@ -28,7 +28,7 @@ UNITS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """How the first specification stands to the second, part by part and overall."""
+    """The relation of the first specification to the second, part by part and overall."""
 
     first: Specification
     second: Specification
@@ -40,12 +40,12 @@ class Comparison:
 
     @property
     def sentence(self) -> str:
-        """The overall verdict in one sentence."""
+        """Return the overall verdict in one sentence."""
         return self.overall.because
 
     @property
     def why(self) -> str:
-        """Both implications with their derivations."""
+        """Return both implications with their derivations."""
         return "\n".join(
             f"{asked} {verdict.answer.value}\n" + "\n".join(f"  {line}" for line in verdict.why.splitlines())
             for asked, verdict in (
@@ -58,11 +58,11 @@ class Comparison:
         return f"Comparison({self.overall.relation.value}: {self.first.shown_budget} beside {self.second.shown_budget})"
 
     def _repr_html_(self) -> str:
-        """Five verdicts with their reasons, and the overall one."""
+        """Return the five verdicts and the overall one as an HTML table."""
         rows = [(name, found.relation.value, found.because) for name, found in self.parts.items()]
         rows.append(("overall", self.overall.relation.value, self.overall.because))
         title = "How the first specification stands to the second"
-        return html_table(title, rows, columns=("part", "verdict", "because"), notes=self.warnings)
+        return write_html_table(title, rows, columns=("part", "verdict", "because"), notes=self.warnings)
 
     def __str__(self) -> str:
         rows = [f"{name}: {finding}" for name, finding in self.parts.items()]
@@ -72,7 +72,7 @@ class Comparison:
 
 
 def compare(first: Specification, second: Specification) -> Comparison:
-    """Five verdicts on how ``first`` stands to ``second``; stronger means that it promises more.
+    """Compare two specifications in five verdicts; stronger means that ``first`` promises more.
 
     >>> from stirred.spec import Budget, Domain, Hamming, Margin, Multiplicative, Multiverse, Specification
     >>> spec = Specification(
@@ -93,11 +93,11 @@ def compare(first: Specification, second: Specification) -> Comparison:
             fix='compare(release.specification, catalog["das-2020"])',
         )
     parts = {
-        "domain": domains(first, second),
-        "multiverse": multiverses(first, second),
-        "input premetric": units(first, second),
-        "output premetric": measures(first, second),
-        "budget": budgets(first, second),
+        "domain": compare_domains(first, second),
+        "multiverse": compare_multiverses(first, second),
+        "input premetric": compare_units(first, second),
+        "output premetric": compare_measures(first, second),
+        "budget": compare_budgets(first, second),
     }
     warnings = [] if first.flavor == second.flavor else [UNITS]
     for which, spec in (("first", first), ("second", second)):
@@ -118,45 +118,45 @@ def compare(first: Specification, second: Specification) -> Comparison:
         first=first,
         second=second,
         parts=parts,
-        overall=_overall(forth, back),
+        overall=_decide_overall(forth, back),
         forth=forth,
         back=back,
         warnings=tuple(warnings),
     )
 
 
-def _both(forth: Verdict, back: Verdict) -> str:
-    """Why neither implies the other; the reason for the reverse speaks of the two in the other order."""
+def _join_reasons(forth: Verdict, back: Verdict) -> str:
+    """Return why neither implies the other, with both reasons naming the two in the same order."""
     if forth.because == back.because:
         return forth.because
-    return f"{forth.because}; and the other way, {_turned(back.because)}"
+    return f"{forth.because}; and the other way, {_exchange_names(back.because)}"
 
 
-def _turned(because: str) -> str:
-    """A reason in which the two specifications change places."""
+def _exchange_names(because: str) -> str:
+    """Exchange the names of the two specifications in a reason."""
     places = {"the first": "the second", "the second": "the first"}
     return re.sub("the (first|second)", lambda found: places[found.group(0)], because)
 
 
-def _overall(forth: Verdict, back: Verdict) -> Finding:
-    """One line: who implies whom, and why."""
-    found = settled(
+def _decide_overall(forth: Verdict, back: Verdict) -> Finding:
+    """Return the overall finding: which of the two implies the other, and why."""
+    found = settle(
         forth,
         back,
         equal=f"each implies the other: {forth.because}",
         stronger=f"the first promises more than the second: {forth.because}",
-        weaker=f"the second promises more than the first: {_turned(back.because)}",
-        apart=f"neither implies the other, so the two are not ranked: {_both(forth, back)}",
+        weaker=f"the second promises more than the first: {_exchange_names(back.because)}",
+        apart=f"neither implies the other, so the two are not ranked: {_join_reasons(forth, back)}",
     )
     if found.relation is not Relation.UNKNOWN:
         return found
     for verdict, one, other in ((forth, "first", "second"), (back, "second", "first")):
         if verdict:
-            reason = verdict.because if verdict is forth else _turned(verdict.because)
+            reason = verdict.because if verdict is forth else _exchange_names(verdict.because)
             words = f"the {one} implies the {other} ({reason}); whether the reverse holds is unknown"
             return Finding(Relation.UNKNOWN, words)
         if verdict.answer is Answer.NO:
-            reason = verdict.because if verdict is forth else _turned(verdict.because)
+            reason = verdict.because if verdict is forth else _exchange_names(verdict.because)
             words = f"the {one} does not imply the {other} ({reason}); whether the reverse holds is unknown"
             return Finding(Relation.UNKNOWN, words)
     return Finding(Relation.UNKNOWN, f"the two are not ranked, because no rule decides: {found.because}")

@@ -153,7 +153,7 @@ class Domain:
         )
 
     def levels(self, record_type: str, name: str) -> tuple[str, ...] | None:
-        """The names of a variable's levels, where the domain states them."""
+        """Return the names of a variable's levels, or None where the domain does not state them."""
         for known in self.record_types:
             if known.name == record_type:
                 for variable in known.variables:
@@ -162,7 +162,7 @@ class Domain:
         return None
 
     def identifiers(self, record_type: str) -> frozenset[str]:
-        """The variables that determine a whole record by a declared dependency, geography apart."""
+        """Return the variables that determine a whole record by a declared dependency, without geography."""
         if not self.has(record_type):
             return frozenset()
         names = self.record_type(record_type).names()
@@ -173,17 +173,17 @@ class Domain:
         return frozenset(k for k in keys - {*self.spine} if names <= _closure(every, (k,)))
 
     def rules(self, record_type: str) -> tuple[Dependency, ...]:
-        """The functional dependencies of one record type that all data sets share, those of the spine included."""
+        """Return the functional dependencies of a record type that all data sets share, with those of the spine."""
         return _rules(tuple(self.spine), tuple(self.dependencies), record_type)
 
     def keys(self, record_type: str) -> tuple[Dependency, ...]:
-        """The functional dependencies that hold inside each data set, but differ between them."""
+        """Return the functional dependencies that hold inside each data set but differ between data sets."""
         return tuple(d for d in self.dependencies if not d.fixed and d.record_type in {"", record_type})
 
     def closure(
         self, record_type: str, variables: "frozenset[str] | tuple[str, ...] | list[str]"
     ) -> frozenset[str]:
-        """All variables that these determine in every data set (the attribute closure under the fixed dependencies)."""
+        """Return all variables that these determine in every data set (the attribute closure)."""
         return _closure(self.rules(record_type), variables)
 
     def __str__(self) -> str:
@@ -194,7 +194,7 @@ class Domain:
 def _rules(
     spine: tuple[str, ...], dependencies: tuple[Dependency, ...], record_type: str
 ) -> tuple[Dependency, ...]:
-    """Asked for every variable of every record of a witness, of the same few domains."""
+    """Return the fixed dependencies of a record type; cached, because a witness asks for them very often."""
     steps = tuple(
         Dependency(record_type=record_type, of=(fine,), determines=(coarse,))
         for coarse, fine in pairwise(spine)

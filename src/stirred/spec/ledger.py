@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from stirred.errors import BudgetError, require_kind
-from stirred.spec.notebook import html_table
+from stirred.spec.notebook import write_html_table
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.numbers.numerals import fraction_of, text_of
+from stirred.spec.numbers.numerals import parse_fraction, write_fraction
 from stirred.spec.outputs.divergences import Approximate, Multiplicative, OutputPremetric
 
 
@@ -22,7 +22,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """What was spent, by which step, on what; the output premetric says how the entries compose.
+    """The account of a run: which step spent which budget on what; the premetric says how entries compose.
 
     Under (ε, δ) the δ of the premetric is the one that all entries together may have, and each of them states its own: so
     the total is a true statement under the ledger's premetric at any time.
@@ -54,7 +54,7 @@ class Ledger:
         if isinstance(self.output_premetric, Approximate) and self.delta > self.output_premetric.delta:
             raise BudgetError(
                 "the entries of this ledger have a larger δ than it allows",
-                why=f"together {text_of(self.delta)}, allowed {text_of(self.output_premetric.delta)}",
+                why=f"together {write_fraction(self.delta)}, allowed {write_fraction(self.output_premetric.delta)}",
                 fix="allow the ledger a larger δ, or leave out an entry",
             )
 
@@ -64,19 +64,19 @@ class Ledger:
 
     @property
     def delta(self) -> Fraction:
-        """The δ of all entries together; 0 under other premetrics than (ε, δ)."""
+        """Return the δ of all entries together, which is 0 under other premetrics than (ε, δ)."""
         return sum((entry.delta or Fraction(0) for entry in self.entries), Fraction(0))
 
     @property
     def remaining(self) -> Budget:
-        """The largest budget that can still be spent."""
+        """Return the largest budget that can still be spent."""
         if self.limit is None:
             return Budget.infinite()
-        return self.output_premetric.left(self.limit, self.total)
+        return self.output_premetric.compute_remaining(self.limit, self.total)
 
     @property
     def delta_left(self) -> Fraction:
-        """The largest δ that can still be spent."""
+        """Return the largest δ that can still be spent."""
         allowed = (
             self.output_premetric.delta if isinstance(self.output_premetric, Approximate) else Fraction(0)
         )
@@ -88,32 +88,32 @@ class Ledger:
         return f"Ledger({number}, {self.output_premetric}: {self.total}{most} spent)"
 
     def _repr_html_(self) -> str:
-        """Who spent what on what, the total and what is left."""
+        """Return the entries, the total and what remains as an HTML table."""
         rows = [(entry.by, entry.on, str(entry.budget)) for entry in self.entries]
         rows.append(("total", str(self.output_premetric), str(self.total)))
         if self.limit is not None:
             rows.append(("left", f"of {self.limit}", str(self.remaining.lower(4))))
         notes = ["Budgets are rounded up, what is left is rounded down."]
-        return html_table("Ledger", rows, columns=("by", "on", "budget"), notes=notes)
+        return write_html_table("Ledger", rows, columns=("by", "on", "budget"), notes=notes)
 
     def spend(
         self, by: str, on: str, budget: Budget, *, delta: int | str | Fraction | None = None
     ) -> "Ledger":
-        """A new ledger with one more entry; an error gives requested, remaining and difference where too little is left."""
+        """Return a new ledger with one more entry; an error gives requested, remaining and difference."""
         if not isinstance(budget, Budget):
             raise BudgetError(
                 "only a Budget can be spent",
                 why=f"this is a {type(budget).__name__}, and the ledger keeps exact numbers",
                 fix='give Budget.of("1/20")',
             )
-        number = None if delta is None else fraction_of(delta, "delta")
+        number = None if delta is None else parse_fraction(delta, "delta")
         entry = Entry(by=by, on=on, budget=budget, delta=number)
         self._check(entry)
         if number is not None and number > self.delta_left:
             raise BudgetError(
                 f"{by} asks for a larger δ than is left, on {on}",
-                why=f"requested {text_of(number)}, remaining {text_of(self.delta_left)}, "
-                f"difference {text_of(number - self.delta_left)}",
+                why=f"requested {write_fraction(number)}, remaining {write_fraction(self.delta_left)}, "
+                f"difference {write_fraction(number - self.delta_left)}",
                 fix="spend a smaller δ, or open the ledger with a larger one",
             )
         after = replace(self, entries=(*self.entries, entry))

@@ -7,7 +7,7 @@ from typing import NoReturn
 from stirred.errors import SpecificationError, require_kind
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.inequalities import AtLeast
-from stirred.spec.invariants.margins import Custom, Invariant, Margin, Restriction, SupportsCounts, plural
+from stirred.spec.invariants.margins import Custom, Invariant, Margin, Restriction, SupportsCounts, pluralize
 from stirred.spec.refinement import refines
 from stirred.spec.verdict import Verdict
 
@@ -37,13 +37,13 @@ class Multiverse:
 
     @staticmethod
     def realised_only(values: object) -> NoReturn:
-        """Refused: a single universe is one accidental value of the invariants (Section 2.1)."""
+        """Refuse a single universe, which is one accidental value of the invariants (Section 2.1)."""
         del values
         refuse_single_universe()
 
     @staticmethod
     def none() -> "Multiverse":
-        """No invariant: the vacuous multiverse {X}."""
+        """Return the vacuous multiverse {X}, which has no invariant."""
         return Multiverse()
 
     @property
@@ -51,7 +51,7 @@ class Multiverse:
         return not self.invariants
 
     def __and__(self, other: "Multiverse | Invariant") -> "Multiverse":
-        """Both sets of invariants."""
+        """Return the multiverse of both sets of invariants."""
         more = frozenset([other]) if isinstance(other, Invariant) else other.invariants
         return Multiverse(self.invariants | more)
 
@@ -62,7 +62,7 @@ class Multiverse:
         return len(self.invariants)
 
     def check(self, domain: Domain) -> "Multiverse":
-        """This multiverse, if the domain has every record type and variable it names; otherwise an error.
+        """Return this multiverse if the domain has every record type and variable it names; otherwise raise.
 
         A domain without record types, or a record type without variables, is not checked.
         """
@@ -77,7 +77,7 @@ class Multiverse:
         return self
 
     def refines(self, other: "Multiverse", domain: Domain) -> Verdict:
-        """Whether every universe of this multiverse lies in one of the other's."""
+        """Decide whether every universe of this multiverse lies in one of the other's."""
         return refines(self, other, domain)
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Multiverse:
 
 
 def refuse_single_universe() -> NoReturn:
-    """A specification for one realised universe only is refused, with the paper's reason (Section 2.1)."""
+    """Refuse a specification for one realised universe only, with the paper's reason (Section 2.1)."""
     raise SpecificationError(
         "a specification covers a multiverse, not one universe",
         why="the value of an invariant is accidental, only its being published is essential: "
@@ -102,6 +102,6 @@ __all__ = [
     "Multiverse",
     "Restriction",
     "SupportsCounts",
-    "plural",
+    "pluralize",
     "refuse_single_universe",
 ]

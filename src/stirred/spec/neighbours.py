@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from stirred.errors import IncompatibleError, SpecificationError
 from stirred.spec.domain import HOUSEHOLDS, PERSON, Domain
-from stirred.spec.invariants.margins import Margin, plural
+from stirred.spec.invariants.margins import Margin, pluralize
 from stirred.spec.multiverse import Multiverse
 from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
 from stirred.spec.units import Constant
@@ -53,16 +53,16 @@ class Neighbours(InputPremetric):
     def smallest_distance(self) -> str:
         return f"{self.inner.smallest_distance} (neighbours only)"
 
-    def fixed(self) -> Multiverse | None:
-        """Not stated: two data sets may agree on all that neighbours agree on without being neighbours."""
+    def derive_multiverse(self) -> Multiverse | None:
+        """Return None: data sets may agree on all that neighbours agree on without being neighbours."""
         return None
 
-    def joined(self, other: InputPremetric) -> InputPremetric:
-        """Both promises hold for neighbours under the joint unit."""
-        return Neighbours(self.inner.joined(other.unrestricted))
+    def join(self, other: InputPremetric) -> InputPremetric:
+        """Return the neighbours of the joint unit, for which both promises hold."""
+        return Neighbours(self.inner.join(other.unrestricted))
 
     def constant(self, to: InputPremetric, domain: Domain, multiverse: Multiverse) -> Constant:
-        """1 where neighbours there are neighbours here; else along paths of neighbours, where they connect."""
+        """Return 1 where neighbours there are neighbours here, else the constant along paths of neighbours."""
         if self == to:
             return Constant(Fraction(1))
         step = self.inner.constant(to, domain, multiverse)
@@ -82,7 +82,7 @@ class Neighbours(InputPremetric):
 
 
 def neighbours_connect(domain: Domain, multiverse: Multiverse, premetric: InputPremetric) -> Verdict:
-    """Whether any two data sets of one universe at distance k are joined by k steps between neighbours inside it.
+    """Decide whether k steps between neighbours join any two data sets at distance k inside their universe.
 
     Proved here for records of one kind: k records are changed (or added, or removed) one after the other, which keeps
     their number where only changes are counted, and their number in each part where the invariants are one table.
@@ -99,24 +99,24 @@ def neighbours_connect(domain: Domain, multiverse: Multiverse, premetric: InputP
     others = {kind.name for kind in domain.record_types} - {unit}
     if others and not (unit in HOUSEHOLDS and others <= {PERSON}):
         return Verdict.unknown(
-            f"the domain holds other records than {plural(unit)}, and a change of one may be no step between neighbours"
+            f"the domain holds other records than {pluralize(unit)}, and a change of one may be no step between neighbours"
         )
     if domain.keys(unit) or not all(rule.variables for rule in domain.constraints):
         return Verdict.unknown(
-            f"the rules of the domain may forbid the data sets on the way, where only some {plural(unit)} have changed"
+            f"the rules of the domain may forbid the data sets on the way, where only some {pluralize(unit)} have changed"
         )
     free = frozenset({Margin(unit)}) if isinstance(premetric, Hamming) else frozenset[Margin]()
-    if not multiverse.invariants <= free and not _one_partition(domain, multiverse, premetric):
+    if not multiverse.invariants <= free and not _is_one_partition(domain, multiverse, premetric):
         return Verdict.unknown(
-            f"the invariants may not hold on the way, where only some {plural(unit)} have changed"
+            f"the invariants may not hold on the way, where only some {pluralize(unit)} have changed"
         )
     return Verdict.yes(
-        f"{plural(unit)} can be changed one after the other, so neighbours reach every distance"
+        f"{pluralize(unit)} can be changed one after the other, so neighbours reach every distance"
     )
 
 
-def _one_partition(domain: Domain, multiverse: Multiverse, premetric: RecordPremetric) -> bool:
-    """Whether the invariants fix how many records lie in each part of one partition, and nothing more.
+def _is_one_partition(domain: Domain, multiverse: Multiverse, premetric: RecordPremetric) -> bool:
+    """Return whether the invariants fix the number of records in each part of one partition, and no more.
 
     Then two data sets of a universe agree part by part, and records are changed inside their parts one after the other.
     A table of persons is no partition of the households they live in: one household alone may not be able to change.

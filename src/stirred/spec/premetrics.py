@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from stirred.errors import IncompatibleError, SpecificationError, require_kind
 from stirred.spec.domain import HOUSEHOLDS, PERSON, Domain
-from stirred.spec.invariants.margins import Margin, plural
+from stirred.spec.invariants.margins import Margin, pluralize
 from stirred.spec.multiverse import Multiverse
-from stirred.spec.units import Constant, Link, record_constant
+from stirred.spec.units import Constant, Link, find_record_constant
 
 
 class InputPremetric:
@@ -26,7 +26,7 @@ class InputPremetric:
 
     @property
     def unrestricted(self) -> "InputPremetric":
-        """The premetric without a restriction to neighbours."""
+        """Return the premetric without a restriction to neighbours."""
         return self
 
     @property
@@ -35,19 +35,19 @@ class InputPremetric:
 
     @property
     def smallest_distance(self) -> str:
-        """What differs at distance 1, in words."""
+        """Return in words what differs at distance 1."""
         return f"one {self.unit}"
 
-    def fixed(self) -> Multiverse | None:
-        """The invariants on which two data sets agree exactly where their distance is finite; None where not stated."""
+    def derive_multiverse(self) -> Multiverse | None:
+        """Return the invariants that data sets share exactly where their distance is finite, or None if unstated."""
         return None
 
-    def joined(self, other: "InputPremetric") -> "InputPremetric":
-        """The premetric in which specifications under the two are accounted together."""
+    def join(self, other: "InputPremetric") -> "InputPremetric":
+        """Return the premetric in which specifications under both are accounted together."""
         if self == other:
             return self
         if other.neighbours_only:
-            return other.joined(self)
+            return other.join(self)
         raise IncompatibleError(
             "cannot compose these specifications",
             why=f"no rule relates {self} and {other}",
@@ -55,7 +55,7 @@ class InputPremetric:
         )
 
     def constant(self, to: "InputPremetric", domain: Domain, multiverse: Multiverse) -> Constant:
-        """The smallest c known with d_self ≤ c·d_to in every universe; refused where none is known."""
+        """Return the smallest known c with d_self ≤ c·d_to in every universe; raise where none is known."""
         if self == to:
             return Constant(Fraction(1))
         if to.neighbours_only:  # neighbours are at distance 1, and the rest is infinitely far apart
@@ -122,16 +122,16 @@ class RecordPremetric(InputPremetric):
     def change(self) -> str:
         raise NotImplementedError
 
-    def joined(self, other: InputPremetric) -> InputPremetric:
+    def join(self, other: InputPremetric) -> InputPremetric:
         if not isinstance(other, RecordPremetric):
-            return InputPremetric.joined(self, other)
+            return InputPremetric.join(self, other)
         units = {self.record_type, other.record_type}
         if (
             len(units) > 1
             and not (PERSON in units and units <= HOUSEHOLDS | {PERSON})
             and not units <= HOUSEHOLDS
         ):
-            return InputPremetric.joined(self, other)
+            return InputPremetric.join(self, other)
         unit = PERSON if PERSON in units else min(units)
         people = [p for p in (self, other) if p.record_type == PERSON]
         link: Link = "kept" if not people or any(p.link == "kept" for p in people) else "free"
@@ -142,7 +142,7 @@ class RecordPremetric(InputPremetric):
         near = to.unrestricted
         if not isinstance(near, RecordPremetric):
             return InputPremetric.constant(self, to, domain, multiverse)
-        return record_constant(self, near, domain, multiverse, neighbours_only=to.neighbours_only)
+        return find_record_constant(self, near, domain, multiverse, neighbours_only=to.neighbours_only)
 
     def __str__(self) -> str:
         more = ", may move" if self.link == "free" else ""
@@ -165,8 +165,8 @@ class Hamming(RecordPremetric):
     def change(self) -> str:
         return "its record changed"
 
-    def fixed(self) -> Multiverse:
-        """The number of records: data sets of different size are infinitely far apart."""
+    def derive_multiverse(self) -> Multiverse:
+        """Return the number of records: data sets of different size are infinitely far apart."""
         return Multiverse.of(Margin(self.record_type))
 
     __str__ = RecordPremetric.__str__
@@ -182,12 +182,12 @@ class SymmetricDifference(RecordPremetric):
 
     symbol: ClassVar[str] = "d_Sym"
 
-    def fixed(self) -> Multiverse:
+    def derive_multiverse(self) -> Multiverse:
         return Multiverse.none()
 
     @property
     def change(self) -> str:
-        return f"added to or removed from the {plural(self.record_type)}"
+        return f"added to or removed from the {pluralize(self.record_type)}"
 
     __str__ = RecordPremetric.__str__
 

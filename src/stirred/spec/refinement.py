@@ -7,19 +7,19 @@ sets that agree on everything given and differ on what is wanted. Anything else 
 from collections.abc import Iterable, Sequence
 
 from stirred.spec.domain import QUARTERS, Domain
-from stirred.spec.invariants.axes import UndecidedError, models
-from stirred.spec.invariants.brief import brief
-from stirred.spec.invariants.determine import Signed, combinations_for
+from stirred.spec.invariants.axes import UndecidedError, build_models
+from stirred.spec.invariants.brief import abbreviate
+from stirred.spec.invariants.determine import SignedTable, find_combinations
 from stirred.spec.invariants.inequalities import AtLeast
 from stirred.spec.invariants.margins import Invariant, Margin
-from stirred.spec.invariants.reading import by_homes, by_size, read_off
-from stirred.spec.invariants.search import witnessed
-from stirred.spec.verdict import Verdict, all_of
+from stirred.spec.invariants.reading import derive_by_homes, derive_by_size, read_off
+from stirred.spec.invariants.search import find_witness
+from stirred.spec.verdict import Verdict, combine_verdicts
 from stirred.spec.verdicts.derivation import Derivation
 
 
 def refines(finer: Iterable[Invariant], coarser: Iterable[Invariant], domain: Domain) -> Verdict:
-    r"""Whether the invariants of ``finer`` determine those of ``coarser``: every universe lies in one of the other's.
+    r"""Decide whether the invariants of ``finer`` determine those of ``coarser``.
 
     >>> from stirred.spec.multiverse import Multiverse
     >>> domain = Domain(name="toy", spine=("county", "block"))
@@ -30,11 +30,13 @@ def refines(finer: Iterable[Invariant], coarser: Iterable[Invariant], domain: Do
     'no'
     """
     given = tuple(finer)
-    return all_of([determined(given, wanted, domain) for wanted in coarser], "nothing has to be determined")
+    return combine_verdicts(
+        [decide_determined(given, wanted, domain) for wanted in coarser], "nothing has to be determined"
+    )
 
 
 def fixes_everything(multiverse: Iterable[Invariant], domain: Domain) -> Verdict:
-    """Whether the universes are single data sets: then any budget is met, even 0, and nothing is protected.
+    """Decide whether every universe is a single data set: then any budget is met and nothing is protected.
 
     >>> from stirred.spec.domain import RecordType, Variable
     >>> from stirred.spec.multiverse import Multiverse
@@ -45,65 +47,65 @@ def fixes_everything(multiverse: Iterable[Invariant], domain: Domain) -> Verdict
     tables = sorted((Margin(kind.name, kind.names()) for kind in domain.record_types), key=Margin.words)
     if not tables or not all(kind.variables for kind in domain.record_types):
         return Verdict.unknown("the domain does not list its variables")
-    if linked(domain):
+    if has_linked_records(domain):
         return Verdict.unknown("no table says which persons live together")
     return refines(multiverse, tables, domain)
 
 
-def linked(domain: Domain) -> bool:
-    """Whether records of one type belong to records of another, which tables of each type do not tell."""
+def has_linked_records(domain: Domain) -> bool:
+    """Return whether records of one type belong to records of another, such as persons to households."""
     kinds = {kind.name for kind in domain.record_types}
     return len(kinds) > 1 and kinds != {"household", QUARTERS}
 
 
-def determined(given: Sequence[Invariant], wanted: Invariant, domain: Domain) -> Verdict:
-    """Whether one invariant is a function of the given ones."""
+def decide_determined(given: Sequence[Invariant], wanted: Invariant, domain: Domain) -> Verdict:
+    """Decide whether one invariant is a function of the given ones."""
     if wanted in given:
-        because = f"both keep {brief(wanted, domain)}"
+        because = f"both keep {abbreviate(wanted, domain)}"
         return Verdict.yes(because, Derivation(rule="kept", claim=because, facts={"wanted": wanted}))
     if isinstance(wanted, Margin):
-        return _margin(given, wanted, domain)
-    needed = [_margin(given, margin, domain) for margin in wanted.needs()]
+        return _decide_margin(given, wanted, domain)
+    needed = [_decide_margin(given, margin, domain) for margin in wanted.needs()]
     if needed and all(needed):
         because = "; ".join(dict.fromkeys(v.because for v in needed))
         step = Derivation(
-            rule="function of", claim=because, premises=_steps(*needed), facts={"wanted": wanted}
+            rule="function of", claim=because, premises=_collect_steps(*needed), facts={"wanted": wanted}
         )
         return Verdict.yes(because, step)
     if isinstance(wanted, AtLeast):
-        return _inequality(given, wanted, domain)
+        return _decide_inequality(given, wanted, domain)
     return Verdict.unknown(f"no rule tells whether the others fix {wanted}")
 
 
-def _steps(*verdicts: Verdict) -> tuple[Derivation, ...]:
+def _collect_steps(*verdicts: Verdict) -> tuple[Derivation, ...]:
     return tuple(verdict.derivation for verdict in verdicts if verdict.derivation is not None)
 
 
-def _margin(given: Sequence[Invariant], wanted: Margin, domain: Domain) -> Verdict:
+def _decide_margin(given: Sequence[Invariant], wanted: Margin, domain: Domain) -> Verdict:
     margins = [invariant for invariant in given if isinstance(invariant, Margin)]
     for margin in margins:
-        found = read_off(margin, wanted, domain) or by_size(margin, wanted, domain)
+        found = read_off(margin, wanted, domain) or derive_by_size(margin, wanted, domain)
         if found is not None:
             return Verdict.yes(found.claim, found)
-    homes = by_homes(margins, wanted, domain)
+    homes = derive_by_homes(margins, wanted, domain)
     if homes is not None:
         return Verdict.yes(homes.claim, homes)
-    summed = _summed([m for m in margins if m.record_type == wanted.record_type], wanted, domain)
+    summed = _derive_sums([m for m in margins if m.record_type == wanted.record_type], wanted, domain)
     if summed is not None:
         return Verdict.yes(summed.claim, summed)
-    return witnessed(given, wanted, wanted, domain)
+    return find_witness(given, wanted, wanted, domain)
 
 
-def _summed(margins: Sequence[Margin], wanted: Margin, domain: Domain) -> Derivation | None:
-    """The wanted table as sums and differences of given ones, in every model of the domain."""
+def _derive_sums(margins: Sequence[Margin], wanted: Margin, domain: Domain) -> Derivation | None:
+    """Derive the wanted table as sums and differences of given ones in every model of the domain, or None."""
     steps = []
     try:
-        for model in models(domain, wanted.record_type, [*margins, wanted]):
-            found = combinations_for(margins, wanted, model)
-            if isinstance(found, Signed):
+        for model in build_models(domain, wanted.record_type, [*margins, wanted]):
+            found = find_combinations(margins, wanted, model)
+            if isinstance(found, SignedTable):
                 return None
             facts = {"given": tuple(margins), "wanted": wanted, "axes": model.axes, "combinations": found}
-            claim = f"{brief(wanted, domain)} are sums and differences of given tables"
+            claim = f"{abbreviate(wanted, domain)} are sums and differences of given tables"
             steps.append(Derivation(rule="sums", claim=claim, facts=facts))
     except UndecidedError:
         return None
@@ -114,7 +116,7 @@ def _summed(margins: Sequence[Margin], wanted: Margin, domain: Domain) -> Deriva
     )
 
 
-def _inequality(given: Sequence[Invariant], wanted: AtLeast, domain: Domain) -> Verdict:
+def _decide_inequality(given: Sequence[Invariant], wanted: AtLeast, domain: Domain) -> Verdict:
     for other in given:
         if isinstance(other, AtLeast) and other.than == wanted.than == 1:
             # an area holds at least one exactly when some part of it does
@@ -126,5 +128,5 @@ def _inequality(given: Sequence[Invariant], wanted: AtLeast, domain: Domain) -> 
                     because, Derivation(rule="some part", claim=because, premises=(found,), facts=facts)
                 )
     if isinstance(wanted.than, int):
-        return witnessed(given, wanted.statistic, wanted, domain)
+        return find_witness(given, wanted.statistic, wanted, domain)
     return Verdict.unknown(f"no rule tells whether the others fix {wanted}")

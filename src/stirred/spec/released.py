@@ -15,7 +15,7 @@ from stirred.spec.invariants.margins import Margin
 Views = tuple[Margin, ...]  # empty: not stated, so every variable of the domain may be released
 
 
-def view_of(
+def make_view(
     domain: Domain, record_type: str, columns: Iterable[str], where: dict[str, tuple[str, ...]] | None = None
 ) -> Margin:
     """Return the view of these columns without identifiers, and without columns that the domain does not list."""

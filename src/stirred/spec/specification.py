@@ -13,11 +13,17 @@ from typing import Literal
 
 from stirred.errors import BudgetError, SpecificationError, require_kind
 from stirred.spec.algebra.chaining import chain
-from stirred.spec.algebra.composition import compose, given, per, under, without
-from stirred.spec.algebra.restating import on
+from stirred.spec.algebra.composition import (
+    add_invariants,
+    change_output_premetric,
+    change_unit,
+    compose,
+    drop_invariants,
+)
+from stirred.spec.algebra.restating import change_domain
 from stirred.spec.algebra.statement import BudgetFunction, Evidence, Part
 from stirred.spec.domain import Domain
-from stirred.spec.invariants.brief import brief
+from stirred.spec.invariants.brief import abbreviate
 from stirred.spec.multiverse import Invariant, Margin, Multiverse, refuse_single_universe
 from stirred.spec.numbers.budget import Bound, Budget
 from stirred.spec.outputs.divergences import NormalizedRenyi, OutputPremetric
@@ -92,7 +98,7 @@ class Specification:
         if statistic is None:
             return
         tables = Multiverse.of(*statistic.needs())
-        found = _determined(self.multiverse, tables, self.domain, self.input_premetric)
+        found = _refines_cached(self.multiverse, tables, self.domain, self.input_premetric)
         if found.answer is Answer.NO:
             raise SpecificationError(
                 "this budget is not a function of the universe",
@@ -106,35 +112,35 @@ class Specification:
 
     @property
     def rho_squared(self) -> Budget:
-        """The usual zCDP parameter: the square of this budget, which is ρ."""
+        """Return the usual zCDP parameter ρ², the square of this budget."""
         if not isinstance(self.output_premetric, NormalizedRenyi):
             raise SpecificationError(
                 f"a budget under {self.output_premetric} has no ρ²",
                 why="ρ² is the parameter of zCDP, the budget under NormalizedRenyi() squared",
                 fix="spec.under(NormalizedRenyi()).rho_squared",
             )
-        return self.budget.squared()
+        return self.budget.square()
 
     @property
     def shown_budget(self) -> str:
-        """The budget with its letter, rounded up; zCDP is shown by ρ², as everyone prints it."""
+        """Return the budget with its letter, rounded up; for zCDP it is ρ²."""
         if isinstance(self.output_premetric, NormalizedRenyi):
             return f"ρ² = {self.rho_squared}"
         return f"{self.output_premetric.budget_symbol} = {self.budget}"
 
     @property
     def views(self) -> Views:
-        """What of the data leaves: the released tables, else those that the output is computed from; empty: not stated."""
+        """Return the released tables, or the tables that the output is computed from; empty: not stated."""
         return self.released or self.measures
 
     @property
     def released_columns(self) -> dict[str, tuple[str, ...]]:
-        """The columns of each record type that leave; where this is not stated, all that the domain lists."""
+        """Return the released columns of each record type, or all that the domain lists where none are stated."""
         return released_columns(self.domain, self.views)
 
     @property
     def statements(self) -> tuple[Part, ...]:
-        """The parts with their own universes, units and premetrics, as they were first stated."""
+        """Return the parts with the universes, units and premetrics in which they were first stated."""
         return self.parts or (
             Part(
                 input_premetric=self.input_premetric,
@@ -154,16 +160,16 @@ class Specification:
         return compose([self, other])
 
     def given(self, more: Multiverse | Invariant) -> "Specification":
-        """The same promise inside smaller universes (Proposition 5, second half): weaker, at the same budget."""
-        return given(self, more)
+        """Return the promise inside smaller universes: weaker, at the same budget (Proposition 5, second half)."""
+        return add_invariants(self, more)
 
     def without(self, *dropped: Invariant, released: bool = False) -> "Specification":
-        """Fewer invariants declared: the promise as it was before they were given, else no finite budget is known.
+        """Return the promise with fewer invariants: as before they were given, else without a finite budget.
 
         ``released`` says that they are published exactly all the same. Then no finite budget holds (Proposition 1), unless
         the rest determines them.
         """
-        return without(self, dropped, released=released)
+        return drop_invariants(self, dropped, released=released)
 
     def per(
         self,
@@ -172,19 +178,19 @@ class Specification:
         link: Literal["kept", "free"] | None = None,
         copies: int | None = None,
     ) -> "Specification":
-        """The same promise for another unit, with the constant that relates the two."""
-        return per(self, unit, link=link, copies=copies)
+        """Return the promise for another protection unit, with the constant that relates the two."""
+        return change_unit(self, unit, link=link, copies=copies)
 
     def before_imputation(self) -> "Specification":
-        """The same promise for contributors, each of whom imputation may have copied into several records."""
+        """Return the promise for contributors, whom imputation may have copied into several records."""
         return self.per(self.input_premetric.unit, copies=self.domain.copies)
 
     def under(self, output_premetric: OutputPremetric) -> "Specification":
-        """The same promise in another output premetric, where a conversion holds at every distance."""
-        return under(self, output_premetric)
+        """Return the promise in another output premetric, where a conversion holds at every distance."""
+        return change_output_premetric(self, output_premetric)
 
     def within(self, budget: Budget) -> "Specification":
-        """A weaker promise: the same flavor with a larger budget."""
+        """Return a weaker promise: the same flavor with a larger budget."""
         require_kind(
             "the budget", budget, Budget, wanted="a Budget", fix='within(Budget.of("20"))', error=BudgetError
         )
@@ -203,11 +209,11 @@ class Specification:
         return replace(self, budget=budget, parts=(), varies=varies, bounds=())
 
     def post_processed(self, by: str) -> "Specification":
-        """Whatever is computed from the output alone keeps the promise."""
+        """Return the same promise with a note on what was computed from the output alone."""
         return replace(self, notes=tuple(sorted({*self.notes, f"post-processing: {by}"})))
 
     def then(self, other: "Specification", *, stability: int | Fraction | None = None) -> "Specification":
-        """Chaining: ``other`` reads this one's output and nothing else."""
+        """Return the promise of a chain in which ``other`` reads this one's output and nothing else."""
         return chain(self, other, stability=stability).specification
 
     def on(
@@ -217,18 +223,18 @@ class Specification:
         *,
         record_types: Mapping[str, str] | None = None,
     ) -> "Specification":
-        """The same promise on another domain, with this one's variables named as the other's."""
-        return on(self, domain, mapping, record_types=record_types)
+        """Return the promise on another domain, with this one's variables renamed to the other's."""
+        return change_domain(self, domain, mapping, record_types=record_types)
 
     def implies(self, other: "Specification") -> Verdict:
-        """Whether every mechanism that satisfies this specification satisfies the other."""
+        """Decide whether every mechanism that satisfies this specification satisfies the other."""
         require_kind(
             "the other", other, Specification, wanted="a Specification", fix='implies(catalog["das-2020"])'
         )
         return implies(self, other)
 
     def __str__(self) -> str:
-        kept = ", ".join(brief(invariant, self.domain) for invariant in self.multiverse)
+        kept = ", ".join(abbreviate(invariant, self.domain) for invariant in self.multiverse)
         rest = (self.input_premetric, self.output_premetric, self.shown_budget)
         return " | ".join([str(self.domain), "{" + kept + "}", *map(str, rest)])
 
@@ -236,16 +242,16 @@ class Specification:
         return f"Specification({self})"
 
     def _repr_html_(self) -> str:
-        """The card, where a notebook shows it."""
+        """Return the card as HTML for a notebook."""
         return html_of(self)
 
 
-_determined = lru_cache(maxsize=512)(
+_refines_cached = lru_cache(maxsize=512)(
     refines_within_reach
 )  # asked anew by each restatement of a specification
 
 
 @singledispatch
 def html_of(statement: object) -> str:
-    """How a notebook shows a statement: as text, unless the package registers a card for it."""
+    """Return a statement as HTML: escaped text, unless the package registers a card for it."""
     return f"<pre>{escape(str(statement))}</pre>"

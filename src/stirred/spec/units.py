@@ -10,14 +10,14 @@ from typing import Literal, Protocol
 
 from stirred.errors import IncompatibleError
 from stirred.spec.domain import HOUSEHOLD, HOUSEHOLDS, PERSON, QUARTERS, UNIT, Domain
-from stirred.spec.invariants.margins import Margin, plural
+from stirred.spec.invariants.margins import Margin, pluralize
 from stirred.spec.multiverse import Multiverse
 
 Link = Literal["kept", "free"]
 
 
 class CountsRecords(Protocol):
-    """What the rules read of a distance that counts records of one type."""
+    """The fields that the rules read of a distance that counts records of one type."""
 
     @property
     def record_type(self) -> str: ...
@@ -33,7 +33,7 @@ class CountsRecords(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """d_self ≤ factor · d_other in every universe, and why; budgets are multiplied by the factor.
+    """A factor with d_self ≤ factor · d_other in every universe, and the reason; budgets are multiplied by it.
 
     ``along_paths``: the step goes along a path of neighbours, so it holds only for output premetrics that have group
     privacy.
@@ -54,7 +54,7 @@ FIXED_HOMES = (
 )
 
 
-def record_constant(
+def find_record_constant(
     source: CountsRecords,
     to: CountsRecords,
     domain: Domain,
@@ -62,14 +62,14 @@ def record_constant(
     *,
     neighbours_only: bool = False,
 ) -> Constant:
-    """The constant from one record premetric to another; ``neighbours_only``: at distance 1 of the other alone.
+    """Return the constant between two record premetrics; ``neighbours_only``: at distance 1 of the other.
 
     >>> from stirred.spec.premetrics import Hamming
     >>> domain = Domain(name="toy")
     >>> homes = Multiverse.of(Margin("household"))
-    >>> record_constant(Hamming("household"), Hamming("person"), domain, homes).factor
+    >>> find_record_constant(Hamming("household"), Hamming("person"), domain, homes).factor
     Fraction(1, 1)
-    >>> record_constant(Hamming("household"), Hamming("person", link="free"), domain, homes).factor
+    >>> find_record_constant(Hamming("household"), Hamming("person", link="free"), domain, homes).factor
     Fraction(2, 1)
     """
     same_unit = source.record_type == to.record_type or {source.record_type, to.record_type} <= HOUSEHOLDS
@@ -83,31 +83,31 @@ def record_constant(
     else:
         raise IncompatibleError(
             f"cannot restate {source} as {to}",
-            why=f"no rule bounds how many {plural(source.record_type)} change with one {to.record_type}",
+            why=f"no rule bounds how many {pluralize(source.record_type)} change with one {to.record_type}",
             fix="persons and households can be converted into each other",
         )
     return found * _copies(source, to)
 
 
-def totals_needed(
+def find_needed_totals(
     source: CountsRecords, to: CountsRecords, domain: Domain, multiverse: Multiverse
 ) -> tuple[Margin, ...]:
-    """The numbers of records that the universes must fix, so that the first distance is finite wherever the second is.
+    """Return the totals that the universes must fix, so that the first distance is finite where the second is.
 
     Only a distance that counts changed records is ever infinite. The other one may reach data sets with another number
     of records: a person who founds a household of its own is two changes of persons, and one household more.
 
     >>> from stirred.spec.premetrics import Hamming, SymmetricDifference
     >>> toy, none = Domain(name="toy"), Multiverse.none()
-    >>> [str(total) for total in totals_needed(Hamming("household"), Hamming("person"), toy, none)]
+    >>> [str(total) for total in find_needed_totals(Hamming("household"), Hamming("person"), toy, none)]
     ['number of households']
-    >>> totals_needed(SymmetricDifference("household"), Hamming("person"), toy, none)
+    >>> find_needed_totals(SymmetricDifference("household"), Hamming("person"), toy, none)
     ()
     """
     same_unit = source.record_type == to.record_type or {source.record_type, to.record_type} <= HOUSEHOLDS
     if not source.keeps_number or (same_unit and to.keeps_number):
         return ()
-    totals = tuple(Margin(kind) for kind in counted_as(source.record_type, domain))
+    totals = tuple(Margin(kind) for kind in list_counted_types(source.record_type, domain))
     if totals[0] != Margin(UNIT) or {*(domain.levels(UNIT, "occupancy") or ())} != {"occupied", "vacant"}:
         return totals
     # a household lives in each occupied unit: where households and vacant units are fixed, so are housing units
@@ -116,8 +116,8 @@ def totals_needed(
     return (*split, *totals[1:]) if known else totals
 
 
-def counted_as(record_type: str, domain: Domain) -> tuple[str, ...]:
-    """The record types whose records are the units of a distance that is named by one of them.
+def list_counted_types(record_type: str, domain: Domain) -> tuple[str, ...]:
+    """Return the record types whose records are units of a distance that is named by one of them.
 
     A household distance counts homes: housing units where the domain lists them (each household lives in one, and vacant
     ones count), else households; and facilities, which are homes too.
@@ -146,7 +146,7 @@ def _links(source: CountsRecords, to: CountsRecords) -> Constant:
 
 
 def _moves(source: CountsRecords, to: CountsRecords, domain: Domain) -> Constant | None:
-    """The factor where a move is two changes on one side, and one record removed and one added on the other; else None.
+    """Return factor 2 where a move is two changes here, but one removal and one addition there; else None.
 
     In a file of persons alone nobody moves between households.
     """
@@ -175,11 +175,11 @@ def _require_fixed_number(
 ) -> None:
     open_ones = [
         total
-        for total in totals_needed(source, to, domain, multiverse)
+        for total in find_needed_totals(source, to, domain, multiverse)
         if not multiverse.refines(Multiverse.of(total), domain)
     ]
     if open_ones:
-        kinds = " and ".join(plural(total.record_type) for total in open_ones)
+        kinds = " and ".join(pluralize(total.record_type) for total in open_ones)
         given = ", ".join(f'Margin("{total.record_type}")' for total in open_ones)
         if len(open_ones) > 1:
             given = f"Multiverse.of({given})"

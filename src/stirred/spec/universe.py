@@ -32,11 +32,11 @@ class Universe:
 
     @property
     def numbers(self) -> int:
-        """How many numbers the invariants fix."""
+        """Return how many numbers the invariants fix."""
         return sum(int(table.num_rows) for table in self.values.values())
 
-    def withheld(self) -> "Universe":
-        """The same universe without its values and their digest."""
+    def withhold(self) -> "Universe":
+        """Return the universe without its values and their digest."""
         return Universe(multiverse=self.multiverse, values={}, digest=WITHHELD)
 
     def to_json(self) -> dict[str, object]:
@@ -44,8 +44,8 @@ class Universe:
 
 
 def universe(census: SupportsCounts, multiverse: Multiverse, *, salt: bytes = b"") -> Universe:
-    """The universe a census lies in; with a salt the digest commits to the values without showing them."""
-    values = {invariant: invariant.realised(census) for invariant in multiverse}
+    """Return the universe of a census; with a salt the digest commits to the values without showing them."""
+    values = {invariant: invariant.tabulate(census) for invariant in multiverse}
     total = hashlib.sha256(len(salt).to_bytes(8, "big") + salt)
     # in the order of what the invariants are, not of what they are called
     for invariant in sorted(values, key=lambda invariant: invariant.identity()):
@@ -53,8 +53,8 @@ def universe(census: SupportsCounts, multiverse: Multiverse, *, salt: bytes = b"
     return Universe(multiverse=multiverse, values=values, digest=f"sha256:{total.hexdigest()}")
 
 
-class _Sink:
-    """A file that is only hashed, so that a nation's tables are never held as text."""
+class _HashingFile:
+    """A writable file that only computes a digest, so that large tables are never held as text."""
 
     closed = False
 
@@ -74,14 +74,14 @@ class _Sink:
 
 
 def _digest(words: str, table: "pa.Table") -> bytes:
-    """A digest of a table that depends on its values alone: not on the order of rows, nor on dictionary codes."""
+    """Return a digest of a table that depends on its values alone, not on row order or dictionary codes."""
     import pyarrow as pa
     from pyarrow import csv
 
     names = sorted(table.column_names)
     plain = pa.table({name: table[name].cast(pa.string()) for name in names})
     plain = plain.sort_by([(name, "ascending") for name in names])
-    sink = _Sink()
+    sink = _HashingFile()
     sink.write(words.encode() + b"\x00")
     csv.write_csv(plain, sink)
     return sink.hash.digest()

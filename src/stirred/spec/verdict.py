@@ -41,7 +41,7 @@ class Verdict:
 
     @property
     def why(self) -> str:
-        """The derivation as a short tree; for "unknown" the reason alone."""
+        """Return the derivation as a short tree; for "unknown" the reason alone."""
         return str(self.derivation) if self.derivation is not None else self.because
 
     def __bool__(self) -> bool:
@@ -54,10 +54,10 @@ class Verdict:
         return "\n".join([first, *(f"  {line}" for line in self.derivation.lines())])
 
 
-def all_of(verdicts: Sequence[Verdict], otherwise: str, *, rule: str = "all of") -> Verdict:
-    """Yes if all are yes; no if one is no; else unknown. The first that decides gives the reason.
+def combine_verdicts(verdicts: Sequence[Verdict], otherwise: str, *, rule: str = "all of") -> Verdict:
+    """Return yes if all are yes, no if one is no, else unknown, with the reason of the first that decides.
 
-    >>> str(all_of([Verdict.yes("a"), Verdict.unknown("b")], "nothing is asked"))
+    >>> str(combine_verdicts([Verdict.yes("a"), Verdict.unknown("b")], "nothing is asked"))
     'unknown: b'
     """
     for answer in (Answer.NO, Answer.UNKNOWN):

@@ -11,8 +11,8 @@ from starlette.responses import HTMLResponse
 from stirred.languages import Language, Phrase
 from stirred.report.document import CHAPTERS, Report
 from stirred.report.html import environment as report_environment
-from stirred.spec.card.compiling import CompiledTemplates
-from stirred.spec.card.formats import fragment as card_fragment
+from stirred.spec.card.compiling import TemplateCache
+from stirred.spec.card.formats import write_fragment as card_fragment
 from stirred.web.forms.values import Form
 from stirred.web.jobs.commands import ShownCommand
 from stirred.web.steps import steps_of
@@ -24,22 +24,22 @@ MAX_DIGITS = 8  # of a number in an address
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """The templates of the workbench before those of the report."""
+    """Return the template environment: templates of the workbench, then those of the report."""
     own, report = PackageLoader("stirred.web", "templates"), PackageLoader("stirred.report", "templates")
     return report_environment().overlay(
-        loader=ChoiceLoader([own, report]), bytecode_cache=CompiledTemplates(__file__)
+        loader=ChoiceLoader([own, report]), bytecode_cache=TemplateCache(__file__)
     )
 
 
 def prepare_templates(bench: Workbench) -> None:
-    """Compile every template and draw the first page once, so that it comes as fast as the others."""
+    """Compile every template and render the first page once, so that it is served as fast as others."""
     for name in environment().list_templates(filter_func=lambda name: name.endswith(".html.j2")):
         environment().get_template(name)
-    _drawn(bench, "start.html.j2", title="", step="", shown=(), has_data=False)
+    _render(bench, "start.html.j2", title="", step="", shown=(), has_data=False)
 
 
 def bench_of(request: Request) -> Workbench:
-    """The workbench of a request."""
+    """Return the workbench of a request."""
     found: Workbench = request.app.state.workbench
     return found
 
@@ -53,7 +53,7 @@ def number_of(request: Request) -> int:
 
 
 def form_of(request: Request) -> Form:
-    """The form that was sent; the gate has read it and held it against the session."""
+    """Return the form that was sent; the gate has read it and checked its token."""
     found: Form = request.scope.get("state", {}).get("form", {})
     return found
 
@@ -68,12 +68,12 @@ def page(
     status: int = 200,
     **values: object,
 ) -> HTMLResponse:
-    """A whole page with the line of steps and the equivalent commands."""
+    """Render a whole page with the line of steps and the equivalent commands."""
     bench = bench_of(request)
-    return HTMLResponse(_drawn(bench, template, title=title, step=step, shown=shown, **values), status)
+    return HTMLResponse(_render(bench, template, title=title, step=step, shown=shown, **values), status)
 
 
-def _drawn(bench: Workbench, template: str, **values: object) -> str:
+def _render(bench: Workbench, template: str, **values: object) -> str:
     return (
         environment()
         .get_template(template)
@@ -82,18 +82,18 @@ def _drawn(bench: Workbench, template: str, **values: object) -> str:
 
 
 def fragment(request: Request, template: str, **values: object) -> HTMLResponse:
-    """A part of a page, for a script that replaces it."""
+    """Render a part of a page, for a script that replaces it."""
     return HTMLResponse(environment().get_template(template).render(**_words(bench_of(request)), **values))
 
 
 def _words(bench: Workbench) -> dict[str, object]:
-    """What every template may say: the words of the report in English, the card, and the token of forms."""
+    """Return what every template may use: the report's words in English, the card, the form token."""
     language = Language.of("en")
     return {
         "csrf": bench.session.csrf,
         "version": VERSION,
         "language": language,
-        "said": language.translated,
+        "said": language.translate,
         "say": language.say,
         "names": {name: Phrase(f"report.chapter.{name}") for name in CHAPTERS},
         "card": lambda card: card_fragment(card, level=3),

@@ -18,8 +18,8 @@ class Step:
 
 
 def steps_of(bench: Workbench) -> list[Step]:
-    """The seven steps, from the files of the workbench alone; no record is read."""
-    data = bench.data.chosen()
+    """Return the seven steps, from the files of the workbench alone; read no record."""
+    data = bench.data.read_choice()
     text = bench.history.text()
     packets = bench.packets()
     no_data = "" if data else "choose data first"
@@ -41,7 +41,7 @@ def steps_of(bench: Workbench) -> list[Step]:
             name="compare",
             title="Compare",
             address="/compare",
-            chosen=_counted(len(packets), "packet") if packets else "",
+            chosen=_count_noun(len(packets), "packet") if packets else "",
             missing=no_packet,
         ),
         Step(
@@ -55,7 +55,7 @@ def steps_of(bench: Workbench) -> list[Step]:
 
 
 def _data(bench: Workbench) -> str:
-    data = bench.data.chosen()
+    data = bench.data.read_choice()
     if data is None:
         return ""
     try:
@@ -82,7 +82,7 @@ def _method(bench: Workbench) -> str:
         tables = len(bench.document().get("table", []))
     except StirredError:
         return ""
-    return _counted(tables, "table")
+    return _count_noun(tables, "table")
 
 
 def _runs(bench: Workbench) -> str:
@@ -92,5 +92,5 @@ def _runs(bench: Workbench) -> str:
     return f"run {runs[-1].number}: {runs[-1].state}"
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_noun(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

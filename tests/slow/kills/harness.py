@@ -23,7 +23,7 @@ from slow.kills import left
 from slow.kills.cluster import StandaloneCluster
 from slow.kills.jobs import Job
 from stirred.chance import Key
-from stirred.engine.scratch import BEGUN
+from stirred.engine.scratch import UNNAMED_PREFIX
 
 BEFORE = "check"  # before the first event: imports, validation of the census, the promise
 EXACT = "SIGKILL at an operation"
@@ -272,7 +272,7 @@ class Trial:
         return [
             path
             for path in self.scratch.iterdir()
-            if not path.name.startswith(BEGUN) or any(file.stat().st_size for file in path.iterdir())
+            if not path.name.startswith(UNNAMED_PREFIX) or any(file.stat().st_size for file in path.iterdir())
         ]
 
     def _told(self, number: str, code: int, lying: set[str]) -> Iterator[str]:

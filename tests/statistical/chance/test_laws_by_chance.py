@@ -27,8 +27,8 @@ from stirred.chance import (
     permutation,
 )
 from stirred.chance.samplers.cells import UNDECIDED
-from stirred.chance.samplers.coarse import Coarse
-from stirred.chance.samplers.laws import Falling
+from stirred.chance.samplers.coarse import CoarseLaw
+from stirred.chance.samplers.laws import FallingLaw
 from stirred.chance.samplers.table import TabledLaw
 
 ALARM = 1e-9
@@ -169,9 +169,13 @@ def test_the_tie_path_is_really_taken() -> None:
 def test_coarse_tables_give_the_same_laws(stride: int, bits: int) -> None:
     # σ = 25 with strides that make the coin fall often: rejection, signs and further attempts are all exercised
     n = 30_000
-    gaussian = Coarse(Falling(Fraction(1, 1250), Fraction(0), mirrored=True), stride=stride, word_bits=bits)
+    gaussian = CoarseLaw(
+        FallingLaw(Fraction(1, 1250), Fraction(0), mirrored=True), stride=stride, word_bits=bits
+    )
     assert p_of_law(gaussian.draw(KEY.stream("coarse", stride, bits), n), gaussian_pmf(625, 300)) > ALARM
-    laplace = Coarse(Falling(Fraction(0), Fraction(1, 12), mirrored=True), stride=stride, word_bits=bits)
+    laplace = CoarseLaw(
+        FallingLaw(Fraction(0), Fraction(1, 12), mirrored=True), stride=stride, word_bits=bits
+    )
     assert p_of_law(laplace.draw(KEY.stream("coarse l", stride, bits), n), laplace_pmf(12, 540)) > ALARM
 
 
@@ -220,7 +224,7 @@ def test_a_threshold_that_is_off_is_caught() -> None:
             value = int(words[0]) >> (32 - self.word_bits)
             return int(np.searchsorted(self.guide.yes, value, side="right")) + self.first
 
-    law = Falling(Fraction(2, 9), Fraction(0), mirrored=True)
+    law = FallingLaw(Fraction(2, 9), Fraction(0), mirrored=True)
     pmf = gaussian_pmf(2.25, 20)
     right = TabledLaw(law, word_bits=8).draw(KEY.stream("threshold"), 100_000)
     wrong = Mutant(law, word_bits=8).draw(KEY.stream("threshold"), 100_000)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from stirred.chance import Key
 from stirred.mechanisms.swapping.draw import moves
-from stirred.mechanisms.swapping.draw.moves import draw
+from stirred.mechanisms.swapping.draw.moves import draw_moves
 
 STRATA = 300_000
 N = 5
@@ -30,7 +30,7 @@ def sampled(p: Fraction, seed: int) -> np.ndarray:
     """How often each permutation was drawn in many independent strata of five records."""
     ids = np.random.default_rng(seed).permutation(STRATA * N).astype(np.uint64)
     strata = np.repeat(np.arange(STRATA, dtype=np.uint32), N)
-    moves = draw(Key.for_tests(seed), ids=ids, strata=strata, rate=p)
+    moves = draw_moves(Key.for_tests(seed), ids=ids, strata=strata, rate=p)
     images = np.tile(np.arange(N), STRATA)
     images[moves.receivers] = moves.givers % N
     codes = images.reshape(STRATA, N) @ (N ** np.arange(N))

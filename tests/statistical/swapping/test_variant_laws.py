@@ -13,9 +13,9 @@ from scipy import stats
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.swapping import NoisyKey
-from stirred.mechanisms.swapping.draw.moves import Moves, draw
+from stirred.mechanisms.swapping.draw.moves import Moves, draw_moves
 from stirred.mechanisms.swapping.draw.strata import StratumCodes
-from stirred.mechanisms.swapping.variants.moves import non_vacuous, rearranged
+from stirred.mechanisms.swapping.variants.moves import draw_non_vacuous, rearrange_pairs
 
 STRATA = 200_000
 FALSE_ALARM = 1e-7  # chance that one of these checks fails on a right sampler
@@ -86,7 +86,7 @@ def sample(moves: Moves) -> np.ndarray:
 def test_rates_by_class() -> None:
     rates = (Fraction(1, 5), Fraction(2, 3))
     classes = np.tile(np.array([0, 1, 1, 0], np.uint16), STRATA)
-    moves = draw(Key.for_tests(1), ids=IDS, strata=CODES, rate=rates, classes=classes)
+    moves = draw_moves(Key.for_tests(1), ids=IDS, strata=CODES, rate=rates, classes=classes)
     law = selection_law((rates[0], rates[1], rates[1], rates[0]))
     assert check(outputs(law), sample(moves)) > FALSE_ALARM
     swapped = selection_law((rates[1], rates[0], rates[0], rates[1]))
@@ -96,7 +96,7 @@ def test_rates_by_class() -> None:
 @pytest.mark.parametrize("p", [Fraction(1, 4), Fraction(2, 3)])
 def test_no_vacuous_swap(p: Fraction) -> None:
     strata = StratumCodes(codes=CODES, sizes=np.full(STRATA, N, np.uint32))
-    moves = non_vacuous(Key.for_tests(2), IDS, strata, HELD, VALUES, p)
+    moves = draw_non_vacuous(Key.for_tests(2), IDS, strata, HELD, VALUES, p)
     law = selection_law((p,) * N)
     identity = tuple(range(N))
     kept = {g: w for g, w in law.items() if g == identity or table(tuple(SWAP[j] for j in g)) != table(SWAP)}
@@ -136,15 +136,15 @@ def near_law(p: Fraction, weight: Fraction, apart: Callable[[int, int], int]) ->
 def test_near_places() -> None:
     p, weight = Fraction(2, 3), Fraction(4)
     key = Key.for_tests(3)
-    moves = draw(key, ids=IDS, strata=CODES, rate=p)
-    chosen = rearranged(key, IDS, CODES, moves, [VALUES], weight)
+    moves = draw_moves(key, ids=IDS, strata=CODES, rate=p)
+    chosen = rearrange_pairs(key, IDS, CODES, moves, [VALUES], weight)
     law = near_law(p, weight, lambda a, b: int(a != b))
     assert check(outputs(law), sample(chosen)) > FALSE_ALARM
     assert check(outputs(selection_law((p,) * N)), sample(chosen)) < FALSE_ALARM
     assert (
         check(
             outputs(near_law(p, Fraction(1), lambda a, b: int(a != b))),
-            sample(rearranged(key, IDS, CODES, moves, [VALUES], Fraction(1))),
+            sample(rearrange_pairs(key, IDS, CODES, moves, [VALUES], Fraction(1))),
         )
         > FALSE_ALARM
     )
@@ -155,8 +155,8 @@ def test_two_swaps_one_after_the_other() -> None:
     wide, narrow = Fraction(1, 3), Fraction(1, 2)
     key = Key.for_tests(4)
     fine = np.repeat(np.arange(STRATA * 2, dtype=np.uint32), 2)
-    first = draw(key.bind("pools"), ids=IDS, strata=CODES, rate=wide).apply(VALUES)
-    second = draw(key.bind("strata"), ids=IDS, strata=fine, rate=narrow).apply(first).reshape(STRATA, N)
+    first = draw_moves(key.bind("pools"), ids=IDS, strata=CODES, rate=wide).apply(VALUES)
+    second = draw_moves(key.bind("strata"), ids=IDS, strata=fine, rate=narrow).apply(first).reshape(STRATA, N)
     pair = narrow * narrow / (1 - 2 * narrow * (1 - narrow))
     expected: Counter[object] = Counter()
     for g, weight in selection_law((wide,) * N).items():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from shared_data import shared
 from stirred.census.synthetic import synthesise
-from stirred.census.synthetic.likeness import by_area, dissimilarity, eight_groups, entropy_index
+from stirred.census.synthetic.likeness import code_eight_groups, count_by_area, dissimilarity, entropy_index
 from stirred.chance import Key, permutation
 from stirred.frames import frame_of
 
@@ -47,11 +47,11 @@ def persons() -> dict[str, NDArray[np.int64]]:
         )
         for level in CUTS
     }
-    return {**areas, "group": eight_groups(person["race"].to_numpy(), person["hispanic"].to_numpy())}
+    return {**areas, "group": code_eight_groups(person["race"].to_numpy(), person["hispanic"].to_numpy())}
 
 
 def table(persons: dict[str, NDArray[np.int64]], level: str) -> NDArray[np.int64]:
-    return by_area(persons[level].astype(np.int64), persons["group"], int(persons[level].max()) + 1)
+    return count_by_area(persons[level].astype(np.int64), persons["group"], int(persons[level].max()) + 1)
 
 
 @pytest.mark.parametrize(("level", "slack"), [("tract", 0.02), ("block_group", 0.02), ("block", 0.025)])
@@ -131,7 +131,7 @@ def test_massachusetts_sizes_know_neither_county_nor_tenure() -> None:
     household = synthesise("massachusetts-1940").tables["household"]
     county = household["county"].combine_chunks().indices.to_numpy().astype(np.int64)
     tenure = household["tenure"].combine_chunks().indices.to_numpy().astype(np.int64)
-    counts = by_area(2 * county + tenure, household["size"].to_numpy().astype(np.int64) - 1, 28, 12)
+    counts = count_by_area(2 * county + tenure, household["size"].to_numpy().astype(np.int64) - 1, 28, 12)
     expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
     statistic = float(((counts - expected) ** 2 / expected).sum())
     assert statistic < 430

@@ -31,7 +31,7 @@ def county(folder: Path) -> Path:
     """A small synthetic county as two files in the Bureau's layout; some blocks have several detailed types of quarters."""
     write_preset("demo", folder / "own", households=300)
     census = read(folder / "own" / "census.toml")
-    made = TopDown(workload="dhc-persons", names="bureau").tabulated(census, key=KEY)
+    made = TopDown(workload="dhc-persons", names="bureau").tabulate_public(census, key=KEY)
     place = folder / "bureau"
     place.mkdir()
     records = pl.DataFrame(made.microdata["person"])
@@ -41,7 +41,7 @@ def county(folder: Path) -> Path:
     people = added.select(pl.all().repeat_by("residents")).explode(pl.all()).drop("code", "residents")
     people = people.with_columns(pl.Series("QAGE", [17 + i % 14 for i in range(people.height)], pl.Int16))
     records = pl.concat([records, people.select(records.columns)]).sort("block")
-    mdf.rows("RELSHIP", records).write_csv(place / "mdf-person.txt", separator="|")
+    mdf.make_rows("RELSHIP", records).write_csv(place / "mdf-person.txt", separator="|")
     homes = census.scan("household", ["county", "block", "kind", "gq_code", "tenure", "vacancy"]).collect()
     homes = homes.filter(pl.col("county").cast(pl.String) == code)
     block = pl.col("block").cast(pl.String)
@@ -67,7 +67,7 @@ def facilities(records: pl.DataFrame) -> pl.DataFrame:
     found = []
     for i, (block, code) in enumerate(pairs):
         one = records.filter(pl.col("block") == block).head(1)
-        level = mdf.RESIDENT + mdf.QUARTERS.index(code)
+        level = mdf.FIRST_QUARTERS_RELATIONSHIP + mdf.QUARTERS_CODES.index(code)
         found.append(
             one.with_columns(
                 pl.lit(level).cast(one["RELSHIP"].dtype).alias("RELSHIP"),

@@ -14,7 +14,7 @@ from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec.files import save
 
 KEY = Key.for_tests(5)
-UNIT = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", *mdf.UNIT)
+UNIT = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", *mdf.UNIT_COLUMNS)
 
 
 def county(folder: Path) -> Path:
@@ -25,20 +25,24 @@ def county(folder: Path) -> Path:
     place.mkdir()
     records = {
         product: pl.DataFrame(
-            TopDown(workload=f"dhc-{product}", names="bureau").tabulated(census, key=KEY).microdata[record]
+            TopDown(workload=f"dhc-{product}", names="bureau")
+            .tabulate_public(census, key=KEY)
+            .microdata[record]
         )
         for product, record in (("persons", "person"), ("units", "household"))
     }
     code = records["persons"]["county"].cast(pl.String).mode()[0]
     here = pl.col("county").cast(pl.String) == code
-    persons = mdf.rows("RELSHIP", records["persons"].filter(here))
+    persons = mdf.make_rows("RELSHIP", records["persons"].filter(here))
     persons.write_csv(place / "mdf-person.txt", separator="|")
-    homes = mdf.homes(Workload.preset("dhc-units").histogram.axis("hhtype"), records["units"].filter(here))
+    homes = mdf.make_unit_rows(
+        Workload.preset("dhc-units").histogram.axis("hhtype"), records["units"].filter(here)
+    )
     quarters = census.scan("household", ["county", "block", "gq_code"]).filter(here & (pl.col("gq_code") > 0))
     counts = quarters.group_by("block", "gq_code").len("count").collect()
-    kinds = {code: kind for kind, code in enumerate(mdf.QUARTERS, 1)}
+    kinds = {code: kind for kind, code in enumerate(mdf.QUARTERS_CODES, 1)}
     counts = counts.with_columns(kind=pl.col("gq_code").cast(pl.Int64).replace_strict(kinds))
-    units = pl.concat([homes, mdf.facilities(counts.sort("block", "kind"), "HHTYPE")])
+    units = pl.concat([homes, mdf.make_facility_rows(counts.sort("block", "kind"), "HHTYPE")])
     units.write_csv(place / "mdf-unit.txt", separator="|")
     return place
 

@@ -16,10 +16,10 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
 from stirred.mechanisms.topdown.estimate import gls
-from stirred.mechanisms.topdown.run.above import whole
-from stirred.mechanisms.topdown.run.estimation import estimate
+from stirred.mechanisms.topdown.run.above import build_whole_tree
+from stirred.mechanisms.topdown.run.estimation import estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.tree.counts import answers
+from stirred.mechanisms.topdown.tree.counts import sum_answers
 from unit.topdown.test_guided import PL94
 
 SPINE = ["state", "county", "tract", "block_group", "block"]
@@ -60,9 +60,9 @@ def root_errors(workload: Workload, mode: str, draws: int) -> tuple[np.ndarray, 
         task = Task(
             census=census, workload=workload, settings=Settings(mode=mode), key=key, engine=Local(workers=1)
         )
-        above = above or whole(task)
-        made = estimate(task, replace(above, depth=0), None, key)  # the root alone is solved
-        found.append(answers(made.levels[0], query)[0] - answers(above.truth[0], query)[0])
+        above = above or build_whole_tree(task)
+        made = estimate_run(task, replace(above, depth=0), None, key)  # the root alone is solved
+        found.append(sum_answers(made.levels[0], query)[0] - sum_answers(above.truth[0], query)[0])
         if not number:
             algebra, informed = made.targets.algebra, made.targets
             by_row = gls.variances(algebra, informed.levels[0].C, algebra.recode(query), algebra.kept(query))[
@@ -92,9 +92,9 @@ def test_a_held_sum_of_the_root_is_its_unbiased_estimate():
     task = Task(
         census=census, workload=PL94, settings=Settings(mode="guided"), key=key, engine=Local(workers=1)
     )
-    above = whole(task)
-    made = estimate(task, replace(above, depth=0), None, key)
+    above = build_whole_tree(task)
+    made = estimate_run(task, replace(above, depth=0), None, key)
     algebra, e = made.targets.algebra, made.targets.levels[0].e[0]
     best = np.bincount(query.of(algebra.layout.ravel()), e.ravel(), query.size)
     expected = np.maximum(best, 0.0) * best.sum() / np.maximum(best, 0.0).sum()
-    assert np.abs(answers(made.levels[0], query)[0] - expected).max() < 1.0
+    assert np.abs(sum_answers(made.levels[0], query)[0] - expected).max() < 1.0

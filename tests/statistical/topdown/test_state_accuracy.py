@@ -14,15 +14,15 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
-from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
 from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.measure.linear import Raw
+from stirred.mechanisms.topdown.measure.linear import ClassicTargets
 from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.checks import compiled_rules
+from stirred.mechanisms.topdown.rules.checks import compile_and_check
 from stirred.mechanisms.topdown.solve.levels import Estimator
-from stirred.mechanisms.topdown.tree.counts import Sparse, histograms
+from stirred.mechanisms.topdown.tree.counts import Sparse, count_histograms
 from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.tree.leaves import leaf_table
+from stirred.mechanisms.topdown.tree.leaves import list_leaves
 
 # Where the size bins start: the size of a geounit is its true population, empty ones make the first bin of blocks.
 BINS = {
@@ -51,10 +51,10 @@ def errors(
     """By mode and level down to ``lowest``: mean absolute error of totals, L1 error of cells per geounit, and the number
     of geounits, the bias and the mean absolute error of totals in each size bin."""
     census, workload = read(path), Workload.preset("pl94-persons")
-    spine = Tree.of(leaf_table(census, workload), census.schema.spine, root="us")
-    truth = histograms(census, workload, spine)
+    spine = Tree.of(list_leaves(census, workload), census.schema.spine, root="us")
+    truth = count_histograms(census, workload, spine)
     allotment = Allotment.of(spine, workload)
-    constraints = compiled_rules(census, workload, spine, truth)
+    constraints = compile_and_check(census, workload, spine, truth)
     found: dict[tuple[str, str], list[tuple[float, float, Means, Means]]] = {}
     geounits: dict[str, list[int]] = {}
     for draw in range(draws):
@@ -62,7 +62,9 @@ def errors(
         weights = {pair: measurements.weights(*pair) for pair in allotment.rho}
         for mode in ("classic", "gls"):
             targets = (
-                Raw(measurements) if mode == "classic" else Informed.of(measurements, constraints, Local())
+                ClassicTargets(measurements)
+                if mode == "classic"
+                else TreeEstimate.of(measurements, constraints, Local())
             )
             estimator = Estimator(allotment, constraints, targets, weights)
             level, _ = estimator.root()

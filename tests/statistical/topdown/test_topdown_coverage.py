@@ -16,11 +16,11 @@ from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
 from stirred.mechanisms.topdown.estimate import unbiased, uncertainty
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.tree.counts import Sparse, answers, upward
+from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers, sum_upward
 from unit.topdown.runs import Outcome, run
 
 WORKLOAD = Workload.preset("small")
-QUERIES = unbiased.marginals(WORKLOAD)
+QUERIES = unbiased.list_marginals(WORKLOAD)
 BLOCKS = 30  # consecutive blocks that stand for an area beside the spine
 
 
@@ -43,7 +43,7 @@ def released(mode: str, count: int, seed: int) -> tuple[Outcome, list[Sparse]]:
 
 def held(truth: np.ndarray, count: np.ndarray, again: np.ndarray) -> tuple[float, float, int]:
     """Coverage, mean width and number of cells that the truth, the release or a replicate has."""
-    found = uncertainty.intervals(count, again)
+    found = uncertainty.compute_intervals(count, again)
     live = (truth > 0) | (count > 0) | (again > 0).any(axis=0)
     inside = (found["low"] - 1e-9 <= truth) & (truth <= found["high"] + 1e-9)
     return float(inside[live].mean()), float((found["high"] - found["low"])[live].mean()), int(live.sum())
@@ -52,16 +52,16 @@ def held(truth: np.ndarray, count: np.ndarray, again: np.ndarray) -> tuple[float
 def coverage(made: Outcome, again: list[Sparse]) -> dict[tuple[str, str], tuple[float, float, int]]:
     """By level (and for areas of consecutive blocks) and marginal."""
     spine, size = made.spine, WORKLOAD.histogram.cells
-    levels = [upward(spine, leaves, size) for leaves in again]
+    levels = [sum_upward(spine, leaves, size) for leaves in again]
     result = {}
     for query in QUERIES:
         for d, level in enumerate(spine.levels[1:], 1):
-            runs = np.stack([answers(tree[d], query).ravel() for tree in levels])
-            truth = answers(made.measurements.truth[d], query).ravel()
-            result[level, query.name] = held(truth, answers(made.levels[d], query).ravel(), runs)
+            runs = np.stack([sum_answers(tree[d], query).ravel() for tree in levels])
+            truth = sum_answers(made.measurements.truth[d], query).ravel()
+            result[level, query.name] = held(truth, sum_answers(made.levels[d], query).ravel(), runs)
 
         def areas(leaves: Sparse, query=query) -> np.ndarray:
-            values = answers(leaves, query)
+            values = sum_answers(leaves, query)
             return np.add.reduceat(values, np.arange(0, len(values), BLOCKS)).ravel()
 
         runs = np.stack([areas(leaves) for leaves in again])
@@ -80,7 +80,7 @@ def unbiased_coverage(made: Outcome) -> dict[tuple[str, str], tuple[float, int]]
                 for axis, own in zip(WORKLOAD.histogram.axes, query.kept, strict=True)
             ]
             rows = table.filter(pl.col("level") == level, *kept)
-            off = np.abs(rows["estimate"].to_numpy() - answers(made.measurements.truth[d], query).ravel())
+            off = np.abs(rows["estimate"].to_numpy() - sum_answers(made.measurements.truth[d], query).ravel())
             inside = off <= 1.959963984540054 * rows["standard_deviation"].to_numpy() + 1e-9
             result[level, query.name] = (float(inside.mean()), rows.height)
     return result

@@ -2,10 +2,10 @@
 
 import pyarrow as pa
 
-from stirred.assess.assessment import Assessment, assess_tables, on_same_cells
+from stirred.assess.assessment import Assessment, align_cells, assess_tables
 from stirred.census import Census
 from stirred.report.document import Note
-from stirred.report.utility_sections import _unchanged, all_sections
+from stirred.report.utility_sections import _count_unchanged, write_truth_sections
 
 CENSUS = Census.of(
     {"geography": {"spine": ["county"]}, "record": {"person": {"variables": {"race": [1, 2, 3]}}}},
@@ -39,7 +39,7 @@ LUCKY = released("lucky", TRUTH, (3, 1), 1.0)
 
 def test_cells_that_are_empty_on_both_sides_do_not_count() -> None:
     assert FIRST.tables[0].pair.frame.height == 3
-    sentence = _unchanged(SECOND.tables[0].pair)
+    sentence = _count_unchanged(SECOND.tables[0].pair)
     assert (
         sentence
         == "33 % of the 3 cells with records in the census did not change; 1 empty cells got records."
@@ -47,7 +47,7 @@ def test_cells_that_are_empty_on_both_sides_do_not_count() -> None:
 
 
 def test_all_releases_stand_on_the_same_cells() -> None:
-    whole = on_same_cells([FIRST, SECOND, LUCKY])
+    whole = align_cells([FIRST, SECOND, LUCKY])
     frames = [assessment.tables[0].pair.frame for assessment in whole]
     assert [frame.height for frame in frames] == [4, 4, 4]
     assert all(
@@ -58,7 +58,10 @@ def test_all_releases_stand_on_the_same_cells() -> None:
 
 def test_exact_is_said_of_each_release_and_only_where_it_is_promised() -> None:
     notes = {
-        b.text: b.tone for s in all_sections([FIRST, SECOND, LUCKY]) for b in s.blocks if isinstance(b, Note)
+        b.text: b.tone
+        for s in write_truth_sections([FIRST, SECOND, LUCKY])
+        for b in s.blocks
+        if isinstance(b, Note)
     }
     good = [text for text, tone in notes.items() if tone == "good"]
     assert good == ["first is exact in every cell of these tables, as promised: totals."]

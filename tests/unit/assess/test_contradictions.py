@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from stirred.assess.contradictions import QUANTITIES, Quantity, Side, contradictions
+from stirred.assess.contradictions import QUANTITIES, Quantity, Side, find_contradictions
 from stirred.languages import Phrase
 
 
@@ -13,7 +13,7 @@ def table(**columns: list[object]) -> pa.Table:
 
 def found(first: pa.Table, second: pa.Table, one: Side, two: Side) -> tuple[int, int, float]:
     quantity = Quantity(name="x", first=one, second=two)
-    (told,) = contradictions({one.table: first, two.table: second}, [quantity])
+    (told,) = find_contradictions({one.table: first, two.table: second}, [quantity])
     return told.compared, told.differ, told.largest
 
 
@@ -51,7 +51,7 @@ def test_totals_without_areas_are_compared() -> None:
 @pytest.mark.parametrize("lacking", [{}, {"a": table(state=["1"])}, {"a": table(count=[1])}])
 def test_what_is_not_published_is_not_compared(lacking: dict[str, pa.Table]) -> None:
     quantity = Quantity(name="x", first=Side(table="a", by=("state",)), second=Side(table="a", by=("state",)))
-    assert contradictions(lacking, [quantity]) == ()
+    assert find_contradictions(lacking, [quantity]) == ()
 
 
 def test_every_quantity_has_words_of_its_own() -> None:

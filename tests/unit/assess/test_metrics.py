@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from scipy.stats.contingency import association
 
-from stirred.assess.utility import TablePair, errors, mape
-from stirred.assess.utility.areas import majority_flips, oddities
+from stirred.assess.utility import TablePair, mape, measure_errors
+from stirred.assess.utility.areas import count_oddities, majority_flips
 from stirred.assess.utility.metrics import all_metrics, percent_difference, rank_changes, total_variation
 from stirred.assess.utility.relations import (
     cramers_v,
@@ -19,7 +19,7 @@ from stirred.assess.utility.relations import (
 )
 from stirred.assess.utility.segregation import dissimilarity, entropy_index, isolation
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.numbers.uncertainty import kept
+from stirred.mechanisms.swapping.numbers.uncertainty import keeps_table
 
 # The paper's Table 1: owned, rented, owned swapped, rented swapped, of fourteen counties.
 TABLE_1 = """7461 3825 5907 5379
@@ -105,7 +105,7 @@ def test_total_variation_of_empty_tables() -> None:
 def test_errors_by_size_of_the_area_not_of_the_cell() -> None:
     a = pa.table({"area": ["s", "s", "l", "l"], "x": ["1", "2", "1", "2"], "count": [3, 4, 900, 200]})
     b = pa.table({"area": ["s", "s", "l", "l"], "x": ["1", "2", "1", "2"], "count": [4, 3, 890, 210]})
-    frame = errors(TablePair.align(a, b, by=["area", "x"]), table="t", area=["area"], edges=(0, 1000))
+    frame = measure_errors(TablePair.align(a, b, by=["area", "x"]), table="t", area=["area"], edges=(0, 1000))
     mae = frame.filter(pl.col("metric") == "MAE").select("size", "value").rows()
     assert mae == [("all", 5.5), ("0–999", 1.0), ("1,000+", 10.0)]
 
@@ -116,8 +116,8 @@ def test_alignment_needs_the_columns_it_compares() -> None:
 
 
 def test_what_a_swap_keeps() -> None:
-    assert kept(["tenure", "race"], match=["size"], swap=["county"])
-    assert not kept(["size", "tenure", "county"], match=["size"], swap=["county"])
+    assert keeps_table(["tenure", "race"], match=["size"], swap=["county"])
+    assert not keeps_table(["size", "tenure", "county"], match=["size"], swap=["county"])
     assert cross_table(pl.DataFrame({"a": ["x"], "b": ["y"], "count": [7]}), "a", "b").tolist() == [[7.0]]
 
 
@@ -128,7 +128,7 @@ def test_flips_and_oddities() -> None:
     )
     before = pl.DataFrame({"households": [0, 2], "persons": [3, 5], "adults": [1, 2]})
     after = pl.DataFrame({"households": [0, 2], "persons": [3, 0], "adults": [0, 0]})
-    found = {o.name: (o.reference, o.protected) for o in oddities(before, after)}
+    found = {o.name: (o.reference, o.protected) for o in count_oddities(before, after)}
     assert found["persons but no household"] == (1, 1)
     assert found["households but no person"] == (0, 1)
     assert found["everybody under 18"] == (0, 1)

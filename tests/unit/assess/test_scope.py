@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from scipy.stats.contingency import association
 
-from stirred.assess.scope import nominal, scope_of
+from stirred.assess.scope import choose_scope, is_nominal
 from stirred.census import Census
 from stirred.census.codebook import parse as codebook
 from stirred.census.synthetic import synthesise
@@ -118,10 +118,10 @@ def test_the_figures_of_the_demo() -> None:
 def test_a_question_about_persons_says_so_and_takes_their_homes_where_it_names_them() -> None:
     census, home, lived = town(1500)
     asked = sides(census, home, "person")
-    plain = asked.asked(["tract", "race"])
+    plain = asked.select_cells(["tract", "race"])
     assert plain.about == "persons"
     assert plain.sides[0]["count"].sum() == lived.height
-    housed = asked.asked(["race", "tenure"])
+    housed = asked.select_cells(["race", "tenure"])
     assert housed.about == "persons in occupied households"
     assert housed.sides[0]["count"].sum() == lived.filter(pl.col("kind") == 1).height
 
@@ -130,7 +130,7 @@ def test_questions_about_vacant_homes_and_group_quarters_are_about_them() -> Non
     census, home, _ = town(1500)
     asked = sides(census, home, "household")
     for name, kind in (("vacancy", 2), ("gq_type", 3)):
-        found = asked.asked(["county", name])
+        found = asked.select_cells(["county", name])
         assert found.about == f"households to which {name} applies"
         assert found.sides[0]["count"].sum() == home.filter(pl.col("kind") == kind).height
 
@@ -162,25 +162,25 @@ HOMES = pl.DataFrame(
 )
 def test_files_of_others(asked: list[str], there: list[str], words: str, records: int) -> None:
     """Kinds decide, where they are released; a question about the kinds themselves is about all records."""
-    found = scope_of(codebook.parse(schema(stay=[0, 5])), "household", asked, there)
-    assert (found.words, found.kept(HOMES, asked)["count"].sum()) == (words, records)
+    found = choose_scope(codebook.parse_schema(schema(stay=[0, 5])), "household", asked, there)
+    assert (found.words, found.keep_cells(HOMES, asked)["count"].sum()) == (words, records)
 
 
 def test_a_file_that_says_what_does_not_apply() -> None:
     stay = {"levels": [0, 5], "not_applicable": [0]}
-    known = codebook.parse(schema(stay=stay))
-    found = scope_of(known, "household", ["stay"], ["kind", "size", "stay"])
+    known = codebook.parse_schema(schema(stay=stay))
+    found = choose_scope(known, "household", ["stay"], ["kind", "size", "stay"])
     assert found.words == "households to which stay applies"
-    assert found.kept(HOMES, ["stay"]).rows() == [(5, 3)]
-    assert nominal(known, "household", "stay")
-    assert nominal(known, "household", "size") is False
+    assert found.keep_cells(HOMES, ["stay"]).rows() == [(5, 3)]
+    assert is_nominal(known, "household", "stay")
+    assert is_nominal(known, "household", "size") is False
     with pytest.raises(SchemaError, match="not a level of the variable"):
-        codebook.parse(schema(stay={"levels": [0, 5], "not_applicable": [7]}))
+        codebook.parse_schema(schema(stay={"levels": [0, 5], "not_applicable": [7]}))
 
 
 def test_without_kinds_a_home_of_size_0_is_vacant() -> None:
     record = {"size": "size", "variables": {"size": "0..9", "stay": [0, 5]}}
-    known = codebook.parse({"record": {"household": record}})
-    found = scope_of(known, "household", ["stay"], ["size", "stay"])
+    known = codebook.parse_schema({"record": {"household": record}})
+    found = choose_scope(known, "household", ["stay"], ["size", "stay"])
     assert found.words == "occupied households"
-    assert found.kept(HOMES, ["stay"])["count"].sum() == 3
+    assert found.keep_cells(HOMES, ["stay"])["count"].sum() == 3

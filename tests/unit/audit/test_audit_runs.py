@@ -10,15 +10,15 @@ import pytest
 from planted import square
 from stirred.assess.audit import audit
 from stirred.assess.audit.bounds import Draws
-from stirred.assess.audit.gaussian import NoiseGroup, NoiseLaw, judged
+from stirred.assess.audit.gaussian import NoiseGroup, NoiseLaw, judge_group
 from stirred.assess.audit.pairs import law_test
-from stirred.assess.audit.sampling import Clock, draws
+from stirred.assess.audit.sampling import Clock, count_draws
 from stirred.census import Census
 from stirred.chance import Key, discrete_gaussian
 from stirred.cli.main import main
 from stirred.languages import Language
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.contents import content
+from stirred.mechanisms.contents import read_content
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,
@@ -65,7 +65,7 @@ def test_copies_in_one_release_follow_the_exact_law(mechanism: Mechanism) -> Non
     law = mechanism.exact_law(few())
     assert law is not None
     assert sum(law.values()) == 1
-    seen = draws(mechanism, few(), key=Key.for_tests(5), runs=2000, clock=Clock(None))
+    seen = count_draws(mechanism, few(), key=Key.for_tests(5), runs=2000, clock=Clock(None))
     assert law_test(law, seen, alarm=1e-7).outcome == "pass"
 
 
@@ -76,7 +76,7 @@ def test_copies_stand_for_runs() -> None:
     assert law is not None
     single: dict[object, int] = {}
     for number in range(60):
-        shown = content(mechanism.release(square(3), key=Key.for_tests(7).bind("single", number)))
+        shown = read_content(mechanism.release(square(3), key=Key.for_tests(7).bind("single", number)))
         single[shown] = single.get(shown, 0) + 1
     assert law_test(law, Draws(single, 60), alarm=1e-7).outcome != "fail"  # type: ignore[arg-type]
     assert set(single) <= set(law)
@@ -86,10 +86,10 @@ def test_noise_is_judged_by_its_law() -> None:
     claimed = NoiseLaw("gaussian", 25.0)
     for variance, outcome in ((25, "pass"), (16, "fail"), (36, "fail")):
         noise = discrete_gaussian(Key.for_tests(3).stream("noise", str(variance)), Fraction(variance), 4000)
-        found = judged(NoiseGroup(names=("q",), law=claimed, noise=noise), error=0.05, alarm=1e-7)
+        found = judge_group(NoiseGroup(names=("q",), law=claimed, noise=noise), error=0.05, alarm=1e-7)
         assert found.test.outcome == outcome
     few_draws = NoiseGroup(names=("q",), law=claimed, noise=np.zeros(50, np.int64))
-    assert judged(few_draws, error=0.05, alarm=1e-7).test.outcome == "unknown"
+    assert judge_group(few_draws, error=0.05, alarm=1e-7).test.outcome == "unknown"
 
 
 WORKLOAD = """name = "small"
@@ -198,4 +198,4 @@ def test_linked_records_that_are_left_out_are_named() -> None:
     assert (alone.left_out, alone.scope) == ((), "")
     german = Language.of("de")
     assert german.knows(found.sentence)
-    assert german.translated(found.sentence) != found.sentence
+    assert german.translate(found.sentence) != found.sentence

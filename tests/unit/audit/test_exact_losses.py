@@ -6,13 +6,13 @@ import pytest
 
 from planted import CyclicLaw, GeometricCounts, NoRedrawLaw, square
 from stirred.assess.audit import AuditResult, audit
-from stirred.assess.audit.datasets import small_universe
+from stirred.assess.audit.datasets import enumerate_universe
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.cell_key import CellKey
-from stirred.mechanisms.contents import content
+from stirred.mechanisms.contents import read_content
 from stirred.mechanisms.swapping import NearPlaces, NoVacuous, PermutationSwapping, VaryingRates
 
 EXACT = ("exact",)
@@ -70,7 +70,7 @@ def test_a_universe_is_all_tables_with_the_margins() -> None:
         {"record": {"household": {"variables": {"county": ["a", "b"], "tenure": ["a", "b"]}}}},
         {"household": {"county": list("aabb"), "tenure": list("abab")}},
     )
-    universe = small_universe(census, swap("1/4").specification(census))
+    universe = enumerate_universe(census, swap("1/4").specification(census))
     assert universe is not None
     assert len(universe) == 3  # 2 × 2 tables with margins 2, 2 and 2, 2
     assert universe.distances().max() == 4
@@ -102,7 +102,7 @@ def test_geometric_noise_is_tight_and_cell_keys_claim_nothing() -> None:
     law = mechanism.exact_law(keyed)
     assert law is not None
     assert sum(law.values()) == 1
-    assert {content(mechanism.release(keyed, key=Key.for_tests(seed))) for seed in range(20)} <= {*law}
+    assert {read_content(mechanism.release(keyed, key=Key.for_tests(seed))) for seed in range(20)} <= {*law}
     found = audit(mechanism, keyed, methods=EXACT, on_records=True)
     assert (found.exact, found.claimed, found.verdict) == (float("inf"), float("inf"), "unknown")
     assert found.reason.startswith("no claim")

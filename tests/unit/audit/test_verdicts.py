@@ -24,7 +24,7 @@ from planted import (
 from stirred.assess.audit import AuditResult, AuditTest, audit
 from stirred.assess.audit.result import decide
 from stirred.census import Census
-from stirred.frames import collected
+from stirred.frames import collect_frame
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.gaussian_tables.mechanism import GaussianTables
@@ -36,7 +36,7 @@ SWAP: dict[str, Any] = {"swap": ["county"], "rate": "1/2"}
 
 
 def _true_places(census: Census) -> dict[str, str]:
-    rows = collected(census.scan("household", ["tenure", "county"])).cast(str)  # type: ignore[arg-type]
+    rows = collect_frame(census.scan("household", ["tenure", "county"])).cast(str)  # type: ignore[arg-type]
     return dict(rows.select("tenure", "county").rows())
 
 

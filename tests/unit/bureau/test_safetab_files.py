@@ -7,7 +7,7 @@ import pytest
 import stirred as st
 from shared_data import shared
 from stirred.census import check
-from stirred.census.geography import ancestors, crosswalk
+from stirred.census.geography import read_ancestors, read_crosswalk
 from stirred.cli.main import main
 from stirred.errors import StirredError
 from stirred.publish import parse
@@ -67,10 +67,10 @@ def test_a_folder_is_a_census(folder: Path) -> None:
 
 def test_the_public_areas_are_those_of_the_list(folder: Path) -> None:
     census = st.read(folder)
-    blocks = ancestors(census.schema, folder).collect()
+    blocks = read_ancestors(census.schema, folder).collect()
     assert sorted(blocks["county"]) == ["01001", "01001", "02003"]
     assert blocks["block"].str.len_chars().unique().to_list() == [15]
-    places = crosswalk(census.schema, "place", folder).collect()["place"].drop_nulls().unique()
+    places = read_crosswalk(census.schema, "place", folder).collect()["place"].drop_nulls().unique()
     assert sorted(places) == ["0122800", "0222800"]
 
 
@@ -104,7 +104,7 @@ def test_the_identity_covers_every_file(folder: Path) -> None:
 def test_files_of_other_systems_are_read_alike(folder: Path, change) -> None:
     before = st.read(folder).table("person", ["block", "sex", "race_code_8", "ethnicity_code"])
     (folder / "person-records.txt").write_bytes(change(PERSONS))
-    assert st.read(folder).checked().table("person", before.column_names).equals(before)
+    assert st.read(folder).check().table("person", before.column_names).equals(before)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_wrong_folder_gives_one_clear_error(folder: Path, file: str, text, sai
 def test_wrong_values_are_counted_and_never_shown(folder: Path, old: str, new: str, said: str) -> None:
     (folder / "person-records.txt").write_text(PERSONS.replace(old, new, 1))
     with pytest.raises(StirredError) as error:
-        st.read(folder).checked()
+        st.read(folder).check()
     assert said in str(error.value)
     assert new not in str(error.value)
 
@@ -159,7 +159,7 @@ def test_wrong_values_are_counted_and_never_shown(folder: Path, old: str, new: s
 def test_latin1_bytes_are_refused_and_not_shown(folder: Path) -> None:
     (folder / "person-records.txt").write_bytes(PERSONS.replace("|2020", "|20é0").encode("latin-1"))
     with pytest.raises(StirredError) as error:
-        st.read(folder).checked()
+        st.read(folder).check()
     assert "é" not in str(error.value)
     assert error.value.fix
 
@@ -167,18 +167,18 @@ def test_latin1_bytes_are_refused_and_not_shown(folder: Path) -> None:
 def test_an_area_list_that_lost_its_zeros_is_refused(folder: Path) -> None:
     (folder / "GRF-C.txt").write_text(AREAS.replace("02|003|000002|0001", "2|3|2|1"))
     with pytest.raises(StirredError, match="areas without a code"):
-        st.read(folder).checked()
+        st.read(folder).check()
 
 
 def test_a_block_in_two_places_is_refused(folder: Path) -> None:
     (folder / "GRF-C.txt").write_text(AREAS + "01|001|000001|0001|22801|0001\n")
     with pytest.raises(StirredError, match="its file puts in two areas"):
-        st.read(folder).checked()
+        st.read(folder).check()
 
 
 def test_files_without_records_are_a_census_without_records(folder: Path) -> None:
     (folder / "person-records.txt").write_text(PERSONS.split("\n", 1)[0] + "\n")
-    assert st.read(folder).checked().count("person") == 0
+    assert st.read(folder).check().count("person") == 0
 
 
 def test_commands_and_plans_take_the_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,5 +198,5 @@ def test_the_program_s_own_example() -> None:
     for name, records in (("p_toy", 10), ("h_toy", 6)):
         census = st.read(shared("safetab", name))
         assert census.count(census.schema.record_types[0]) == records
-    dropped = census.checked(invalid="drop")  # one of its households lies in a state that GRF-C does not list
+    dropped = census.check(invalid="drop")  # one of its households lies in a state that GRF-C does not list
     assert dropped.count("household") == 5

@@ -10,7 +10,7 @@ import pytest
 import stirred.catalog
 from stirred.catalog import catalog
 from stirred.catalog.assumptions import variants
-from stirred.catalog.entries import pieces
+from stirred.catalog.entries import list_parts
 from stirred.errors import InputError, StirredError
 from stirred.spec import (
     Approximate,
@@ -112,7 +112,7 @@ def test_the_card_says_which_constant_and_why() -> None:
 def test_swaps_are_read_at_distance_two() -> None:
     for name in catalog:
         expected = 2 if name.startswith("whatif") or name == "das-2010" else 1
-        assert catalog.entry(name).card().allowed().distance == expected, name
+        assert catalog.entry(name).card().bound_odds().distance == expected, name
 
 
 def test_assumptions_of_the_2020_das() -> None:
@@ -162,11 +162,11 @@ def test_the_parts_of_an_approximate_total_are_shown_by_epsilon() -> None:
         output_premetric=Approximate("1/1000"),
         budget=Budget.of(2),
     )
-    assert [(piece.budget, piece.counted) for piece in pieces(part + part)] == [
+    assert [(piece.budget, piece.counted) for piece in list_parts(part + part)] == [
         ("ε = 2.0000", "ε = 2.0000")
     ] * 2
     pure = replace(part, output_premetric=Multiplicative())
-    shown = pieces(pure + pure.under(NormalizedRenyi()).within(Budget.sqrt(2)))
+    shown = list_parts(pure + pure.under(NormalizedRenyi()).within(Budget.sqrt(2)))
     assert sorted(piece.budget for piece in shown) == ["ε = 2.0000", "ρ² = 2.0000"]
     assert {piece.counted for piece in shown} == {"ρ² = 2.0000"}
 

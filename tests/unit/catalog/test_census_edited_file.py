@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from stirred.catalog import catalog, census_edited_file
-from stirred.catalog.census_edited_file import CEF, PERSON_VARIABLES, SPINE, swapping
+from stirred.catalog.census_edited_file import CEF, PERSON_VARIABLES, SPINE, swap_invariants
 from stirred.spec import Multiverse
 
 Record = dict[str, str]
@@ -70,7 +70,7 @@ def a_file() -> File:
 
 
 def agree(multiverse: Multiverse, first: File, second: File) -> bool:
-    return all(invariant.realised(first) == invariant.realised(second) for invariant in multiverse)
+    return all(invariant.tabulate(first) == invariant.tabulate(second) for invariant in multiverse)
 
 
 # One record that a swap leaves alone, changed in one variable.
@@ -102,8 +102,8 @@ def test_what_a_swap_leaves_alone_is_among_its_invariants(name: str) -> None:
 
 
 def test_leaving_them_out_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(census_edited_file, "untouched", lambda **_: ())
-    assert {*open_to_change(swapping(("state", "size"), SPINE[1:]))} == {
+    monkeypatch.setattr(census_edited_file, "unswapped_margins", lambda **_: ())
+    assert {*open_to_change(swap_invariants(("state", "size"), SPINE[1:]))} == {
         "housing unit",
         "group quarters",
         "person",

@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 
 from shared_data import EXTRACTS
 from stirred.errors import InputError
-from stirred.mechanisms.cell_key import CellKey, designed
-from stirred.mechanisms.cell_key.design import law
+from stirred.mechanisms.cell_key import CellKey, design_table
+from stirred.mechanisms.cell_key.design import design_law
 
 
 def generic(values: np.ndarray, variance: float, stay: float | None, mono: bool) -> np.ndarray:
@@ -57,7 +57,7 @@ def generic(values: np.ndarray, variance: float, stay: float | None, mono: bool)
 def test_law_is_the_generic_solver_s(
     values: np.ndarray, variance: float, stay: float | None, mono: bool
 ) -> None:
-    assert law(values, variance, stay=stay, mono=mono) == pytest.approx(
+    assert design_law(values, variance, stay=stay, mono=mono) == pytest.approx(
         generic(values, variance, stay, mono), abs=2e-5
     )
 
@@ -65,14 +65,14 @@ def test_law_is_the_generic_solver_s(
 @pytest.mark.parametrize("variance", [0.5, 2.0, 4.0])
 def test_symmetric_rows_are_cut_discrete_gaussians(variance: float) -> None:
     values = np.arange(-4.0, 5)
-    chances = law(values, variance)
+    chances = design_law(values, variance)
     ratio = np.log(chances[4] / chances[5:])
     assert ratio == pytest.approx(ratio[0] * np.arange(1, 5) ** 2, rel=1e-6)
     assert chances @ values**2 == pytest.approx(variance, abs=1e-10)
 
 
 def test_rows_meet_what_was_asked() -> None:
-    table = designed(5, 3, js=2, stay=0.5)
+    table = design_table(5, 3, js=2, stay=0.5)
     assert sorted(table.rows) == [float(i) for i in range(9)]
     for at, row in table.rows.items():
         shown = at + row.values
@@ -86,7 +86,7 @@ def test_rows_meet_what_was_asked() -> None:
 def test_a_chance_to_stay_that_contradicts_mono_is_refused() -> None:
     """With p(0) = 0.05 and p(−1) below it, the mean of a count of 1 cannot be 0."""
     with pytest.raises(InputError, match="no law of noise"):
-        designed(2, 1, stay=0.05)
+        design_table(2, 1, stay=0.05)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_chance_to_stay_that_contradicts_mono_is_refused() -> None:
 )
 def test_what_cannot_be_designed_is_refused(wishes: dict[str, float]) -> None:
     with pytest.raises(InputError):
-        designed(**wishes)  # type: ignore[arg-type]
+        design_table(**wishes)  # type: ignore[arg-type]
 
 
 def test_laws_with_a_lowered_chance_to_stay_are_those_of_ptable() -> None:
@@ -105,14 +105,14 @@ def test_laws_with_a_lowered_chance_to_stay_are_those_of_ptable() -> None:
     designs = list(laws.group_by(["D", "V", "js", "pstay", "mono"], maintain_order=True))
     for (largest, variance, js, stay, mono), rows in designs:
         wishes = {"js": js, "stay": stay, "mono": mono}
-        table = designed(largest, variance, lowered=True, **wishes)
+        table = design_table(largest, variance, lowered=True, **wishes)
         for at, value, chance in rows.select("i", "v", "p").iter_rows():
             row = table.rows[float(at)]
             assert row.chances[row.values == value] == pytest.approx([chance], abs=1e-6)
         assert {float(at) for at in rows["i"]} == {*table.rows} - {0.0}
         if stay is not None:
             try:
-                plain = designed(largest, variance, **wishes)
+                plain = design_table(largest, variance, **wishes)
                 differ += any(
                     np.abs(plain.rows[at].chances - table.rows[at].chances).max() > 1e-4 for at in table.rows
                 )

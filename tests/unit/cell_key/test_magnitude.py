@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from stirred.errors import InputError
-from stirred.mechanisms.cell_key import designed
-from stirred.mechanisms.cell_key.tables.magnitude import Flex, MagnitudeNoise, rotated
+from stirred.mechanisms.cell_key import design_table
+from stirred.mechanisms.cell_key.tables.magnitude import Flex, MagnitudeNoise, rotate_digits
 
-TABLE = designed(5, 2, steps=4, classes=[1, 3, 5])
+TABLE = design_table(5, 2, steps=4, classes=[1, 3, 5])
 KEYS = np.arange(0, 10**8, 997_003)
 
 
@@ -48,7 +48,7 @@ def test_the_multiplier_falls_from_small_to_large() -> None:
 
 def test_rotated_keys_are_keys_of_their_own() -> None:
     keys = np.array([12_345_678])
-    assert [int(rotated(keys, by, 8)[0]) for by in (0, 1, 8, 9)] == [
+    assert [int(rotate_digits(keys, by, 8)[0]) for by in (0, 1, 8, 9)] == [
         12_345_678,
         23_456_781,
         12_345_678,

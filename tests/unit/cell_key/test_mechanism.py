@@ -12,7 +12,7 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.cell_key import CellKey, GridTable, IntervalTable, designed, write_intervals
+from stirred.mechanisms.cell_key import CellKey, GridTable, IntervalTable, design_table, write_intervals
 from stirred.mechanisms.cell_key.tables.tabulate import KeyedCells, RecordKeys
 from stirred.publish.run.saving import save
 
@@ -147,7 +147,7 @@ def test_a_table_in_a_file_is_told_by_its_digest_alone(tmp_path: Path) -> None:
 
 def test_a_perturbation_table_is_named_by_text_or_by_path(tmp_path: Path) -> None:
     place = tmp_path / "ptable.csv"
-    write_intervals(designed(3, 1), place, separator=",")
+    write_intervals(design_table(3, 1), place, separator=",")
     rows = {"hid": list(range(90)), "county": ["a", "b", "c"] * 30}
     schema = {"geography": {"spine": ["county"]}, "record": {"household": {"id": "hid"}}}
     census = Census.of(schema, {"household": rows})

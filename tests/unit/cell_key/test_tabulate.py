@@ -9,7 +9,7 @@ from stirred.chance import Key
 from stirred.engine import Flow, Local
 from stirred.engine.local.flow import LocalFlow
 from stirred.mechanisms.cell_key.tables import tabulate
-from stirred.mechanisms.cell_key.tables.tabulate import KeyedCells, RecordKeys, counted
+from stirred.mechanisms.cell_key.tables.tabulate import KeyedCells, RecordKeys, count_keyed_cells
 
 TEXT = pa.array(["a", "b", None, "c"] * 50)
 
@@ -36,10 +36,10 @@ def test_both_ways_find_the_same_cells(
         {"a": column, "b": rng.integers(1, 4, 200), "id": np.arange(200)},
     )
     cells = KeyedCells(("a", "b"), RecordKeys(Key.for_tests(1), "id", modulus))
-    assert cells._by_place(table) is not None
+    assert cells._count_by_place(table) is not None
     quick = cells(table)
     monkeypatch.setattr(tabulate, "CELLS_PER_ROW", 0)
-    assert cells._by_place(table) is None
+    assert cells._count_by_place(table) is None
     slow = cells(table)
     assert quick.schema == slow.schema
     assert sorted(map(str, quick.to_pylist())) == sorted(map(str, slow.to_pylist()))
@@ -48,7 +48,7 @@ def test_both_ways_find_the_same_cells(
 def test_more_combinations_than_records_are_grouped() -> None:
     table = pa.table({"a": np.arange(50), "b": np.arange(50), "id": np.arange(50)})
     cells = KeyedCells(("a", "b"), RecordKeys(Key.for_tests(1), "id", 256))
-    assert cells._by_place(table) is None
+    assert cells._count_by_place(table) is None
     assert cells(table).num_rows == 50
 
 
@@ -77,5 +77,5 @@ def test_batches_are_merged_to_what_one_batch_gives(
 
     for room in (4, 0):
         monkeypatch.setattr(tabulate, "CELLS_PER_ROW", room)
-        assert counted(Batches().released(table), cells).rows() == expected
-        assert counted(Local().released(table), cells).rows() == expected
+        assert count_keyed_cells(Batches().stream_released(table), cells).rows() == expected
+        assert count_keyed_cells(Local().stream_released(table), cells).rows() == expected

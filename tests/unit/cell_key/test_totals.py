@@ -15,7 +15,7 @@ from stirred.frames import arrow_of, frame_of
 from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.cell_key.tables.magnitude import Flex
 from stirred.mechanisms.cell_key.tables.tabulate import RecordKeys
-from stirred.mechanisms.cell_key.tables.totals import TotalledCells, tops
+from stirred.mechanisms.cell_key.tables.totals import TotalCells, read_largest
 
 N = 500
 RNG = np.random.default_rng(4)
@@ -88,7 +88,7 @@ def test_the_published_error_does_not_show_the_largest_contributor() -> None:
 
 def test_the_largest_contributors_are_the_largest() -> None:
     """Of two batches too: three of each cell, weighted, the largest first."""
-    kernel = TotalledCells(
+    kernel = TotalCells(
         by=("county",),
         keys=RecordKeys(Key.for_tests(1), "hid", 10**8),
         weight="weight",
@@ -99,7 +99,7 @@ def test_the_largest_contributors_are_the_largest() -> None:
     found = kernel.merge(pl.concat([frame_of(batch) for batch in batches]))
     value = (pl.col("income") * pl.col("weight")).sort(descending=True).head(3).alias("top")
     wanted = FRAME.group_by("county").agg(value).sort("county")["top"].to_list()
-    assert tops(found, kernel.largest(0)).tolist() == [pytest.approx(top, abs=1e-3) for top in wanted]
+    assert read_largest(found, kernel.largest(0)).tolist() == [pytest.approx(top, abs=1e-3) for top in wanted]
 
 
 def test_totals_do_not_depend_on_batches() -> None:

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred.census import Census, expand, read
-from stirred.census.codebook.parse import parse
-from stirred.census.geography import ancestors
-from stirred.census.once import used_again
+from stirred.census.codebook.parse import parse_schema
+from stirred.census.geography import read_ancestors
+from stirred.census.once import count_used_again
 from stirred.errors import DataError, InputError, SchemaError
 
 HOUSEHOLDS = {
@@ -77,7 +77,7 @@ def test_a_join_in_parts_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     asked = [(["state", "sex"], None), (["county"], {"state": ["1"]}), ([], {"county": ["2", "3"]})]
     whole = [census.counts("person", by, where) for by, where in asked]
-    monkeypatch.setattr("stirred.census.files.HOMES_AT_ONCE", 60)
+    monkeypatch.setattr("stirred.census.files.MAX_HOUSEHOLDS_JOINED", 60)
     for (by, where), expected in zip(asked, whole, strict=True):
         assert census.counts("person", by, where).equals(expected)
 
@@ -144,7 +144,7 @@ def test_something_that_is_no_table_is_refused() -> None:
     with pytest.raises(InputError, match="cannot read a table from int"):
         Census.of({}, {"household": 3})
     with pytest.raises(InputError, match="no record type houshold"):
-        Census.of(parse({"record": {"household": {}}}), {"houshold": {}})
+        Census.of(parse_schema({"record": {"household": {}}}), {"houshold": {}})
 
 
 def test_categories_in_any_encoding_are_counted_as_text() -> None:
@@ -200,10 +200,10 @@ def test_a_record_type_may_be_part_of_a_file() -> None:
 def test_weights_are_summed_and_never_counted() -> None:
     schema = {"record": {"household": {"weight": "w", "variables": {"x": ["a", "b"]}}}}
     census = Census.of(schema, {"household": {"x": ["a", "b", "a"], "w": [10, 20, 30]}})
-    assert census.weighted("household", ["x"]).to_pydict() == {"x": ["a", "b"], "weight": [40, 20]}
+    assert census.sum_weights("household", ["x"]).to_pydict() == {"x": ["a", "b"], "weight": [40, 20]}
     assert census.counts("household", ["x"])["count"].to_pylist() == [2, 1]
     with pytest.raises(InputError, match="no weight"):
-        toy().weighted("household", [])
+        toy().sum_weights("household", [])
 
 
 def test_levels_above_and_beside_come_from_files(tmp_path: Path) -> None:
@@ -261,7 +261,7 @@ def test_every_chain_of_areas_is_followed(tmp_path: Path) -> None:
         if region := district and parents.get(district, ""):
             by_hand.append((code, district, region))
     census = read(tmp_path)
-    found = ancestors(census.schema, census.folder)
+    found = read_ancestors(census.schema, census.folder)
     assert found.select("lau", "district", "region").collect().rows() == by_hand
     assert found.select("region").filter(pl.col("region") == "R1").collect(engine="streaming").height == 3
     assert found.collect_schema().names() == found.collect().columns
@@ -275,7 +275,7 @@ def test_no_frame_is_given_to_two_callers(tmp_path: Path) -> None:
     given = Census.of({"geography": {"spine": ["county"]}}, {"household": {"county": ["a", "b"]}})
     for census in (read(tmp_path), given):
         kept = [*census.files.values()]
-        for ask in (census.source, census.file, census.raw, census.scan):
+        for ask in (census.source, census.file, census.scan_raw, census.scan):
             kept += [ask("household"), ask("household")]
         kept += [*census._opened.values(), *census._scanned.values()]
         assert len({id(frame._ldf) for frame in kept}) == len(kept)
@@ -351,7 +351,7 @@ def test_two_households_with_one_id_never_double_their_persons(monkeypatch: pyte
             asked()
         assert "7001" not in repr(caught.value)
     assert census.counts("person", [])["count"].to_pylist() == [3]  # no join, nothing doubled
-    monkeypatch.setattr("stirred.census.files.HOMES_AT_ONCE", 1)  # also when joined in parts
+    monkeypatch.setattr("stirred.census.files.MAX_HOUSEHOLDS_JOINED", 1)  # also when joined in parts
     with pytest.raises(DataError, match="identifiers"):
         census.counts("person", ["county"])
 
@@ -386,7 +386,7 @@ def test_a_join_in_parts_meets_one_identifier_in_two_types(
             "person": pl.DataFrame({"h": pl.Series(numbers).cast(pl.Int64).cast(link)}),
         },
     )
-    monkeypatch.setattr("stirred.census.files.HOMES_AT_ONCE", 7)
+    monkeypatch.setattr("stirred.census.files.MAX_HOUSEHOLDS_JOINED", 7)
     assert census.counts("person", ["county"]).to_pydict() == {"county": ["a"], "count": [50]}
 
 
@@ -397,7 +397,7 @@ def test_identifiers_beyond_63_bits_are_joined_in_parts(monkeypatch: pytest.Monk
         {"record": {"household": {"id": "h"}, "person": {"household": "h"}}},
         {"household": homes, "person": ids.to_frame()},
     )
-    monkeypatch.setattr("stirred.census.files.HOMES_AT_ONCE", 1)
+    monkeypatch.setattr("stirred.census.files.MAX_HOUSEHOLDS_JOINED", 1)
     assert census.counts("person", ["county"])["count"].to_pylist() == [3]
 
 
@@ -409,5 +409,5 @@ def test_identifiers_used_again_are_counted_in_any_order(
     column = pl.Series("id", ids, dtype=pl.Int64).cast(pl.String if text else pl.Int64)
     with pytest.MonkeyPatch.context() as patch, pl.Config() as config:
         config.set_streaming_chunk_size(batch)
-        patch.setattr("stirred.census.once.PART", 5)
-        assert used_again(column.to_frame().lazy(), len(ids)) == len(named) - len(set(named))
+        patch.setattr("stirred.census.once.IDS_PER_PART", 5)
+        assert count_used_again(column.to_frame().lazy(), len(ids)) == len(named) - len(set(named))

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred.census import Census, read, validate
-from stirred.census.validation.links import ID, alone, uneven
-from stirred.census.validation.merging import merged
+from stirred.census.validation.links import ID, find_orphans, find_wrong_sizes
+from stirred.census.validation.merging import merge_sorted
 from stirred.errors import DataError, InputError
 
 MARK = "MARKER"
@@ -91,7 +91,7 @@ def test_a_fault_is_refused_and_shows_no_value(fault: str) -> None:
     name, column, row, value, _ = FAULTS[fault]
     census = Census.of(SCHEMA, changed(tables(), name, column, row, value))
     with pytest.raises(DataError) as caught:
-        census.checked()
+        census.check()
     told = str(caught.value)
     assert not any(secret in told for secret in (MARK, "4711", "h10", "h11", "h15", "1001"))
     assert "data check" in told
@@ -101,13 +101,13 @@ def test_a_fault_is_refused_and_shows_no_value(fault: str) -> None:
 def test_a_fault_is_dropped_with_its_household(fault: str) -> None:
     name, column, row, value, gone = FAULTS[fault]
     made = tables()
-    clean = Census.of(SCHEMA, changed(made, name, column, row, value)).checked(invalid="drop")
+    clean = Census.of(SCHEMA, changed(made, name, column, row, value)).check(invalid="drop")
     assert not validate(clean)
     left = [i for i in made["household"]["hid"] if i not in gone]
     assert clean.table("household")["hid"].to_pylist() == left
     assert clean.table("person")["hid"].to_pylist() == [i for i in made["person"]["hid"] if i not in gone]
     lost = made["person"].filter(pl.col("hid").is_in(list(gone))).height
-    assert dict(clean.dropped) == {"household": len(gone), "person": lost}
+    assert dict(clean.dropped_counts) == {"household": len(gone), "person": lost}
     assert clean.table("household", ["hid", "rent"]).num_rows == len(left)
 
 
@@ -123,7 +123,7 @@ def test_all_faults_at_once_leave_what_is_sound() -> None:
         at = made["person"]["hid"].to_list().index(home) if name == "person" else 2 * index
         gone.add(home)
         made = changed(made, name, column, at, value)
-    clean = Census.of(SCHEMA, made).checked(invalid="drop")
+    clean = Census.of(SCHEMA, made).check(invalid="drop")
     kept = set(clean.table("household")["hid"].to_pylist())
     assert kept
     assert not kept & (gone - {None, MARK})
@@ -136,47 +136,47 @@ def test_a_sound_census_is_checked_once(monkeypatch: pytest.MonkeyPatch) -> None
         "stirred.census.census.validate", lambda *a, **k: (calls.append(1), validate(*a, **k))[1]
     )
     census = Census.of(SCHEMA, tables())
-    assert census.checked() is census
-    assert census.checked() is census
-    dropped = census.checked(invalid="drop")
-    assert dropped.checked(invalid="drop") is dropped
-    assert dropped.checked() is dropped
+    assert census.check() is census
+    assert census.check() is census
+    dropped = census.check(invalid="drop")
+    assert dropped.check(invalid="drop") is dropped
+    assert dropped.check() is dropped
     assert len(calls) == 1
     assert dropped.notes
     assert not census.notes
-    assert dict(dropped.dropped) == {}
-    replace(census, files=census.files).checked()
+    assert dict(dropped.dropped_counts) == {}
+    replace(census, files=census.files).check()
     assert len(calls) == 2
 
 
 def test_another_file_is_not_checked_by_accident() -> None:
-    census = Census.of(SCHEMA, tables()).checked()
+    census = Census.of(SCHEMA, tables()).check()
     wrong = changed(tables(), "household", "tenure", 2, MARK)["household"].lazy()
     with pytest.raises(DataError):
-        replace(census, files={**census.files, "household": wrong}).checked()
+        replace(census, files={**census.files, "household": wrong}).check()
 
 
 def test_an_unknown_choice_is_refused() -> None:
     with pytest.raises(InputError):
-        Census.of(SCHEMA, tables()).checked(invalid="mend")  # type: ignore[arg-type]
+        Census.of(SCHEMA, tables()).check(invalid="mend")  # type: ignore[arg-type]
 
 
 def test_an_empty_field_of_a_column_that_is_not_declared_is_a_value() -> None:
     census = Census.of({}, {"household": {"colour": ["red", None], "rooms": [1, None], "rent": [1.5, None]}})
-    assert census.checked().count("household") == 2
+    assert census.check().count("household") == 2
 
 
 def test_two_parents_cannot_be_dropped() -> None:
     schema = {"geography": {"spine": ["region", "district"]}}
     census = Census.of(schema, {"household": {"region": ["a", "b"], "district": ["x", "x"]}})
     with pytest.raises(DataError, match="remain after"):
-        census.checked(invalid="drop")
+        census.check(invalid="drop")
 
 
 def test_absent_columns_cannot_be_dropped() -> None:
     census = Census.of(SCHEMA, {**tables(), "person": tables()["person"].drop("age")})
     with pytest.raises(DataError, match="does not help"):
-        census.checked(invalid="drop")
+        census.check(invalid="drop")
 
 
 def test_codes_that_the_file_of_areas_does_not_know_are_dropped(tmp_path: Path) -> None:
@@ -187,8 +187,8 @@ def test_codes_that_the_file_of_areas_does_not_know_are_dropped(tmp_path: Path) 
         '[record.household]\nfiles = ["homes.csv"]\nid = "hid"\n'
     )
     with pytest.raises(DataError):
-        read(tmp_path).checked()
-    assert read(tmp_path).checked(invalid="drop").table("household", ["hid", "region"]).to_pydict() == {
+        read(tmp_path).check()
+    assert read(tmp_path).check(invalid="drop").table("household", ["hid", "region"]).to_pydict() == {
         "hid": [1, 3],
         "region": ["r", "r"],
     }
@@ -204,7 +204,7 @@ def test_forms_are_those_of_the_records_that_are_left(tmp_path: Path, ending: st
         f'[geography]\nspine = ["place"]\n[record.household]\nfiles = ["homes.{ending}"]\nid = "hid"\n'
         '[record.household.variables]\ntenure = ["own", "rent"]\n'
     )
-    found = read(tmp_path).checked(invalid="drop").table("household", ["hid", "place"]).to_pydict()
+    found = read(tmp_path).check(invalid="drop").table("household", ["hid", "place"]).to_pydict()
     assert found == (
         {"hid": [1, 2], "place": [7, 8]} if ending == "csv" else {"hid": ["1", "2"], "place": ["7", "8"]}
     )
@@ -231,18 +231,18 @@ def test_households_of_a_person_file_go_out_whole() -> None:
     schema = {**FLAT, "record": {**FLAT["record"]}}
     census = Census.of(schema, {"person": flat})
     with pytest.raises(DataError):
-        census.checked()
-    clean = census.checked(invalid="drop")
+        census.check()
+    clean = census.check(invalid="drop")
     assert clean.table("household", ["hid", "region"]).to_pydict() == {"hid": [1], "region": ["a"]}
     assert clean.table("person", ["age"]).to_pydict() == {"age": [30, 31]}
 
 
 def test_too_many_faulty_households_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.census.validation.faulty.MOST", 3)
+    monkeypatch.setattr("stirred.census.validation.faulty.MAX_IDS_HELD", 3)
     made = tables()
     wrong = made["household"].with_columns(tenure=pl.lit(MARK))
     with pytest.raises(DataError, match="more than 3 household records"):
-        Census.of(SCHEMA, {**made, "household": wrong}).checked(invalid="drop")
+        Census.of(SCHEMA, {**made, "household": wrong}).check(invalid="drop")
 
 
 @given(
@@ -254,8 +254,8 @@ def test_a_merge_counts_as_the_join_does(links: list[int], homes: dict[int, int 
     persons = pl.LazyFrame({ID: sorted(links)}, schema={ID: pl.Int64})
     ids = sorted(homes)
     there = pl.LazyFrame({ID: ids, "size": [homes[i] for i in ids]}, schema={ID: pl.Int64, "size": pl.Int64})
-    orphans = alone(persons, there).select(pl.col("persons").sum()).collect().item()
-    wrong = uneven(persons, there).collect().height
+    orphans = find_orphans(persons, there).select(pl.col("persons").sum()).collect().item()
+    wrong = find_wrong_sizes(persons, there).collect().height
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stirred.census.validation.merging.ROWS", rows)
-        assert merged(persons, there) == (orphans, wrong)
+        patch.setattr("stirred.census.validation.merging.ROWS_PER_BATCH", rows)
+        assert merge_sorted(persons, there) == (orphans, wrong)

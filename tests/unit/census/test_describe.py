@@ -10,9 +10,9 @@ import pyreadstat
 import pytest
 
 from stirred.census import check, read
-from stirred.census.codebook.parse import load, parse
+from stirred.census.codebook.parse import load_schema, parse_schema
 from stirred.census.codebook.schema import NAMED_LIMITS, band_names
-from stirred.census.describe import Description, describe, document_of, uncommented
+from stirred.census.describe import Description, describe, strip_comments, write_document
 from unit.census.surveys import austria, ghana
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -23,7 +23,7 @@ def described(folder: Path, *files: str, confidential: bool = False) -> Descript
     document = describe(files, folder=folder, confidential=confidential)
     (folder / "census.toml").write_text(document.toml(), encoding="utf-8")
     assert not check(folder)
-    assert tomllib.loads(document.toml()) == uncommented(document)
+    assert tomllib.loads(document.toml()) == strip_comments(document)
     return document
 
 
@@ -62,7 +62,7 @@ def test_a_ghanaian_survey_in_two_files(tmp_path: Path) -> None:
     persons.rename({"hhid": "clid"}).write_parquet(tmp_path / "g7ind.parquet")
     document = described(tmp_path, "g7ind.parquet", "g7hh.csv")
     assert document["geography"]["spine"] == ["region", "district", "ea"]
-    assert uncommented(document["geography"])["off_spine"] == {"loc": {"of": "ea"}}
+    assert strip_comments(document["geography"])["off_spine"] == {"loc": {"of": "ea"}}
     home, person = document["record"]["household"], document["record"]["person"]
     assert (home["id"], home["size"], home["weight"]) == ("hhid", "hsize", "clustwgt")
     assert person["household"] == "clid"
@@ -293,10 +293,10 @@ def test_one_record_and_no_record_can_be_described(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("census.toml")), ids=lambda path: path.parent.name)
 def test_a_schema_is_written_and_read_again(path: Path) -> None:
-    schema = load(path)
-    document = document_of(schema)
-    assert parse(document, folder=path.parent) == schema
-    assert parse(tomllib.loads(document.toml()), folder=path.parent) == schema
+    schema = load_schema(path)
+    document = write_document(schema)
+    assert parse_schema(document, folder=path.parent) == schema
+    assert parse_schema(tomllib.loads(document.toml()), folder=path.parent) == schema
 
 
 def test_a_description_is_edited_without_changing_the_first() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from stirred.census import read
 from stirred.census.describe import describe, to_toml
-from stirred.census.describe.guess.facts import facts_of
+from stirred.census.describe.guess.facts import find_facts
 from stirred.census.validation import validate
 from stirred.errors import DataError
 from stirred.frames import frame_of
@@ -70,7 +70,7 @@ def test_the_link_is_guessed(folder: Path) -> None:
 
 
 def test_few_identifiers_are_seen_to_be_unique() -> None:
-    _, facts = facts_of(
+    _, facts = find_facts(
         pl.LazyFrame({"hid": [float(number) for number in range(1, 61)]})
     )  # as SPSS stores them
     assert facts["hid"].unique

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import stirred as st
 from stirred.census import Census, check, read, validate
-from stirred.census.canonical import joined
+from stirred.census.canonical import join_texts
 from stirred.errors import SchemaError
 
 SCHEMA = {
@@ -47,7 +47,7 @@ def tables() -> tuple[pl.DataFrame, pl.DataFrame]:
 @settings(max_examples=200, deadline=None)
 def test_two_keys_are_equal_only_where_all_parts_are(rows: list[list[str]]) -> None:
     frame = pl.DataFrame(rows, schema=["a", "b"], orient="row").with_columns(
-        joined([pl.col("a"), pl.col("b")]).alias("key")
+        join_texts([pl.col("a"), pl.col("b")]).alias("key")
     )
     for left in frame.iter_rows(named=True):
         assert (left["key"] is None) == (not left["a"] or not left["b"])
@@ -132,7 +132,7 @@ def test_faults_of_keys_are_counted_not_shown() -> None:
     told = str(validate(Census.of(SCHEMA, {"household": twice, "person": persons})))
     assert "household.dwelling+number: identifiers used before by another record (2 records)" in told
     assert "D0" not in told
-    clean = Census.of(SCHEMA, {"household": homes, "person": orphan}).checked(invalid="drop")
+    clean = Census.of(SCHEMA, {"household": homes, "person": orphan}).check(invalid="drop")
     assert clean.count("household") == homes.height - 1
 
 

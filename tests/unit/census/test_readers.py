@@ -18,7 +18,7 @@ from stirred.census import Census, check, pl94, ppmf, read, validate
 from stirred.census.codebook.schema import Source
 from stirred.census.describe import describe, to_toml
 from stirred.census.readers import open_source
-from stirred.census.readers.pl94 import GEO, SEGMENTS, cells
+from stirred.census.readers.pl94 import GEO_COLUMNS, SEGMENT_TABLES, list_cells
 from stirred.errors import DataError, InputError, MissingExtraError, SchemaError
 
 FRAME = pl.DataFrame({"h": [1.0, 2.0, 3.0], "size": [2.0, None, 3.0], "tenure": ["own", "rent", "own"]})
@@ -66,7 +66,7 @@ def test_statistical_files(tmp_path: Path, file: str, writer: str) -> None:
 
 
 def test_statistical_files_are_read_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.census.readers.stat.ROWS", 7)
+    monkeypatch.setattr("stirred.census.readers.stat.ROWS_PER_CHUNK", 7)
     frame = pl.DataFrame({"x": [float(i) for i in range(30)], "y": [str(i) for i in range(30)]})
     pyreadstat.write_sav(frame.to_pandas(), tmp_path / "x.sav")
     lazy = open_source(Source(files=("x.sav",)), tmp_path)
@@ -122,7 +122,7 @@ def test_delimited_text_may_be_compressed_quoted_or_without_header(tmp_path: Pat
 
 
 def test_latin1_keeps_accents_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.census.readers.delimited.BLOCK", 10)  # many blocks
+    monkeypatch.setattr("stirred.census.readers.delimited.BLOCK_BYTES", 10)  # many blocks
     lines = ["år;size", *(f"{name};{i}" for i, name in enumerate(["Bé", "Bè", "Bê", "Bé"]))]
     (tmp_path / "h.csv").write_bytes(("\n".join(lines) + "\n").encode("latin-1"))
     (tmp_path / "census.toml").write_text(
@@ -286,8 +286,8 @@ def test_a_codebook_that_is_none(tmp_path: Path) -> None:
 
 def test_pl94_layout_has_the_published_number_of_fields() -> None:
     # README of the fixture: 97 header fields; segments of 149, 152 and 15 with their five link fields
-    assert len(GEO) == len(set(GEO)) == 97
-    assert [5 + len(cells(segment)) for segment in SEGMENTS] == [149, 152, 15]
+    assert len(GEO_COLUMNS) == len(set(GEO_COLUMNS)) == 97
+    assert [5 + len(list_cells(segment)) for segment in SEGMENT_TABLES] == [149, 152, 15]
 
 
 def test_pl94_files_of_another_layout_are_refused(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def fixture_in_a_zip(folder: Path) -> Path:
 def test_pl94_files_are_read_from_the_zip_archive_the_bureau_distributes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stirred.census.readers.delimited.BLOCK", 1 << 14)  # many blocks
+    monkeypatch.setattr("stirred.census.readers.delimited.BLOCK_BYTES", 1 << 14)  # many blocks
     path, folder = fixture_in_a_zip(tmp_path), extract("pl94")
     for level in ("750", "040"):
         expected = pl94(folder, summary_level=level).table("area")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
 
-from stirred.census import DROPPED, Census, read
+from stirred.census import DROPPED_NOTE, Census, read
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.engine import Local
@@ -167,7 +167,7 @@ def test_a_command_drops_and_says_so(
     packet = Packet(tmp_path / "packet")
     assert packet.receipt()["invalid"] == "drop"
     assert 'invalid = "drop"' in (packet.public / "plan.toml").read_text()
-    assert DROPPED in json.loads((packet.public / "spec.json").read_text())["notes"]
+    assert DROPPED_NOTE in json.loads((packet.public / "spec.json").read_text())["notes"]
 
 
 def test_a_receipt_says_nothing_of_a_census_that_must_be_valid(
@@ -217,7 +217,7 @@ def test_a_release_in_python_refuses(name: str, engine: Local | None, tmp_path: 
 @pytest.mark.parametrize("engine", [Local(), InParts()], ids=["memory", "parts"])
 def test_a_release_of_what_is_left_is_that_of_a_file_without_the_rest(engine: Local, tmp_path: Path) -> None:
     psa = MECHANISMS["swap"]
-    census = read(written(tmp_path, fault="code")).checked(invalid="drop")
+    census = read(written(tmp_path, fault="code")).check(invalid="drop")
     gone = ["10", "40"]
     homes().filter(~pl.col("hid").is_in(gone)).write_csv(tmp_path / "homes.csv")
     persons().filter(~pl.col("hid").is_in(gone)).write_csv(tmp_path / "persons.csv")
@@ -228,11 +228,11 @@ def test_a_release_of_what_is_left_is_that_of_a_file_without_the_rest(engine: Lo
     for name, table in wanted.microdata.items():
         assert whole(found.microdata[name]).equals(whole(table))
     assert found.specification.budget == wanted.specification.budget
-    assert set(found.specification.notes) - set(wanted.specification.notes) == {DROPPED}
+    assert set(found.specification.notes) - set(wanted.specification.notes) == {DROPPED_NOTE}
 
 
 def test_a_release_of_what_is_left_is_saved_with_its_plan(tmp_path: Path) -> None:
-    census = read(written(tmp_path, fault="code")).checked(invalid="drop")
+    census = read(written(tmp_path, fault="code")).check(invalid="drop")
     release = MECHANISMS["swap"].release(census, key=Key.for_tests(1))
     packet = save(release, tmp_path / "packet")
     assert packet.receipt()["invalid"] == "drop"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stirred.census import Census
-from stirred.census.codebook.parse import load, parse
+from stirred.census.codebook.parse import load_schema, parse_schema
 from stirred.errors import SchemaError
 
 
@@ -16,7 +16,7 @@ def household(**variables: object) -> dict[str, object]:
 def test_levels_may_be_listed_a_range_or_codes_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "race.csv").write_text("code,label\n01,White\n02,Black\n")
     (tmp_path / "occ.psv").write_text("id|name\n10|farmer\n20|baker\n")
-    schema = parse(
+    schema = parse_schema(
         household(
             tenure=["own", "rent"],
             size="1..7",
@@ -44,12 +44,12 @@ def test_levels_may_be_listed_a_range_or_codes_from_a_file(tmp_path: Path) -> No
     ],
 )
 def test_presets_of_the_spine(preset: str, levels: tuple[str, ...]) -> None:
-    assert parse({"geography": {"preset": preset}}).spine == levels
+    assert parse_schema({"geography": {"preset": preset}}).spine == levels
 
 
 def test_a_spine_has_any_depth_and_names() -> None:
     names = [f"level{i}" for i in range(12)]
-    assert parse({"geography": {"spine": names}}).spine == tuple(names)
+    assert parse_schema({"geography": {"spine": names}}).spine == tuple(names)
 
 
 @pytest.mark.parametrize(
@@ -101,18 +101,18 @@ def test_a_spine_has_any_depth_and_names() -> None:
 )
 def test_every_mistake_is_named_with_its_place(document: dict[str, object], words: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        parse(document)
+        parse_schema(document)
     assert words in str(caught.value)
 
 
 def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(SchemaError, match="3 mistakes"):
-        parse({"nam": "x", "copies": 0, "record": {"household": {"sizes": "x"}}})
+        parse_schema({"nam": "x", "copies": 0, "record": {"household": {"sizes": "x"}}})
 
 
 def test_what_was_typed_is_never_shown() -> None:
     with pytest.raises(SchemaError) as caught:
-        parse(
+        parse_schema(
             {
                 "copies": "SECRET-4711",
                 "record": {"household": {"variables": {"age": {"range": "SECRET-4711"}}}},
@@ -123,29 +123,29 @@ def test_what_was_typed_is_never_shown() -> None:
 
 def test_an_unknown_preset_is_refused_with_a_guess() -> None:
     with pytest.raises(SchemaError, match="did you mean nuts"):
-        parse({"geography": {"preset": "nutz"}})
+        parse_schema({"geography": {"preset": "nutz"}})
 
 
 @pytest.mark.parametrize("content", [b"name = [", b"\xff\xfe\x00"])
 def test_a_file_that_is_no_toml(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "census.toml").write_bytes(content)
     with pytest.raises(SchemaError):
-        load(tmp_path / "census.toml")
+        load_schema(tmp_path / "census.toml")
     with pytest.raises(SchemaError, match="cannot open"):
-        load(tmp_path / "absent.toml")
+        load_schema(tmp_path / "absent.toml")
 
 
 @pytest.mark.parametrize("content", ["", "code\n1\n1\n", "code\n"])
 def test_a_code_file_without_usable_codes(tmp_path: Path, content: str) -> None:
     (tmp_path / "c.csv").write_text(content)
     with pytest.raises(SchemaError, match="code"):
-        parse(household(x={"codes_from": "c.csv"}), folder=tmp_path)
+        parse_schema(household(x={"codes_from": "c.csv"}), folder=tmp_path)
 
 
 def test_the_schema_is_hashable_and_equal_to_its_twin() -> None:
     document = household(size="1..7", tenure=["own", "rent"])
-    assert parse(document) == parse(document)
-    assert hash(parse(document)) == hash(parse(document))
+    assert parse_schema(document) == parse_schema(document)
+    assert hash(parse_schema(document)) == hash(parse_schema(document))
 
 
 def test_the_domain_knows_what_determines_what() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stirred.census.codebook.parse import parse
-from stirred.census.shapes import GRID, border_lines
+from stirred.census.codebook.parse import parse_schema
+from stirred.census.shapes import GRID_STEPS, read_borders
 from stirred.errors import InputError, SchemaError
 
 SQUARE = [[10.0, 50.0], [10.5, 50.0], [11.0, 50.0], [11.0, 51.0], [10.0, 51.0], [10.0, 50.0]]
@@ -16,7 +16,7 @@ BESIDE = [[11.0, 50.0], [12.0, 50.0], [12.0, 51.0], [11.0, 51.0], [11.0, 50.0]]
 
 
 def schema(file: str, **more: str) -> object:
-    return parse({"geography": {"spine": ["county", "block"], "shapes": file, **more}})
+    return parse_schema({"geography": {"spine": ["county", "block"], "shapes": file, **more}})
 
 
 def geojson(path: Path) -> None:
@@ -45,14 +45,14 @@ def geopackage(path: Path) -> None:
 def test_both_formats_give_the_same_small_areas(tmp_path: Path) -> None:
     geojson(tmp_path / "s.geojson")
     geopackage(tmp_path / "s.gpkg")
-    first = border_lines(schema("s.geojson"), tmp_path)  # type: ignore[arg-type]
-    second = border_lines(schema("s.gpkg"), tmp_path)  # type: ignore[arg-type]
+    first = read_borders(schema("s.geojson"), tmp_path)  # type: ignore[arg-type]
+    second = read_borders(schema("s.gpkg"), tmp_path)  # type: ignore[arg-type]
     assert first is not None
     assert first == second
     assert first.level == "block"
     # degrees of longitude are narrower than those of latitude; the point on the straight line is gone
-    assert first.width == GRID
-    assert first.height == pytest.approx(GRID / 2 / 0.6361, rel=0.01)
+    assert first.width == GRID_STEPS
+    assert first.height == pytest.approx(GRID_STEPS / 2 / 0.6361, rel=0.01)
     (ring,) = first.areas["a"][0]
     assert len(ring) == 5
     assert ring[0] == ring[-1]
@@ -62,7 +62,7 @@ def test_both_formats_give_the_same_small_areas(tmp_path: Path) -> None:
 
 
 def test_no_shapes_no_map(tmp_path: Path) -> None:
-    assert border_lines(parse({"geography": {"spine": ["block"]}}), tmp_path) is None
+    assert read_borders(parse_schema({"geography": {"spine": ["block"]}}), tmp_path) is None
 
 
 @pytest.mark.parametrize("name", ["gone.geojson", "bad.geojson", "bad.gpkg", "gone.gpkg"])
@@ -72,17 +72,17 @@ def test_a_file_that_holds_no_polygons_is_refused(tmp_path: Path, name: str) -> 
             b'{"features": [{"properties": {"block": 1}, "geometry": {"type": "Point"}}]}'
         )
     with pytest.raises(InputError, match="cannot be read"):
-        border_lines(schema(name), tmp_path)  # type: ignore[arg-type]
+        read_borders(schema(name), tmp_path)  # type: ignore[arg-type]
 
 
 def test_a_key_that_is_not_there_names_the_others(tmp_path: Path) -> None:
     geojson(tmp_path / "s.geojson")
     with pytest.raises(InputError, match="blok"):
-        border_lines(schema("s.geojson", shapes_key="blok"), tmp_path)  # type: ignore[arg-type]
+        read_borders(schema("s.geojson", shapes_key="blok"), tmp_path)  # type: ignore[arg-type]
 
 
 def test_the_level_is_one_of_the_spine() -> None:
     with pytest.raises(SchemaError, match="shapes_level"):
         schema("s.geojson", shapes_level="tract")
     with pytest.raises(SchemaError, match="need shapes"):
-        parse({"geography": {"spine": ["block"], "shapes_key": "x"}})
+        parse_schema({"geography": {"spine": ["block"], "shapes_key": "x"}})

@@ -148,7 +148,7 @@ def test_geographies_beside_the_spine() -> None:
 def test_areas_that_end_in_a_cycle_are_all_counted(size: int, extra: int, data: st.DataObject) -> None:
     import numpy as np
 
-    from stirred.census.validation.tree import _chains
+    from stirred.census.validation.tree import _measure_depths
 
     parents: list[int | None] = [(i + 1) % size for i in range(size)]  # a ring of `size` areas
     parents += [data.draw(st.integers(0, size + i - 1)) for i in range(extra)]  # areas hanging below it
@@ -164,7 +164,7 @@ def test_areas_that_end_in_a_cycle_are_all_counted(size: int, extra: int, data: 
         },
         schema={"code": pl.String, "parent": pl.String},
     )
-    endless, depth = _chains(frame)
+    endless, depth = _measure_depths(frame)
     expected = []
     for at in range(start, len(parents)):
         steps, here = 0, parents[at]

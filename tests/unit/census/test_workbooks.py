@@ -14,7 +14,7 @@ from stirred.census import check, read
 from stirred.census.codebook.schema import Source
 from stirred.census.describe import describe
 from stirred.census.readers import open_source
-from stirred.census.readers.workbook import header_row_of
+from stirred.census.readers.workbook import find_header_row
 from stirred.cli.main import main
 from stirred.errors import DataError, MissingExtraError, SchemaError
 
@@ -83,7 +83,7 @@ record.household.variables.code = "text"
 
 def test_a_title_above_the_table_is_found_and_stated(tmp_path: Path) -> None:
     write(tmp_path / "book.xlsx", {"Persons": [["Survey"], [], HEADER[:4], *(row[:4] for row in rows())]})
-    assert header_row_of(source(), tmp_path) == 3
+    assert find_header_row(source(), tmp_path) == 3
     found = describe(["book.xlsx"], folder=tmp_path)
     assert next(iter(found["record"].values()))["header_row"] == 3
     assert any("row 3" in guess for guess in found.guesses)

@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from stirred.chance import DiscreteGaussian, Key
 from stirred.chance.permutations import _shuffle
 from stirred.chance.samplers.bernoulli import settle
-from stirred.chance.samplers.cells import FEW, UNDECIDED
-from stirred.chance.samplers.coarse import Coarse
-from stirred.chance.samplers.enclosure import below_exp, exp_minus
-from stirred.chance.samplers.integers import _scaled, floor_of, floors
-from stirred.chance.samplers.laws import Binomial, Falling, Law, Steps
-from stirred.chance.samplers.table import TabledLaw, look_up, search_few
-from stirred.chance.samplers.tails import Exceeding, Tail
+from stirred.chance.samplers.cells import NUMPY_MAX_DRAWS, UNDECIDED
+from stirred.chance.samplers.coarse import CoarseLaw
+from stirred.chance.samplers.enclosure import enclose_exp, is_below_exp
+from stirred.chance.samplers.integers import _scale_words, draw_floors, settle_floor
+from stirred.chance.samplers.laws import BinomialLaw, EnclosedSteps, FallingLaw, Law
+from stirred.chance.samplers.table import TabledLaw, invert_words, search_numpy
+from stirred.chance.samplers.tails import ExceedanceLaw, TailLaw
 from stirred.chance.stream import EXTENSION_BITS, Uniform
 
 CHUNK = 4
@@ -104,30 +104,33 @@ def tail_cdf(cdf: dict[int, Fraction], above: int) -> dict[int, Fraction]:
     return {k: max((value - cdf[above]) / rest, Fraction(0)) for k, value in cdf.items() if k >= above}
 
 
-NARROW = Falling(Fraction(3, 14), Fraction(0), mirrored=True)
+NARROW = FallingLaw(Fraction(3, 14), Fraction(0), mirrored=True)
 NARROW_CDF = falling_cdf(Fraction(3, 14), Fraction(0))
 
 LAWS: dict[str, tuple[Law, dict[int, Fraction]]] = {
-    "gaussian 1/4": (Falling(Fraction(2), Fraction(0), mirrored=True), falling_cdf(Fraction(2), Fraction(0))),
+    "gaussian 1/4": (
+        FallingLaw(Fraction(2), Fraction(0), mirrored=True),
+        falling_cdf(Fraction(2), Fraction(0)),
+    ),
     "gaussian 7/3": (
-        Falling(Fraction(3, 14), Fraction(0), mirrored=True),
+        FallingLaw(Fraction(3, 14), Fraction(0), mirrored=True),
         falling_cdf(Fraction(3, 14), Fraction(0)),
     ),
     "gaussian 40": (
-        Falling(Fraction(1, 80), Fraction(0), mirrored=True),
+        FallingLaw(Fraction(1, 80), Fraction(0), mirrored=True),
         falling_cdf(Fraction(1, 80), Fraction(0)),
     ),
     "laplace 3/2": (
-        Falling(Fraction(0), Fraction(2, 3), mirrored=True),
+        FallingLaw(Fraction(0), Fraction(2, 3), mirrored=True),
         falling_cdf(Fraction(0), Fraction(2, 3)),
     ),
-    "binomial 1, 1/2": (Binomial(1, Fraction(1, 2)), binomial_cdf(1, Fraction(1, 2))),
-    "binomial 9, 1/3": (Binomial(9, Fraction(1, 3)), binomial_cdf(9, Fraction(1, 3))),
-    "binomial 30, 19/20": (Binomial(30, Fraction(19, 20)), binomial_cdf(30, Fraction(19, 20))),
-    "tail from -1": (Tail(NARROW, -1), tail_cdf(NARROW_CDF, -1)),
-    "tail beyond 4": (Tail(NARROW, 4), tail_cdf(NARROW_CDF, 4)),
-    "exceeding 0 of 7": (Exceeding(7, NARROW, 0), binomial_cdf(7, 1 - NARROW_CDF[0])),
-    "exceeding 3 of 40": (Exceeding(40, NARROW, 3), binomial_cdf(40, 1 - NARROW_CDF[3])),
+    "binomial 1, 1/2": (BinomialLaw(1, Fraction(1, 2)), binomial_cdf(1, Fraction(1, 2))),
+    "binomial 9, 1/3": (BinomialLaw(9, Fraction(1, 3)), binomial_cdf(9, Fraction(1, 3))),
+    "binomial 30, 19/20": (BinomialLaw(30, Fraction(19, 20)), binomial_cdf(30, Fraction(19, 20))),
+    "tail from -1": (TailLaw(NARROW, -1), tail_cdf(NARROW_CDF, -1)),
+    "tail beyond 4": (TailLaw(NARROW, 4), tail_cdf(NARROW_CDF, 4)),
+    "exceeding 0 of 7": (ExceedanceLaw(7, NARROW, 0), binomial_cdf(7, 1 - NARROW_CDF[0])),
+    "exceeding 3 of 40": (ExceedanceLaw(40, NARROW, 3), binomial_cdf(40, 1 - NARROW_CDF[3])),
 }
 
 
@@ -177,7 +180,7 @@ def test_the_kernel_decides_full_words_right(name: str) -> None:
         first = min(cdf)
     else:
         variance = Fraction(int(name.split()[1].rstrip("²")) ** 2)
-        law = Falling(1 / (2 * variance), Fraction(0), mirrored=True)
+        law = FallingLaw(1 / (2 * variance), Fraction(0), mirrored=True)
         enclosed = law.steps(
             160
         )  # wider than what the kernel was built from, and itself tested against mpmath
@@ -216,8 +219,8 @@ def test_few_draws_without_a_kernel_equal_those_of_the_kernel(name: str, word_bi
     ends = [0, 1, (1 << 32) - 1]
     words = np.concatenate([near[(near >= 0) & (near < 1 << 32)], ends]).astype(np.uint32)
     slow, quick = np.empty(len(words), dtype=np.int64), np.empty(len(words), dtype=np.int64)
-    few = search_few(words >> np.uint32(32 - word_bits), yes, no, table.first, slow)
-    many = look_up(words, *table.guide, table.first, np.empty(len(words), dtype=np.int32), quick)
+    few = search_numpy(words >> np.uint32(32 - word_bits), yes, no, table.first, slow)
+    many = invert_words(words, *table.guide, table.first, np.empty(len(words), dtype=np.int32), quick)
     assert few == many
     assert np.array_equal(slow, quick)
 
@@ -226,8 +229,8 @@ def test_few_draws_without_a_kernel_equal_those_of_the_kernel(name: str, word_bi
 def test_a_draw_does_not_depend_on_how_many_were_made_before(variance: Fraction) -> None:
     key, places = Key.for_tests(4), np.array([3, 0, 17, 2**40 + 1, 5], dtype=np.uint64)
     fresh, used = DiscreteGaussian(variance), DiscreteGaussian(variance)
-    used._few(FEW)
-    used._body._few(FEW)
+    used._use_numpy(NUMPY_MAX_DRAWS)
+    used._body._use_numpy(NUMPY_MAX_DRAWS)
     assert np.array_equal(fresh.at(key, "x", places), used.at(key, "x", places))
     stream = key.stream("y")
     assert np.array_equal(fresh.draw_range(stream, 3, 9), used.draw_range(stream, 3, 9))
@@ -241,7 +244,7 @@ def test_few_integers_without_a_kernel_equal_those_of_the_kernel(
 
     def drawn(*, loaded: bool) -> NDArray[np.int64]:
         monkeypatch.setattr("stirred.chance.samplers.integers.kernels_are_loaded", lambda: loaded)
-        return floors(stream, 16, bounds, 5, word_bits=word_bits)
+        return draw_floors(stream, 16, bounds, 5, word_bits=word_bits)
 
     assert np.array_equal(drawn(loaded=False), drawn(loaded=True))
 
@@ -253,7 +256,7 @@ class Mutant:
     law: Law
     by: int
 
-    def steps(self, bits: int) -> Steps:
+    def steps(self, bits: int) -> EnclosedSteps:
         steps = self.law.steps(bits)
         middle = len(steps.low) // 2
         unit = self.by << bits >> 16
@@ -280,7 +283,7 @@ def test_a_damaged_guide_is_seen() -> None:
             place = int(np.flatnonzero(entries & np.uint64(0xFF))[5])
             entries[place] += np.uint64(1)  # the first doubtful word of one bucket, one too late
             doubtful = np.empty(len(words), dtype=np.int32)
-            return look_up(words, *self.guide._replace(entries=entries), self.first, doubtful, out)
+            return invert_words(words, *self.guide._replace(entries=entries), self.first, doubtful, out)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(globals(), "TabledLaw", Damaged)
@@ -298,7 +301,7 @@ def test_coins(p: Fraction) -> None:
 
 @pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 7), Fraction(3), Fraction(50)])
 def test_coins_of_an_exponential(x: Fraction) -> None:
-    masses, still_open = walked(lambda u: int(below_exp(u, x)), 4, depth=3)
+    masses, still_open = walked(lambda u: int(is_below_exp(u, x)), 4, depth=3)
     with mpmath.workprec(200):
         target = Fraction(str(mpmath.nstr(mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator), 50)))
     yes = masses[1].mass if 1 in masses else 0
@@ -307,7 +310,7 @@ def test_coins_of_an_exponential(x: Fraction) -> None:
 
 @pytest.mark.parametrize("bound", [1, 2, 3, 6, 7, 16, 17, 100])
 def test_whole_numbers(bound: int) -> None:
-    masses, still_open = walked(lambda u: floor_of(u, bound), 4, depth=3)
+    masses, still_open = walked(lambda u: settle_floor(u, bound), 4, depth=3)
     for k in range(bound):
         mass = masses[k].mass if k in masses else 0
         assert mass <= Fraction(1, bound) <= mass + still_open
@@ -329,7 +332,7 @@ def test_the_kernel_agrees_with_exact_arithmetic_on_whole_numbers(bound: int) ->
     ]
     words = np.array([min(max(e + d, 0), 2**64 - 1) for e in edges for d in (-1, 0, 1)], dtype=np.uint64)
     out = np.empty(len(words), dtype=np.int64)
-    _scaled(words, np.array([bound], dtype=np.uint64), 0, out)
+    _scale_words(words, np.array([bound], dtype=np.uint64), 0, out)
     for word, found in zip(words.tolist(), out.tolist(), strict=True):
         low, high = word * bound >> 64, ((word + 1) * bound - 1) >> 64
         assert found == (low if low == high else -1)
@@ -340,7 +343,7 @@ def test_the_kernel_agrees_with_exact_arithmetic_on_whole_numbers(bound: int) ->
     "x", [Fraction(0), Fraction(1, 10**30), Fraction(1, 3), Fraction(1), Fraction(355, 113), Fraction(10**7)]
 )
 def test_enclosures_contain_the_exponential_and_are_narrow(x: Fraction, bits: int) -> None:
-    low, high = exp_minus(x, bits)
+    low, high = enclose_exp(x, bits)
     with mpmath.workprec(bits + 200):
         value = mpmath.exp(-mpmath.mpf(x.numerator) / x.denominator) * mpmath.mpf(2) ** bits
         assert low <= value <= high
@@ -350,7 +353,7 @@ def test_enclosures_contain_the_exponential_and_are_narrow(x: Fraction, bits: in
 @pytest.mark.parametrize("bits", [96, 224])
 @pytest.mark.parametrize("sigma_squared", [Fraction(1, 100), Fraction(9, 4), Fraction(12345, 7)])
 def test_distribution_functions_are_enclosed(sigma_squared: Fraction, bits: int) -> None:
-    steps = Falling(1 / (2 * sigma_squared), Fraction(0), mirrored=True).steps(bits)
+    steps = FallingLaw(1 / (2 * sigma_squared), Fraction(0), mirrored=True).steps(bits)
     with mpmath.workprec(bits + 150):
         s = mpmath.mpf(sigma_squared.numerator) / sigma_squared.denominator
         reach = int(mpmath.sqrt(s * (bits + 150) * 1.5)) + 3
@@ -369,8 +372,8 @@ def test_distribution_functions_are_enclosed(sigma_squared: Fraction, bits: int)
 
 def test_coarse_attempts_are_accepted_only_when_the_exponential_allows() -> None:
     # the kernel's plain-word test against exact arithmetic, on random and extreme words
-    law = Falling(Fraction(1, 2 * 30**2), Fraction(0), mirrored=True)
-    coarse = Coarse(law, stride=7)
+    law = FallingLaw(Fraction(1, 2 * 30**2), Fraction(0), mirrored=True)
+    coarse = CoarseLaw(law, stride=7)
     random = np.random.default_rng(1)  # inputs of a test, not noise
     words = random.integers(0, 2**32, size=4 * 20_000, dtype=np.uint32)
     words[4 * 100 + 1 : 4 * 2000 : 4] |= np.uint32(0xF0000000)
@@ -382,7 +385,7 @@ def test_coarse_attempts_are_accepted_only_when_the_exponential_allows() -> None
         y, z = divmod(size, 7)
         place = int(words[4 * i + 2]) | int(words[4 * i + 3]) << 32
         assert z == place * 7 >> 64 == ((place + 1) * 7 - 1) >> 64
-        low, _ = exp_minus(law.rise(7 * y, z), 60)
+        low, _ = enclose_exp(law.rise(7 * y, z), 60)
         assert (int(words[4 * i + 1] >> 1) + 1) << 29 <= low
         assert (out[i] < 0) == bool(words[4 * i + 1] & 1) or size == 0
 

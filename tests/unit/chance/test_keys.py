@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.chance import Key, bernoulli
-from stirred.chance.names import encode
+from stirred.chance.names import encode_name
 from stirred.errors import InputError, PrivacyError, StirredError
 
 PARTS = st.one_of(st.text(max_size=4), st.binary(max_size=4), st.integers(-(2**70), 2**70))
@@ -21,7 +21,7 @@ PARTS = st.one_of(st.text(max_size=4), st.binary(max_size=4), st.integers(-(2**7
 @given(st.lists(PARTS, max_size=4), st.lists(PARTS, max_size=4))
 def test_names_are_injective(one: list[str | bytes | int], other: list[str | bytes | int]) -> None:
     same = [(type(part), part) for part in one] == [(type(part), part) for part in other]
-    assert (encode(tuple(one)) == encode(tuple(other))) == same
+    assert (encode_name(tuple(one)) == encode_name(tuple(other))) == same
 
 
 @pytest.mark.parametrize(

@@ -10,28 +10,28 @@ import pytest
 from scipy.stats import chi2
 
 from stirred.chance import DiscreteGaussian, Key
-from stirred.chance.samplers.laws import Falling
-from stirred.chance.samplers.tails import beyond, exceeding, some_of
+from stirred.chance.samplers.laws import FallingLaw
+from stirred.chance.samplers.tails import draw_exceeding, draw_subset, enclose_tail
 from stirred.errors import InputError
 
-LAW = Falling(Fraction(1, 8), Fraction(0), mirrored=True)  # a variance of 4
+LAW = FallingLaw(Fraction(1, 8), Fraction(0), mirrored=True)  # a variance of 4
 
 
 def test_every_set_is_equally_likely() -> None:
     """Chi-squared over the 10 sets of 2 of 5; a false alarm has probability 1e-7."""
     key, rounds = Key.for_tests(3), 4_000
-    seen = Counter(tuple(some_of(key.stream("set", i), 5, 2).tolist()) for i in range(rounds))
+    seen = Counter(tuple(draw_subset(key.stream("set", i), 5, 2).tolist()) for i in range(rounds))
     assert set(seen) == set(combinations(range(5), 2))
     expected = rounds / comb(5, 2)
     assert sum((n - expected) ** 2 / expected for n in seen.values()) < chi2.isf(1e-7, 9)
 
 
 def test_most_of_the_numbers_are_chosen_by_leaving_some_out() -> None:
-    chosen = some_of(Key.for_tests(4).stream("most"), 1000, 990)
+    chosen = draw_subset(Key.for_tests(4).stream("most"), 1000, 990)
     assert len(set(chosen.tolist())) == 990
     assert np.all(np.diff(chosen) > 0)
     with pytest.raises(InputError, match="cannot choose 3 of 2"):
-        some_of(Key.for_tests(4).stream("most"), 2, 3)
+        draw_subset(Key.for_tests(4).stream("most"), 2, 3)
 
 
 def test_the_same_law_as_drawing_everything() -> None:
@@ -41,7 +41,7 @@ def test_the_same_law_as_drawing_everything() -> None:
     few_values, full_values = Counter[int](), Counter[int]()
     noise = DiscreteGaussian(4)
     for i in range(rounds):
-        places, values = exceeding(Key.for_tests(5), ("rare", i), n, LAW, above)
+        places, values = draw_exceeding(Key.for_tests(5), ("rare", i), n, LAW, above)
         few[len(places)] += 1
         few_values.update(values.tolist())
         drawn = noise.draw(Key.for_tests(6).stream("all", i), n)
@@ -57,9 +57,9 @@ def test_the_same_law_as_drawing_everything() -> None:
 
 
 def test_a_bound_far_beyond_the_noise_is_enclosed_all_the_same() -> None:
-    _, bits, low, high = beyond(LAW, 60, 20)
+    _, bits, low, high = enclose_tail(LAW, 60, 20)
     assert 0 < low <= high
     assert (high - low) << 20 <= low
     assert bits > 650  # P(X > 60) is about 2^-656
-    places, values = exceeding(Key.for_tests(7), ("far",), 10**9, LAW, 60)
+    places, values = draw_exceeding(Key.for_tests(7), ("far",), 10**9, LAW, 60)
     assert len(places) == len(values) == 0

@@ -13,7 +13,7 @@ from stirred.catalog import catalog
 from stirred.cli.main import main
 from stirred.cli.terminal.completion import bash, fish, zsh
 from stirred.cli.terminal.parser import EXIT_CODES, actions_of, commands, whole_parser
-from stirred.cli.terminal.progress import bars
+from stirred.cli.terminal.progress import show_progress
 from stirred.cli.terminal.tables import TextTable
 from stirred.spec.files import save
 
@@ -124,12 +124,12 @@ def test_tables_cut_no_word_and_no_number(width: int) -> None:
 
 
 def test_a_pipe_gets_a_line_at_the_start_of_each_step(capsys: pytest.CaptureFixture[str]) -> None:
-    with bars() as progress:
+    with show_progress() as progress:
         for _ in range(2):  # two releases have the same steps
             for done in range(4):
                 progress("swap", done, 3)
         progress("report", 0, 1)
-    with bars(quiet=True) as progress:
+    with show_progress(quiet=True) as progress:
         progress("swap", 0, 1)
     assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == ["swap", "swap", "report"]
 
@@ -167,7 +167,7 @@ def test_what_is_refused_at_once_has_no_line_before_its_error(
 ) -> None:
     now = [0.0]
     monkeypatch.setattr("stirred.cli.terminal.progress.time.monotonic", lambda: now[0])
-    with bars(late=True) as told:
+    with show_progress(late=True) as told:
         told("check", 0, 5)
         told("check", 1, 5)
         assert capsys.readouterr().err == ""

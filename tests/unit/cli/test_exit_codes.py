@@ -20,7 +20,7 @@ from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.cli.process import ending, signals
 from stirred.engine import Local
-from stirred.engine.spark.watch import explained
+from stirred.engine.spark.watch import translate_error
 from stirred.publish.run import execute
 
 PLAN = """title = "t"
@@ -85,7 +85,7 @@ def interrupted(town: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> int
     def sent(content: Any, *_: object, **__: object) -> None:
         table = content.releases[0].microdata["household"].to_table().append_column("part", [[0] * 60])
         held = Local(scratch=town / "scratch")
-        held = held.exchange(held.released(table), by="part", parts=1)
+        held = held.exchange(held.stream_released(table), by="part", parts=1)
         assert list((town / "scratch").iterdir())
         os.kill(os.getpid(), number)
         signal.sigtimedwait([], 1)
@@ -97,7 +97,7 @@ def interrupted(town: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> int
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     try:
         with monkeypatch.context() as patched:
-            patched.setattr(execute, "write", sent)
+            patched.setattr(execute, "write_packet", sent)
             return run(town)
     finally:
         signal.signal(number, before)
@@ -143,7 +143,7 @@ def test_a_signal_that_comes_while_an_object_is_cleaned_up_is_not_lost(
         signal.sigtimedwait([], 1)
         raise AssertionError
 
-    monkeypatch.setattr(execute, "write", closing)
+    monkeypatch.setattr(execute, "write_packet", closing)
     assert run(town) == 143
     assert complaint(capsys.readouterr().err).startswith("stopped by SIGTERM")
 
@@ -160,7 +160,7 @@ def test_an_error_on_the_way_out_does_not_hide_the_signal(
         except signals.StoppedBySignal as stopped:
             raise KeyError("x") from stopped
 
-    monkeypatch.setattr(execute, "write", lost)
+    monkeypatch.setattr(execute, "write_packet", lost)
     assert run(town) == 143
     assert complaint(capsys.readouterr().err).startswith("stopped by SIGTERM")
 
@@ -169,11 +169,11 @@ def test_a_cluster_that_fails_leaves_a_run_that_goes_on(
     town: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
-        raise explained(ConnectionRefusedError("the value 7391"))
+        raise translate_error(ConnectionRefusedError("the value 7391"))
 
     (town / "k").unlink()  # the run makes its key
     with monkeypatch.context() as patched:
-        patched.setattr(execute, "write", fails)
+        patched.setattr(execute, "write_packet", fails)
         assert run(town) == 74
     assert "7391" not in complaint(capsys.readouterr().err)
     assert (town / "packet.part" / "state" / "data.json").exists()
@@ -182,7 +182,7 @@ def test_a_cluster_that_fails_leaves_a_run_that_goes_on(
 
 def test_what_nohup_decided_is_left() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signals.heed()
+    signals.install_handlers()
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
@@ -304,4 +304,4 @@ def test_a_damaged_state_is_refused_with_the_way_out(
 def test_every_exit_code_is_documented() -> None:
     page = Path(stirred.__file__).parents[2] / "docs" / "reference" / "exit-codes.md"
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert {int(code): text for code, text in rows} == ending.CODES
+    assert {int(code): text for code, text in rows} == ending.ERROR_CODES

@@ -8,7 +8,7 @@ import pytest
 
 from stirred.cli.main import main
 from stirred.publish import parse
-from stirred.publish.packet.labels import LABELS, coded, labelled, write_labels
+from stirred.publish.packet.labels import LABELS, encode_cell, label_cell, write_labels
 
 CENSUS = """name = "town"
 largest_household = 9
@@ -78,15 +78,15 @@ def test_lookup_takes_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1, "b": {"tenure": 2}}', "{"])
 def test_damaged_labels_are_no_labels(tmp_path: Path, text: str) -> None:
     (tmp_path / LABELS).write_text(text)
-    assert coded(tmp_path, {"tenure": "rented"}) == {"tenure": "rented"}
-    assert labelled(tmp_path, {"tenure": "3"}) == {"tenure": "3"}
+    assert encode_cell(tmp_path, {"tenure": "rented"}) == {"tenure": "rented"}
+    assert label_cell(tmp_path, {"tenure": "3"}) == {"tenure": "3"}
 
 
 def test_record_types_that_disagree_have_no_label(tmp_path: Path) -> None:
     document = {"a": {"sex": {"1": "male", "2": "female"}}, "b": {"sex": {"1": "female", "2": "female"}}}
     (tmp_path / LABELS).write_text(json.dumps(document))
-    assert labelled(tmp_path, {"sex": "1"}) == {"sex": "1"}
-    assert labelled(tmp_path, {"sex": "2"}) == {"sex": "female"}
+    assert label_cell(tmp_path, {"sex": "1"}) == {"sex": "1"}
+    assert label_cell(tmp_path, {"sex": "2"}) == {"sex": "female"}
 
 
 def test_a_packet_without_labels_has_no_file(tmp_path: Path) -> None:

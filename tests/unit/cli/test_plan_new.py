@@ -10,12 +10,12 @@ import pytest
 from stirred.cli.main import main
 from stirred.errors import InputError, PlanError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.registry import OWN, find
+from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism
 from stirred.publish import load
 from stirred.publish.before.check import explain
-from stirred.publish.plan.proposing import proposed
+from stirred.publish.plan.proposing import propose_plan
 
-NAMES = [item.name for item in OWN]
+NAMES = [item.name for item in OWN_REGISTRATIONS]
 TABLES = ("exact-margins", "cell-key", "gaussian-tables", "special-tabulations")
 MARK = "planted-value"
 
@@ -197,11 +197,11 @@ def test_every_mechanism_can_be_chosen(country: str, name: str, tmp_path: Path) 
     census, plan = COUNTRIES[country](tmp_path, 60), tmp_path / "plan.toml"
     if name in ("safetab-p", "safetab-h"):  # neither census has detailed codes
         with pytest.raises(PlanError, match="cannot be proposed"):
-            proposed(find(name), census, plan)
+            propose_plan(find_mechanism(name), census, plan)
         return
     if name == "swapping-imputed-stay":
         with pytest.raises(PlanError, match="cannot be proposed"):
-            proposed(find(name), census, plan)
+            propose_plan(find_mechanism(name), census, plan)
         text = census.read_text(encoding="utf-8")
         mark = 'wohnung = {levels = ["eigen", "miete"], imputed = "flag"}\nflag = {levels = ["0", "1"]}'
         census.write_text(text.replace('wohnung = {levels = ["eigen", "miete"]}', mark), encoding="utf-8")
@@ -212,9 +212,9 @@ def test_every_mechanism_can_be_chosen(country: str, name: str, tmp_path: Path) 
             return
     if name == "phsafe" and country == "ghana":  # it has no persons, whom this mechanism counts
         with pytest.raises(PlanError, match="cannot be proposed"):
-            proposed(find(name), census, plan)
+            propose_plan(find_mechanism(name), census, plan)
         return
-    found = proposed(find(name), census, plan)
+    found = propose_plan(find_mechanism(name), census, plan)
     found.write(plan)
     assert found.choices
     # sixty households have strata of two or three: a proposal for a census is accepted here with a reason
@@ -247,13 +247,13 @@ def test_a_census_without_geography_is_told_what_it_lacks(name: str, tmp_path: P
     text = census.read_text(encoding="utf-8").replace('spine = ["uf", "municipio"]\n', "")
     census.write_text(text, encoding="utf-8")
     if name in TABLES:  # tables need no areas
-        found = proposed(find(name), census, tmp_path / "plan.toml")
+        found = propose_plan(find_mechanism(name), census, tmp_path / "plan.toml")
         settings = tomllib.loads(found.text)["mechanism"][0]
         counted = settings.get("tables") or [[settings["rows"], settings["columns"]]]
         assert {variable for by in counted for variable in by} == {"cor ou raça", "sexo"}
         return
     with pytest.raises(PlanError, match="no geography") as caught:
-        proposed(find(name), census, tmp_path / "plan.toml")
+        propose_plan(find_mechanism(name), census, tmp_path / "plan.toml")
     assert "[geography] spine" in str(caught.value)
 
 
@@ -262,31 +262,31 @@ def test_variables_that_are_not_declared_are_not_guessed(tmp_path: Path) -> None
     text = census.read_text(encoding="utf-8").split("[record.person.variables]")[0]
     census.write_text(text, encoding="utf-8")
     with pytest.raises(PlanError, match="declares no variables"):
-        proposed(find(NAMES[0]), census, tmp_path / "plan.toml")
+        propose_plan(find_mechanism(NAMES[0]), census, tmp_path / "plan.toml")
 
 
 def test_a_proposal_reads_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     census = austria(tmp_path)
-    plain = proposed(find(NAMES[0]), census, tmp_path / "plan.toml").text
+    plain = propose_plan(find_mechanism(NAMES[0]), census, tmp_path / "plan.toml").text
 
     def refuse(*_: object, **__: object) -> object:
         raise AssertionError("records were read")
 
     monkeypatch.setattr(pl.LazyFrame, "collect", refuse)
     monkeypatch.setattr(pl, "collect_all", refuse)
-    assert proposed(find(NAMES[0]), census, tmp_path / "plan.toml").text == plain
+    assert propose_plan(find_mechanism(NAMES[0]), census, tmp_path / "plan.toml").text == plain
     header = (tmp_path / "p.csv").read_text(encoding="utf-8").splitlines()[0]
     cells = ",".join([MARK] * (header.count(",") + 1))
     (tmp_path / "p.csv").write_text(f"{header}\n{cells}\n", encoding="utf-8")
-    assert proposed(find(NAMES[0]), census, tmp_path / "plan.toml").text == plain
+    assert propose_plan(find_mechanism(NAMES[0]), census, tmp_path / "plan.toml").text == plain
 
 
 def test_a_mechanism_without_a_proposal_gets_its_template(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kind = find(NAMES[0])
+    kind = find_mechanism(NAMES[0])
     monkeypatch.setattr(kind, "propose", classmethod(lambda cls, schema: Mechanism.propose(schema)))
-    found = proposed(kind, brazil(tmp_path), tmp_path / "sub" / "plan.toml")
+    found = propose_plan(kind, brazil(tmp_path), tmp_path / "sub" / "plan.toml")
     assert "makes no proposal" in found.undecided[0]
     assert tomllib.loads(found.text)["census"] == "../census.toml"
     with pytest.raises(InputError, match="its folder does not exist"):
@@ -336,9 +336,9 @@ def test_a_proposal_takes_no_decision_for_a_guard(tmp_path: Path, capsys: pytest
 
 
 def test_areas_beside_the_spine_are_dropped_where_guards_judge_the_columns() -> None:
-    from stirred.census.codebook.parse import parse
+    from stirred.census.codebook.parse import parse_schema
     from stirred.mechanisms.swapping.config import SwapConfig
-    from stirred.mechanisms.swapping.proposal import propose
+    from stirred.mechanisms.swapping.proposal import propose_swap
 
     variables = {
         "region": ["a", "b"],
@@ -349,5 +349,7 @@ def test_areas_beside_the_spine_are_dropped_where_guards_judge_the_columns() -> 
     geography = {"spine": ["region", "ea"], "off_spine": {"place": {}}}
     for more, hold, drop in (({}, ["tenure"], None), ({"income": {"type": "integer"}}, None, ["place"])):
         homes = {"id": "hid", "variables": variables | more}
-        found = propose(parse({"geography": geography, "record": {"household": homes}}), SwapConfig).settings
+        found = propose_swap(
+            parse_schema({"geography": geography, "record": {"household": homes}}), SwapConfig
+        ).settings
         assert (found.get("hold"), found.get("drop")) == (hold, drop)

@@ -31,7 +31,7 @@ def test_every_piece_of_every_step_is_done_once_and_steps_in_order(threads: int)
 
     crew = Crew(make)
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(crew.ready, [3, 0, 2, 3, 1]))
+        list(pool.map(crew.wait_for, [3, 0, 2, 3, 1]))
     assert sorted(seen) == [(step, number) for step in range(4) for number in range(14)]
     assert [step for step, _ in seen] == sorted(step for step, _ in seen)
     for step in range(4):  # the second half begins when the first is finished
@@ -42,12 +42,12 @@ def test_threads_that_wait_take_pieces() -> None:
     together = Barrier(3, timeout=SOON)  # three pieces end only if three threads do them
     crew = Crew(lambda crew, _: all_of(crew, lambda _: (together.wait(), None)[1], 3))
     with ThreadPoolExecutor(3) as pool:
-        list(pool.map(crew.ready, [0, 0, 0]))
+        list(pool.map(crew.wait_for, [0, 0, 0]))
 
 
 def test_a_thread_alone_does_everything() -> None:
     seen: list[int] = []
-    Crew(lambda crew, _: all_of(crew, seen.append, 4)).ready(0)
+    Crew(lambda crew, _: all_of(crew, seen.append, 4)).wait_for(0)
     assert seen == [0, 1, 2, 3]
 
 
@@ -61,12 +61,12 @@ def test_an_error_is_raised_in_every_thread_that_waits() -> None:
 
     crew = Crew(lambda crew, _: all_of(crew, piece, 2))
     with ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(crew.ready, step) for step in (0, 1)]
+        waiting = [pool.submit(crew.wait_for, step) for step in (0, 1)]
         for one in waiting:
             with pytest.raises(ZeroDivisionError):
                 one.result(timeout=SOON)
     with pytest.raises(ZeroDivisionError):  # and in those that come later
-        crew.ready(0)
+        crew.wait_for(0)
 
 
 def test_after_an_error_no_further_piece_is_begun() -> None:
@@ -77,5 +77,5 @@ def test_after_an_error_no_further_piece_is_begun() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        Crew(lambda crew, _: all_of(crew, piece, 5)).ready(0)
+        Crew(lambda crew, _: all_of(crew, piece, 5)).wait_for(0)
     assert begun == [0]

@@ -54,7 +54,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
 
 
 def numbered(engine: Engine, table: pa.Table, parts: int) -> Flow:
-    return engine.released(table).map(Numbered("id", parts), NUMBERED)
+    return engine.stream_released(table).map(Numbered("id", parts), NUMBERED)
 
 
 def expected(table: pa.Table, parts: int) -> pa.Table:
@@ -73,7 +73,7 @@ def same(one: pa.Table, other: pa.Table) -> bool:
 
 def test_a_flow_maps_every_batch(engine: Engine) -> None:
     table = rows(100)
-    found = engine.released(table).map(doubled, ROWS).gathered()
+    found = engine.stream_released(table).map(doubled, ROWS).gather()
     assert found.schema == ROWS
     assert same(found.sort_by("id"), doubled(table).sort_by("id"))
 
@@ -82,33 +82,33 @@ def test_rows_meet_in_their_part_in_the_types_declared(engine: Engine) -> None:
     table = rows(500)
     parts = engine.exchange(numbered(engine, table, 7), by="part", parts=7).map(Sorted("id"), SORTED)
     assert parts.number == 7
-    assert same(parts.gathered(), expected(table, 7))
+    assert same(parts.gather(), expected(table, 7))
 
 
 def test_an_empty_part_is_worked_on_too(engine: Engine) -> None:
     table = rows(1, start=3)
     schema = pa.schema([("seen", pa.int64()), ("rows0", pa.int64())])
     parts = engine.exchange(numbered(engine, table, 5), by="part", parts=5).map(sizes, schema)
-    assert parts.gathered().to_pydict() == {"seen": [0, 1, 2, 3, 4], "rows0": [0, 0, 0, 1, 0]}
+    assert parts.gather().to_pydict() == {"seen": [0, 1, 2, 3, 4], "rows0": [0, 0, 0, 1, 0]}
 
 
 def test_an_empty_flow_has_all_its_parts(engine: Engine) -> None:
     schema = pa.schema([("seen", pa.int64()), ("rows0", pa.int64())])
     parts = engine.exchange(numbered(engine, rows(0), 3), by="part", parts=3).map(sizes, schema)
-    assert parts.kept().gathered().to_pydict() == {"seen": [0, 1, 2], "rows0": [0, 0, 0]}
-    assert engine.released(rows(0)).gathered() == rows(0)
+    assert parts.keep().gather().to_pydict() == {"seen": [0, 1, 2], "rows0": [0, 0, 0]}
+    assert engine.stream_released(rows(0)).gather() == rows(0)
 
 
 def test_two_flows_meet(engine: Engine) -> None:
     left, right = rows(300, start=0), rows(60, start=300)
     flows = numbered(engine, left, 4), numbered(engine, right, 4)
     parts = engine.exchange(*flows, by="part", parts=4)
-    both = parts.map(matched, pa.schema([("id", pa.uint64())])).gathered()
+    both = parts.map(matched, pa.schema([("id", pa.uint64())])).gather()
     assert sorted(both.column("id").to_pylist()) == list(range(300, 480, 3))
-    kept = parts.kept()
-    assert kept.map(matched, pa.schema([("id", pa.uint64())])).gathered() == both
+    kept = parts.keep()
+    assert kept.map(matched, pa.schema([("id", pa.uint64())])).gather() == both
     schema = pa.schema([("seen", pa.int64()), ("rows0", pa.int64()), ("rows1", pa.int64())])
-    assert parts.map(sizes, schema).gathered().to_pydict() == {
+    assert parts.map(sizes, schema).gather().to_pydict() == {
         "seen": [0, 1, 2, 3],
         "rows0": [75, 75, 75, 75],
         "rows1": [15, 15, 15, 15],
@@ -120,24 +120,24 @@ def test_one_part_may_hold_nearly_all(engine: Engine) -> None:
     table = pa.concat_tables([rows(2000, start=0).slice(0, 1).take(pa.array([0] * 2000)), rows(3, start=1)])
     schema = pa.schema([("seen", pa.int64()), ("rows0", pa.int64())])
     parts = engine.exchange(numbered(engine, table, 3), by="part", parts=3).map(sizes, schema)
-    assert parts.gathered().column("rows0").to_pylist() == [2000, 3, 0]
+    assert parts.gather().column("rows0").to_pylist() == [2000, 3, 0]
 
 
 def test_what_is_kept_can_be_mapped_twice_and_exchanged_again(engine: Engine) -> None:
     table = rows(200)
     told: list[tuple[int, int]] = []
     parts = engine.exchange(numbered(engine, table, 3), by="part", parts=3).map(Sorted("id"), SORTED)
-    kept = parts.kept(lambda done, total: told.append((done, total)))
+    kept = parts.keep(lambda done, total: told.append((done, total)))
     assert told[-1] == (3, 3)
     assert [done for done, _ in told] == sorted({done for done, _ in told})
     schema = pa.schema([("seen", pa.int64()), ("rows0", pa.int64())])
     held = np.bincount((table.column("id").to_numpy() % np.uint64(3)).astype(int), minlength=3)
-    assert kept.map(sizes, schema).gathered().column("rows0").to_pylist() == held.tolist()
-    assert same(kept.gathered(), expected(table, 3))
+    assert kept.map(sizes, schema).gather().column("rows0").to_pylist() == held.tolist()
+    assert same(kept.gather(), expected(table, 3))
     again = kept.flow().map(Renumbered("id", 5), SORTED)
     moved = engine.exchange(again, by="part", parts=5).map(sizes, schema)
     number = table.column("id").to_numpy() % np.uint64(5)
-    assert moved.gathered().column("rows0").to_pylist() == np.bincount(number.astype(int)).tolist()
+    assert moved.gather().column("rows0").to_pylist() == np.bincount(number.astype(int)).tolist()
     kept.drop()
 
 
@@ -168,7 +168,7 @@ def test_released_files_are_read_as_they_are(engine: Engine, tmp_path: Path) -> 
     table = rows(50)
     parts = engine.exchange(numbered(engine, table, 2), by="part", parts=2).map(Sorted("id"), SORTED)
     data = parts.write(tmp_path, "made")
-    found = engine.released(data).gathered()
+    found = engine.stream_released(data).gather()
     assert same(found.sort_by([("part", "ascending"), ("id", "ascending")]), expected(table, 2))
 
 
@@ -181,11 +181,11 @@ def test_an_engine_cuts_into_at_least_one_part(engine: Engine) -> None:
 def test_an_error_shows_no_value_and_keeps_our_words(spark: Engine) -> None:
     parts = spark.exchange(numbered(spark, rows(10), 2), by="part", parts=2)
     with pytest.raises(StirredError) as told:
-        parts.map(failing, NUMBERED).gathered()
+        parts.map(failing, NUMBERED).gather()
     assert "secret" not in str(told.value)
     assert "ValueError in flow_kernels.py" in str(told.value)
     with pytest.raises(DataError, match="column t: 3 values are wrong") as ours:
-        parts.map(refusing, NUMBERED).kept(lambda done, total: None)
+        parts.map(refusing, NUMBERED).keep(lambda done, total: None)
     assert (ours.value.why, ours.value.fix) == ("they are", "mend them")
 
 
@@ -193,9 +193,9 @@ def test_an_error_shows_no_value_and_keeps_our_words(spark: Engine) -> None:
 def test_a_part_that_is_not_there_is_refused(spark: Engine) -> None:
     flow = numbered(spark, rows(10), 4)
     with pytest.raises(InputError, match="names parts that do not exist"):
-        spark.exchange(flow, by="part", parts=3).map(Sorted("id"), SORTED).gathered()
+        spark.exchange(flow, by="part", parts=3).map(Sorted("id"), SORTED).gather()
     with pytest.raises(InputError, match="not Spark's"):
-        spark.exchange(Local().released(rows(1)), by="part", parts=3)
+        spark.exchange(Local().stream_released(rows(1)), by="part", parts=3)
 
 
 @pytest.mark.spark("local")
@@ -206,7 +206,7 @@ def test_steps_that_raise_stop_the_job(spark: Spark) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        parts.kept(stop)
+        parts.keep(stop)
     context = spark.context._jsc.sc()
     assert list(context.statusTracker().getActiveJobIds()) == []
 
@@ -214,16 +214,16 @@ def test_steps_that_raise_stop_the_job(spark: Spark) -> None:
 @pytest.mark.spark("local")
 def test_what_is_gathered_and_shuffled_is_counted(spark: Spark) -> None:
     parts = spark.exchange(numbered(spark, rows(100), 2), by="part", parts=2).map(Sorted("id"), SORTED)
-    kept = parts.kept()
+    kept = parts.keep()
     assert spark.gathered_rows == 0
-    once = spark.shuffled()
+    once = spark.count_shuffled_bytes()
     assert once > 100 * 8
-    assert kept.gathered().num_rows == spark.gathered_rows == 100
-    assert spark.shuffled() == once, "what is kept is not shuffled again"
+    assert kept.gather().num_rows == spark.gathered_rows == 100
+    assert spark.count_shuffled_bytes() == once, "what is kept is not shuffled again"
     cached = spark.context._jsc.getPersistentRDDs().size()
     kept.drop()
     assert spark.context._jsc.getPersistentRDDs().size() == cached - 1
-    processes = {process for _, process in spark.seen}
+    processes = {process for _, process in spark.worker_processes}
     assert processes  # two at most: on a busy machine one of them may do all of it
     assert os.getpid() not in processes
 
@@ -232,4 +232,4 @@ def test_what_is_gathered_and_shuffled_is_counted(spark: Spark) -> None:
 def test_a_part_that_does_not_exist_is_an_error(engine: Engine, parts: int) -> None:
     flow = numbered(engine, rows(20), 5)  # rows name parts 0 to 4
     with pytest.raises(InputError, match="part"):
-        engine.exchange(flow, by="part", parts=parts).map(Sorted("id"), SORTED).gathered()
+        engine.exchange(flow, by="part", parts=parts).map(Sorted("id"), SORTED).gather()

@@ -14,11 +14,11 @@ import pytest
 
 from flow_kernels import PART, Numbered, Sorted, refusing
 from stirred.engine import Local
-from stirred.engine.choice import engine_named
+from stirred.engine.choice import choose_engine
 from stirred.engine.local import released
 from stirred.engine.local.flow import LocalFlow, LocalParts
-from stirred.engine.local.memory import LIBRARIES, bytes_of
-from stirred.engine.local.threads import Branching, in_order
+from stirred.engine.local.memory import LIBRARY_BYTES, parse_bytes
+from stirred.engine.local.threads import BranchingTasks, map_in_order
 from stirred.errors import DataError, InputError
 
 
@@ -33,7 +33,7 @@ def test_no_more_results_wait_than_there_are_workers(workers: int) -> None:
             yield i
 
     ahead = []
-    for done, result in enumerate(in_order(lambda i: i * i, tasks(), workers)):  # type: ignore[call-overload]
+    for done, result in enumerate(map_in_order(lambda i: i * i, tasks(), workers)):  # type: ignore[call-overload]
         assert result == done * done
         ahead.append(taken - done)
     assert max(ahead) <= workers
@@ -42,12 +42,12 @@ def test_no_more_results_wait_than_there_are_workers(workers: int) -> None:
 
 def test_an_error_comes_through_threads() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(in_order(lambda i: 1 // i, [1, 0, 1], 2))
+        list(map_in_order(lambda i: 1 // i, [1, 0, 1], 2))
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_tasks_lead_to_others_and_errors_come_through(workers: int) -> None:
-    tasks: Branching[int, int] = Branching(lambda n: 100 // (n - 7), workers)
+    tasks: BranchingTasks[int, int] = BranchingTasks(lambda n: 100 // (n - 7), workers)
     tasks.add((1,), 40)
     found = {}
     for task, result in tasks:
@@ -63,8 +63,8 @@ def test_tasks_lead_to_others_and_errors_come_through(workers: int) -> None:
 
 def test_a_bound_decides_what_fits() -> None:
     engine = Local(memory="2 GB")
-    room = 2_000_000_000 - LIBRARIES
-    assert engine.room == room
+    room = 2_000_000_000 - LIBRARY_BYTES
+    assert engine.memory_bytes == room
     assert engine.fits(room)
     assert not engine.fits(room + 1)
     # every worker holds a part four times over and they all stay within the room
@@ -74,17 +74,17 @@ def test_a_bound_decides_what_fits() -> None:
     with pytest.raises(InputError, match="too few"):
         Local(memory="100 MB")
     with pytest.raises(InputError, match="not an amount of memory"):
-        bytes_of("much")
+        parse_bytes("much")
 
 
 def test_parts_lie_in_scratch_in_a_private_folder_until_they_are_dropped(tmp_path: Path) -> None:
     table = pa.table({"id": np.arange(1000, dtype=np.uint64)})
     engine = Local(scratch=tmp_path, workers=2)
     schema = table.schema.append(PART)
-    parts = engine.exchange(engine.released(table).map(Numbered("id", 4), schema), by="part", parts=4)
+    parts = engine.exchange(engine.stream_released(table).map(Numbered("id", 4), schema), by="part", parts=4)
     (folder,) = tmp_path.iterdir()
     assert folder.stat().st_mode & 0o777 == 0o700
-    kept = parts.map(Sorted("id"), schema.append(pa.field("seen", pa.uint16()))).kept()
+    kept = parts.map(Sorted("id"), schema.append(pa.field("seen", pa.uint16()))).keep()
     assert len(list(tmp_path.iterdir())) == 2
     parts.drop()
     kept.drop()
@@ -97,7 +97,7 @@ def test_a_released_file_is_never_held_whole(tmp_path: Path) -> None:
     with pq.ParquetWriter(tmp_path / "made.parquet", group.schema, use_dictionary=False) as writer:
         for _ in range(groups):
             writer.write_table(group)
-    flow = Local(workers=1).released(pads.dataset(tmp_path / "made.parquet"))
+    flow = Local(workers=1).stream_released(pads.dataset(tmp_path / "made.parquet"))
     assert isinstance(flow, LocalFlow)
     before, held, seen = pa.total_allocated_bytes(), 0, 0
     for table in flow.run():
@@ -111,13 +111,15 @@ def made(folder: Path, parts: int) -> LocalParts:
     table = pa.table({"id": np.arange(3000, dtype=np.uint64)})
     schema = table.schema.append(PART)
     engine = Local(scratch=folder, workers=2)
-    return engine.exchange(engine.released(table).map(Numbered("id", parts), schema), by="part", parts=parts)
+    return engine.exchange(
+        engine.stream_released(table).map(Numbered("id", parts), schema), by="part", parts=parts
+    )
 
 
 def test_records_that_an_error_stops_leave_nothing_on_disk(tmp_path: Path) -> None:
     parts = made(tmp_path, 4)
     with pytest.raises(DataError) as seen:
-        parts.map(refusing, parts.schema).kept()
+        parts.map(refusing, parts.schema).keep()
     assert len(list(tmp_path.iterdir())) == 1, "the parts themselves can still be mapped otherwise"
     parts.drop()
     with pytest.raises(InputError) as told:
@@ -130,13 +132,13 @@ def test_records_that_an_error_stops_leave_nothing_on_disk(tmp_path: Path) -> No
 def test_a_file_does_not_show_how_many_parts_it_was_made_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(released, "GROUP", 700)
+    monkeypatch.setattr(released, "ROWS_PER_GROUP", 700)
     files = []
     for number in (1, 3, 40):
         table = pa.table({"id": np.arange(3000, dtype=np.uint64)})
         cut = pa.array(np.arange(3000) * number // 3000)
         engine = Local(scratch=tmp_path, workers=2)
-        flow = engine.released(table.append_column("part", cut))
+        flow = engine.stream_released(table.append_column("part", cut))
         parts = engine.exchange(flow, by="part", parts=number).map(only_ids, table.schema)
         parts.write(tmp_path, f"of-{number}")
         files.append((tmp_path / f"of-{number}.parquet").read_bytes())
@@ -154,7 +156,7 @@ def test_there_may_be_more_parts_than_files_that_may_be_open(tmp_path: Path) -> 
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 100, most))
     try:
         parts = made(tmp_path, 500)
-        assert parts.gathered().num_rows == 3000
+        assert parts.gather().num_rows == 3000
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
 
@@ -164,17 +166,17 @@ def test_kernels_of_the_tests_travel_as_those_of_mechanisms_must() -> None:
 
 
 def test_an_engine_by_its_name() -> None:
-    assert engine_named("local").name == "local"
+    assert choose_engine("local").name == "local"
     with pytest.raises(InputError, match="no engine sparc") as told:
-        engine_named("sparc")
+        choose_engine("sparc")
     assert "did you mean spark" in told.value.fix
     with pytest.raises(InputError, match="a master was given"):
-        engine_named("local", master="local[2]")
+        choose_engine("local", master="local[2]")
     for name in ("local", "spark"):
         with pytest.raises(InputError, match="there is no folder nowhere"):
-            engine_named(name, scratch=Path("nowhere"))
+            choose_engine(name, scratch=Path("nowhere"))
     with pytest.raises(InputError, match="memory bounds the local engine"):
-        engine_named("spark", memory="2 GB")
+        choose_engine("spark", memory="2 GB")
 
 
 def test_an_abandoned_iterator_is_closed_without_waiting() -> None:
@@ -186,7 +188,7 @@ def test_an_abandoned_iterator_is_closed_without_waiting() -> None:
             free.wait()
         return number
 
-    for results in (in_order(kernel, range(4), 2), Local(workers=2).map(kernel, range(4))):
+    for results in (map_in_order(kernel, range(4), 2), Local(workers=2).map(kernel, range(4))):
         assert next(results) == 0
         with getattr(threading, "_shutdown_locks_lock", threading.Lock()):
             results.close()  # type: ignore[attr-defined]

@@ -11,22 +11,38 @@ import pyarrow as pa
 import pytest
 
 from flow_kernels import Sorted, sizes
-from stirred.engine.placing import PART, Placed, hashed
-from stirred.engine.plain import plain
+from stirred.engine.placing import PART_COLUMN, PlaceRows, hash_rows
+from stirred.engine.plain import to_plain
 from stirred.engine.spark.flow import SparkParts
-from stirred.engine.spark.reading.kernels import LookedUp
-from stirred.engine.spark.reading.tables import known
-from stirred.engine.spark.tasks import Held, Parted, Read, Sent, error_line, guarded
-from stirred.engine.spark.watch import Watch, explained
-from stirred.engine.spark.wire import MARK, MESSAGE, cut, mark, messages, parts_in, unpacked, wire
+from stirred.engine.spark.reading.kernels import AddAreaCodes
+from stirred.engine.spark.reading.tables import knows_type
+from stirred.engine.spark.tasks import (
+    CacheTask,
+    PartTask,
+    ReadBatches,
+    SendTask,
+    guard_task,
+    write_error_line,
+)
+from stirred.engine.spark.watch import ActionWatch, translate_error
+from stirred.engine.spark.wire import (
+    MARK_FLOW,
+    MESSAGE_BYTES,
+    divide_rows,
+    make_mark,
+    pack_messages,
+    pack_wire,
+    read_parts,
+    unpack_tables,
+)
 from stirred.errors import DataError, InputError, StirredError
 
 TABLE = pa.table({"id": pa.array([5, 1, 4, 3], pa.uint64()), "part": [1, 0, 1, 0]})
 
 
 def test_rows_are_cut_by_their_part_and_come_back() -> None:
-    wired = [*cut([TABLE.slice(0, 3), TABLE.slice(3)], "part", 3, 0), *map(mark, range(3))]
-    found = dict(parts_in(wired, (TABLE.schema,)))
+    wired = [*divide_rows([TABLE.slice(0, 3), TABLE.slice(3)], "part", 3, 0), *map(make_mark, range(3))]
+    found = dict(read_parts(wired, (TABLE.schema,)))
     assert {part: tables[0].column("id").to_pylist() for part, tables in found.items()} == {
         0: [1, 3],
         1: [5, 4],
@@ -36,43 +52,43 @@ def test_rows_are_cut_by_their_part_and_come_back() -> None:
 
 
 def test_a_long_table_travels_in_several_messages() -> None:
-    table = pa.table({"a": np.arange(3 * MESSAGE // 8)})
-    wired = list(messages(table, 4, 1))
+    table = pa.table({"a": np.arange(3 * MESSAGE_BYTES // 8)})
+    wired = list(pack_messages(table, 4, 1))
     assert len(wired) == 3
     assert {batch.column("part")[0].as_py() for batch in wired} == {4}
-    assert pa.concat_tables(unpacked(wired, table.schema)) == table
+    assert pa.concat_tables(unpack_tables(wired, table.schema)) == table
 
 
 def test_messages_start_where_compiled_kernels_expect_them() -> None:
-    ((_, (table,)),) = parts_in([*messages(TABLE, 0, 0), mark(0)], (TABLE.schema,))
+    ((_, (table,)),) = read_parts([*pack_messages(TABLE, 0, 0), make_mark(0)], (TABLE.schema,))
     assert table.column("id").chunk(0).to_numpy().flags.aligned
 
 
 def test_a_part_without_its_mark_is_an_error() -> None:
     with pytest.raises(StirredError, match="split a part"):
-        list(parts_in(messages(TABLE, 0, 0), (TABLE.schema,)))
+        list(read_parts(pack_messages(TABLE, 0, 0), (TABLE.schema,)))
 
 
 @pytest.mark.parametrize("number", [[0, 3], [-1, 0]])
 def test_a_part_that_is_not_there_is_refused(number: list[int]) -> None:
     with pytest.raises(InputError, match="names parts that do not exist"):
-        list(cut([pa.table({"part": number})], "part", 3, 0))
+        list(divide_rows([pa.table({"part": number})], "part", 3, 0))
 
 
 def test_a_row_without_a_part_is_refused() -> None:
     with pytest.raises(InputError, match="names no part for 1 rows"):
-        list(cut([pa.table({"part": pa.array([0, None])})], "part", 3, 0))
+        list(divide_rows([pa.table({"part": pa.array([0, None])})], "part", 3, 0))
 
 
 def test_kernels_run_one_after_the_other_on_every_part() -> None:
     kernels = ((Sorted("id"), TABLE.schema.append(pa.field("seen", pa.uint16()))), (sizes, SIZES))
     probed: list[int] = []
-    parted = Parted((TABLE.schema,), kernels, probed.append)
-    wired = [*cut([TABLE], "part", 3, 0), *map(mark, range(3))]
+    parted = PartTask((TABLE.schema,), kernels, probed.append)
+    wired = [*divide_rows([TABLE], "part", 3, 0), *map(make_mark, range(3))]
     assert pa.concat_tables(parted(wired)).to_pydict() == {"seen": [0, 1, 2], "rows0": [2, 2, 0]}
     assert probed == [0, 1, 2]
-    held = list(Held(parted)(wired))
-    assert sorted(b.column("part")[0].as_py() for b in held if b.column("flow")[0].as_py() == MARK) == [
+    held = list(CacheTask(parted)(wired))
+    assert sorted(b.column("part")[0].as_py() for b in held if b.column("flow")[0].as_py() == MARK_FLOW) == [
         0,
         1,
         2,
@@ -83,9 +99,9 @@ SIZES = pa.schema([("seen", pa.int64()), ("rows0", pa.int64())])
 
 
 def test_tasks_travel() -> None:
-    parted = Parted((TABLE.schema,), ((Sorted("id"), TABLE.schema),))
+    parted = PartTask((TABLE.schema,), ((Sorted("id"), TABLE.schema),))
     assert pickle.loads(pickle.dumps(parted)) == parted
-    assert pickle.loads(pickle.dumps(Sent(Read()))) == Sent(Read())
+    assert pickle.loads(pickle.dumps(SendTask(ReadBatches()))) == SendTask(ReadBatches())
 
 
 class OneTask:
@@ -113,7 +129,7 @@ class OneTask:
 def test_an_attempt_that_ends_too_late_leaves_nothing_among_the_released_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = OneTask([*cut([TABLE], "part", 3, 0), *map(mark, range(3))])
+    frame = OneTask([*divide_rows([TABLE], "part", 3, 0), *map(make_mark, range(3))])
     parts = SparkParts(cast(Any, frame), frame, (TABLE.schema,), 3)
     rename = Path.rename
 
@@ -136,22 +152,24 @@ def test_an_error_in_a_task_shows_no_value() -> None:
         raise KeyError("a secret value")
 
     with pytest.raises(RuntimeError) as raised:
-        list(guarded(task)([]))  # type: ignore[arg-type]
+        list(guard_task(task)([]))  # type: ignore[arg-type]
     assert "secret" not in str(raised.value)
     assert raised.value.__cause__ is None
     assert raised.value.__suppress_context__
-    assert "KeyError in test_spark_pieces.py" in str(explained(raised.value))
+    assert "KeyError in test_spark_pieces.py" in str(translate_error(raised.value))
 
 
 def test_our_errors_come_back_whole() -> None:
     ours = DataError("column a: 3 values\nare wrong", why="some {brace", fix="mend")
-    again = explained(RuntimeError("Traceback …\nRuntimeError: " + error_line(ours) + "\n SQLSTATE: 38000"))
+    again = translate_error(
+        RuntimeError("Traceback …\nRuntimeError: " + write_error_line(ours) + "\n SQLSTATE: 38000")
+    )
     assert type(again) is DataError
     assert (again.what, again.why, again.fix) == (ours.what, ours.why, ours.fix)
 
 
 def test_errors_of_spark_show_their_name_only() -> None:
-    words = str(explained(OSError("the value 977531 cannot be cast")))
+    words = str(translate_error(OSError("the value 977531 cannot be cast")))
     assert "977531" not in words
     assert "OSError" in words
 
@@ -171,29 +189,29 @@ def test_equal_values_hash_alike_wherever_they_stand() -> None:
     table = pa.table(kinds)
     for name in [*kinds, None]:
         keys = [name] if name else list(kinds)
-        words = hashed(table, keys)
+        words = hash_rows(table, keys)
         assert words[0] == words[3], name
         assert words[1] == words[4], name
         assert len(set(words[[0, 1, 2, 5]].tolist())) >= 3, name
         cut_up = pa.concat_tables([table.slice(i, 1) for i in range(6)])
-        assert (hashed(cut_up, keys) == words).all(), name
-        assert (hashed(table.slice(2), keys) == words[2:]).all(), name
+        assert (hash_rows(cut_up, keys) == words).all(), name
+        assert (hash_rows(table.slice(2), keys) == words[2:]).all(), name
 
 
 def test_parts_by_hash_are_even() -> None:
     table = pa.table({"id": np.arange(40_000)})
-    number = Placed(("id",), 8)(table).column(PART).to_numpy()
+    number = PlaceRows(("id",), 8)(table).column(PART_COLUMN).to_numpy()
     # each count is Binomial(40000, 1/8), sd 66: six sd off happens by chance with probability < 2e-8 for all eight
     assert np.abs(np.bincount(number, minlength=8) - 5000).max() < 400
 
 
 def test_codes_are_looked_up_once_each() -> None:
     small = pa.table({"tract": ["1", "1", "2"], "district": ["a", "b", "c"]})
-    look_up = LookedUp("tract", small, ("district",))
+    look_up = AddAreaCodes("tract", small, ("district",))
     table = pa.table({"tract": pa.array([2, 1, 3, None], pa.int64())})
     found = look_up(table)
     assert found.column("district").to_pylist() == ["c", "a", None, None]
-    assert found.schema == look_up.schema(plain(table).schema)
+    assert found.schema == look_up.schema(to_plain(table).schema)
 
 
 @pytest.mark.parametrize(
@@ -210,11 +228,11 @@ def test_codes_are_looked_up_once_each() -> None:
     ],
 )
 def test_types_that_spark_would_change_do_not_go_through_its_reader(kind: pa.DataType, answer: bool) -> None:
-    assert known(kind) is answer
+    assert knows_type(kind) is answer
 
 
 def test_a_wire_row_is_three_columns() -> None:
-    assert wire([1], [0], [b"x"]).to_pydict() == {"part": [1], "flow": [0], "message": [b"x"]}
+    assert pack_wire([1], [0], [b"x"]).to_pydict() == {"part": [1], "flow": [0], "message": [b"x"]}
 
 
 def test_a_signal_that_ended_spark_too_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +250,7 @@ def test_a_signal_that_ended_spark_too_is_not_replaced(monkeypatch: pytest.Monke
         addJobTag = staticmethod(lambda _: None)  # noqa: N815 — Spark's names
         removeJobTag = cancelJobsWithTag = staticmethod(gone)  # noqa: N815
 
-    watch = Watch(Context())
+    watch = ActionWatch(Context())
     monkeypatch.setattr(watch, "_account", gone)
 
     def stopped(*_: object) -> int:

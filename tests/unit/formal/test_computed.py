@@ -16,16 +16,16 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     Permutation,
     all_permutations,
     apply,
+    count_moved,
     distance,
-    labels,
-    moved,
     outputs,
+    repeat_labels,
     swapping_law,
     tabulate,
     universe,
 )
-from stirred.spec.laws.derangements import derangements
-from stirred.spec.laws.sizes import SizeLaw, odds
+from stirred.spec.laws.derangements import count_derangements
+from stirred.spec.laws.sizes import SizeLaw, compute_odds
 from stirred.spec.laws.stratum import LargestStratum
 from stirred.spec.numbers.budget import Budget
 
@@ -56,7 +56,7 @@ def laws_agree(coq: Numbers, law_of: Callable[[Fraction], Law]) -> bool:
             continue  # all permutations of six and more records take too long here
         law = law_of(p)(tuple(range(n)), tuple(range(n)))
         for k, value in zip([0, *range(2, n + 1)], expected, strict=True):
-            if any(law.get(g, Fraction(0)) != value for g in all_permutations(n) if moved(g) == k):
+            if any(law.get(g, Fraction(0)) != value for g in all_permutations(n) if count_moved(g) == k):
                 return False
     return True
 
@@ -64,7 +64,7 @@ def laws_agree(coq: Numbers, law_of: Callable[[Fraction], Law]) -> bool:
 def chances_agree(coq: Numbers, law_of: Callable[[Fraction], Law]) -> bool:
     law = law_of(Fraction(1, 4))
     for hold_margins, swap_margins, *rows in coq["all_chances"]:
-        hold, swap = labels(hold_margins), labels(swap_margins)
+        hold, swap = repeat_labels(hold_margins), repeat_labels(swap_margins)
         found = {}
         for table, arrangement in universe(hold, swap).items():
             for after, chance in outputs(law, hold, arrangement).items():
@@ -100,7 +100,7 @@ def universe_losses(law: Law, hold: Labels, swap: Labels) -> list[Fraction]:
 
 def losses_agree(coq: Numbers, law_of: Callable[[Fraction], Law], most: int) -> bool:
     for hold_margins, swap_margins, (tables,), *by_rate in coq["universes"]:
-        hold, swap = labels(hold_margins), labels(swap_margins)
+        hold, swap = repeat_labels(hold_margins), repeat_labels(swap_margins)
         if tables > most:
             continue
         assert len(universe(hold, swap)) == tables
@@ -134,7 +134,7 @@ def largest_stratum(records: list[tuple[int, ...]]) -> int:
 
 
 def test_derangement_numbers(coq: Numbers) -> None:
-    assert coq["derangement_numbers"] == [derangements(k) for k in range(10)]
+    assert coq["derangement_numbers"] == [count_derangements(k) for k in range(10)]
 
 
 def test_the_law_of_algorithm_1(coq: Numbers) -> None:
@@ -163,7 +163,7 @@ def test_budgets(coq: Numbers) -> None:
 def test_ratios_of_two_types(coq: Numbers) -> None:
     for p, rows in zip(RATES, coq["reductions"], strict=True):
         for (n1, n2), row in zip(product(range(1, 5), repeat=2), rows, strict=True):
-            assert [ratio_exact(n1, n2, odds(p), t) for t in range(min(n1, n2))] == fractions(row)
+            assert [ratio_exact(n1, n2, compute_odds(p), t) for t in range(min(n1, n2))] == fractions(row)
 
 
 def test_the_largest_stratum(coq: Numbers) -> None:
@@ -179,7 +179,8 @@ def no_redraw(p: Fraction) -> Law:
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
         n = len(hold)
         chances = {
-            g: p ** moved(g) * (1 - p) ** (n - moved(g)) / derangements(moved(g)) for g in all_permutations(n)
+            g: p ** count_moved(g) * (1 - p) ** (n - count_moved(g)) / count_derangements(count_moved(g))
+            for g in all_permutations(n)
         }
         chances[tuple(range(n))] += n * p * (1 - p) ** (n - 1)
         return chances
@@ -195,7 +196,7 @@ def cyclic(p: Fraction) -> Law:
         kept = 1 - n * p * (1 - p) ** (n - 1)
         found = {}
         for g in all_permutations(n):
-            k = moved(g)
+            k = count_moved(g)
             ways = 1
             for j in range(1, k):
                 ways *= j
@@ -213,7 +214,7 @@ def is_cycle(g: Permutation) -> bool:
     seen, at = 1, g[start]
     while at != start:
         seen, at = seen + 1, g[at]
-    return seen == moved(g)
+    return seen == count_moved(g)
 
 
 def every_stratum(records: list[tuple[int, ...]]) -> int:

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from stirred.mechanisms.swapping.budget.by_size import CHECKED
+from stirred.mechanisms.swapping.budget.by_size import CHECKED_THEOREMS
 from stirred.mechanisms.swapping.budget.claim import Stratum, bounds
 
 ROOT = Path(__file__).parents[3]
@@ -107,7 +107,7 @@ def test_what_is_not_listed_or_not_marked_is_found(
 
 
 def test_what_cards_call_machine_checked_is_listed() -> None:
-    assert {*CHECKED.values()} <= NAMES
+    assert {*CHECKED_THEOREMS.values()} <= NAMES
     stratum = Stratum(n=10, hold_types=4, swap_types=4)
     assert [bound.source.rpartition(": ")[2] for bound in bounds([stratum], "1/2")] == [
         "theorem1",

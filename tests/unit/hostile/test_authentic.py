@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stirred.chance import Key
-from stirred.chance.authentic import SEAL, AuthenticFolder
+from stirred.chance.authentic import SEAL_ENDING, AuthenticFolder
 from stirred.errors import PrivacyError
 
 
@@ -25,7 +25,7 @@ def test_what_was_kept_is_read_again(kept: AuthenticFolder) -> None:
 
 
 def test_a_file_without_its_seal_was_not_finished(kept: AuthenticFolder) -> None:
-    (kept.folder / f"a{SEAL}").unlink()
+    (kept.folder / f"a{SEAL_ENDING}").unlink()
     assert kept.read("a") is None
 
 
@@ -37,7 +37,7 @@ def test_a_changed_file_is_refused(kept: AuthenticFolder, content: bytes) -> Non
 
 
 def test_a_changed_or_cut_seal_is_refused(kept: AuthenticFolder) -> None:
-    seal = kept.folder / f"a{SEAL}"
+    seal = kept.folder / f"a{SEAL_ENDING}"
     told = seal.read_bytes()
     for other in (b"", told[:-1], told + b"0", b"\xff" * 64, bytes(reversed(told))):
         seal.write_bytes(other)
@@ -52,7 +52,7 @@ def test_files_of_another_run_key_or_name_are_refused(kept: AuthenticFolder) -> 
     ):
         with pytest.raises(PrivacyError):
             other.read("a")
-    for ending in ("", SEAL):
+    for ending in ("", SEAL_ENDING):
         (kept.folder / f"a{ending}").rename(kept.folder / f"b{ending}")
     with pytest.raises(PrivacyError):
         kept.read("b")

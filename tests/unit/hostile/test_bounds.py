@@ -17,7 +17,7 @@ from stirred.cli.main import main
 from stirred.errors import InputError, SchemaError
 from stirred.publish.packet.folder import Packet
 from stirred.spec.files import load as load_specification
-from stirred.toml_text import DEEPEST, TOO_DEEP, TomlError, json_of, toml_of
+from stirred.toml_text import MAX_TOML_DEPTH, TOO_DEEP, TomlError, parse_json, parse_toml
 
 MANY = 24_000
 BOMBS = {
@@ -39,18 +39,18 @@ BOMBS = {
 @pytest.mark.parametrize("name", BOMBS)
 def test_toml_is_bounded_by_its_depth(name: str) -> None:
     with pytest.raises(TomlError, match=TOO_DEEP):
-        toml_of(BOMBS[name])
+        parse_toml(BOMBS[name])
 
 
 def test_toml_is_bounded_by_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toml_text, "MOST_VALUES", 2_000)
-    monkeypatch.setattr(toml_text, "MOST_PARTS", 500)
+    monkeypatch.setattr(toml_text, "MAX_VALUES", 2_000)
+    monkeypatch.setattr(toml_text, "MAX_KEY_PARTS", 500)
     with pytest.raises(TomlError, match="more than"):
-        toml_of("a = [" + "[]," * 2_001 + "]")
+        parse_toml("a = [" + "[]," * 2_001 + "]")
     with pytest.raises(TomlError, match="more than"):
-        toml_of("\n".join(f"a{i}.b.c.d.e.f.g.h.i.j.k = 1" for i in range(51)))
+        parse_toml("\n".join(f"a{i}.b.c.d.e.f.g.h.i.j.k = 1" for i in range(51)))
     with pytest.raises(TomlError, match="too long"):
-        toml_of("a = 1" + "0" * 5000)
+        parse_toml("a = 1" + "0" * 5000)
 
 
 def test_what_is_within_the_bounds_is_read_as_before() -> None:
@@ -85,10 +85,10 @@ def test_what_is_within_the_bounds_is_read_as_before() -> None:
         except ValueError:
             continue
         read += 1
-        assert toml_of(text) == wanted
+        assert parse_toml(text) == wanted
     assert read > 500
-    nested = "[" + ".".join(["a"] * (DEEPEST - 1)) + "]\nb = 1"
-    assert toml_of(nested) == tomllib.loads(nested)
+    nested = "[" + ".".join(["a"] * (MAX_TOML_DEPTH - 1)) + "]\nb = 1"
+    assert parse_toml(nested) == tomllib.loads(nested)
 
 
 def peak_megabytes(command: list[str], folder: Path) -> tuple[int, float]:
@@ -116,7 +116,7 @@ def test_a_plan_of_48_kilobytes_takes_no_gigabytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 1000, "1" + "0" * 5000])
 def test_json_is_bounded(text: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError):
-        json_of(text)
+        parse_json(text)
     (tmp_path / "spec.json").write_text(text)
     (tmp_path / "receipt.json").write_text(text)
     with pytest.raises(InputError, match="cannot read"):
@@ -127,12 +127,12 @@ def test_json_is_bounded(text: str, tmp_path: Path) -> None:
 
 def test_json_is_bounded_by_its_values() -> None:
     with pytest.raises(ValueError, match="more than 100 values"):
-        json_of("[" + "[]," * 101 + "[]]", most_values=100)
+        parse_json("[" + "[]," * 101 + "[]]", most_values=100)
 
 
 def test_json_within_the_bounds_is_read_as_before() -> None:
     for value in ({"a": ["[", '"', "\\", {"}": None}]}, [[[[1.5, "]"]]]], "x", 3):
-        assert json_of(json.dumps(value)) == value
+        assert parse_json(json.dumps(value)) == value
 
 
 @pytest.mark.parametrize(

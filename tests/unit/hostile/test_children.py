@@ -13,7 +13,7 @@ from stirred.chance import Key
 from stirred.children import PIPE, ask_program, child_environment, python_command, start_child
 from stirred.errors import InputError
 from stirred.publish.demo.second import SecondProcess
-from stirred.web.jobs.line import JobLine
+from stirred.web.jobs.line import JobQueue
 
 NAMES = (
     "stirred",
@@ -68,7 +68,7 @@ def test_a_job_of_the_workbench_executes_nothing_of_the_folder(planted: Path, tm
     bench = tmp_path / "bench"
     (bench / "jobs").mkdir(parents=True)
     plant(bench, tmp_path)  # where the command itself works
-    line = JobLine(bench / "jobs")
+    line = JobQueue(bench / "jobs")
     line.start()
     try:
         line.add("version", ["--version"])
@@ -99,7 +99,7 @@ def test_the_second_process_of_the_demo_executes_nothing_of_the_folder(planted: 
     Key.for_tests(1).save(planted / "demo.key")
     with SecondProcess(Path("plan.toml"), Path("out"), Path("demo.key"), lambda *_: None) as process:
         process.go()
-        assert process.finished()
+        assert process.wait()
     assert (planted / "out" / "public" / "checksums.txt").is_file()
     assert executed(tmp_path) == []
 

@@ -82,7 +82,7 @@ def test_memory_that_ends_during_a_run(
         raise MemoryError
 
     with monkeypatch.context() as once:
-        once.setattr(execute, "write", exhausted)
+        once.setattr(execute, "write_packet", exhausted)
         code = main(ordered(town))
     assert code == 74
     complaint(capsys.readouterr().err)

@@ -7,7 +7,7 @@ import pytest
 from small_census import CENSUS, households
 from stirred.census import read
 from stirred.chance import Key
-from stirred.chance.authentic import AuthenticFolder, keep_mark, mark_of
+from stirred.chance.authentic import AuthenticFolder, keep_mark, read_mark
 from stirred.cli.main import main
 from stirred.errors import ForgedStateError, InputError, PlanError, SchemaError, StirredError
 from stirred.mechanisms.topdown.workload.workload import Workload
@@ -15,9 +15,9 @@ from stirred.publish import load
 from stirred.publish.packet.checksums import seal
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import look_up
-from stirred.publish.packet.signature import new_signer, sign, signed_by
+from stirred.publish.packet.signature import is_signed_by, new_signer, sign
 from stirred.publish.plan.description import WeightsPlan
-from stirred.publish.plan.totals import public_totals
+from stirred.publish.plan.totals import read_totals
 from stirred.spec.files import load as load_specification
 
 ENDLESS = Path("/dev/zero")
@@ -48,7 +48,7 @@ def test_files_that_do_not_end_are_not_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot read"):
         Workload.load(ENDLESS)
     with pytest.raises(PlanError, match="no public totals"):
-        public_totals(WeightsPlan(recalibrate_to=(str(ENDLESS),), column="w", record_type="a"), tmp_path)
+        read_totals(WeightsPlan(recalibrate_to=(str(ENDLESS),), column="w", record_type="a"), tmp_path)
 
 
 def test_a_workload_that_is_no_text(tmp_path: Path) -> None:
@@ -59,13 +59,13 @@ def test_a_workload_that_is_no_text(tmp_path: Path) -> None:
 
 def test_the_mark_of_a_run_is_a_short_plain_file(tmp_path: Path) -> None:
     mark = tmp_path / "run"
-    assert mark_of(mark) is None
+    assert read_mark(mark) is None
     keep_mark(mark, "identity")
-    assert mark_of(mark) == b"identity"
+    assert read_mark(mark) == b"identity"
     mark.unlink()
     mark.symlink_to(ENDLESS)
     with pytest.raises(ForgedStateError):
-        mark_of(mark)
+        read_mark(mark)
 
 
 def test_nothing_is_written_through_links_of_a_state(tmp_path: Path) -> None:
@@ -106,10 +106,10 @@ def test_a_signed_packet_without_its_list(packet: Path, tmp_path: Path) -> None:
     sign(packet, tmp_path / "office.pem")
     (packet / "public" / "checksums.txt").unlink()
     with pytest.raises(InputError, match="no packet"):
-        signed_by(packet, public)
+        is_signed_by(packet, public)
     (packet / "public" / "checksums.txt").symlink_to(ENDLESS)
     with pytest.raises(InputError, match="no packet"):
-        signed_by(packet, public)
+        is_signed_by(packet, public)
 
 
 def test_a_plan_whose_census_is_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from stirred.census.readers.parquet import limits, slices
 from stirred.census.readers.parquet.limits import _require_parquet, require_parquet
-from stirred.census.readers.parquet.slices import LARGE, in_slices
+from stirred.census.readers.parquet.slices import SLICED_GROUP_BYTES, scan_slices
 from stirred.errors import DataError
 
 ROWS = 1 << 23  # below the number from which few bytes for many records are refused
@@ -53,7 +53,7 @@ def test_a_large_row_group_of_equal_records_is_read_in_little_memory(tmp_path: P
 
 
 def test_slices_hold_what_the_file_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "MOST", 7)
+    monkeypatch.setattr(slices, "MAX_SLICE_ROWS", 7)
     frame = pl.DataFrame(
         {
             "text": ["a", None, "ä", ""] * 10,
@@ -69,7 +69,7 @@ def test_slices_hold_what_the_file_holds(tmp_path: Path, monkeypatch: pytest.Mon
         path.parent.mkdir()
         frame.write_parquet(path, row_group_size=15)
     whole = pl.scan_parquet(paths, hive_partitioning=True, hive_schema={"state": pl.String}, glob=False)
-    sliced = in_slices(paths, whole.collect_schema())
+    sliced = scan_slices(paths, whole.collect_schema())
     assert sliced.collect().equals(whole.collect())
     assert sliced.select("number").filter(pl.col("number") > 1).collect().height == 20
     assert (
@@ -87,7 +87,7 @@ def test_files_with_other_columns_are_not_read_as_one(tmp_path: Path) -> None:
         pl.DataFrame({name: [1]}).write_parquet(tmp_path / f"{name}.parquet")
     paths = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
     with pytest.raises(Exception, match="the files differ in their columns"):
-        in_slices(paths, {"a": pl.Int64()}).collect()
+        scan_slices(paths, {"a": pl.Int64()}).collect()
 
 
 def test_pages_that_do_not_fit_in_memory_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_pages_that_do_not_fit_in_memory_are_refused(tmp_path: Path, monkeypatch
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False, compression="zstd", **one)
     require_parquet(tmp_path / "a.parquet")
     _require_parquet.cache_clear()
-    monkeypatch.setattr(limits, "PAGES", 8 * rows * 8)
+    monkeypatch.setattr(limits, "MAX_PAGES_BYTES", 8 * rows * 8)
     with pytest.raises(DataError, match="its pages take"):
         require_parquet(tmp_path / "a.parquet")
 
@@ -114,7 +114,7 @@ def zigzag(number: int) -> bytes:
 def test_pages_that_are_larger_than_their_column_declares_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"c": np.zeros(1 << 19)}), path, use_dictionary=False, compression="zstd")
-    assert 1 << 21 < require_parquet(path) < LARGE
+    assert 1 << 21 < require_parquet(path) < SLICED_GROUP_BYTES
     true = zigzag(pq.read_metadata(path).row_group(0).column(0).total_uncompressed_size)
     content = path.read_bytes()
     foot = len(content) - 8 - int.from_bytes(content[-8:-4], "little")

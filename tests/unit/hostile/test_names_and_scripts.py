@@ -11,7 +11,7 @@ from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import PlanError, SchemaError, StirredError
-from stirred.file_names import file_name, file_names, is_file_name, path_in
+from stirred.file_names import is_file_name, make_file_name, make_file_names, path_in
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import parse, run, save
 
@@ -88,13 +88,13 @@ def test_columns_with_path_names_stay_in_the_packet(tmp_path: Path) -> None:
 
 @given(some.text(max_size=300))
 def test_any_text_becomes_a_file_name(text: str) -> None:
-    assert is_file_name(file_name(text).strip("-") or "table")
-    assert "/" not in file_name(text)
+    assert is_file_name(make_file_name(text).strip("-") or "table")
+    assert "/" not in make_file_name(text)
 
 
 @given(some.lists(some.text("aA- ×/", max_size=5), unique=True, max_size=12))
 def test_different_texts_get_different_files(texts: list[str]) -> None:
-    found = file_names(texts)
+    found = make_file_names(texts)
     assert len({name.casefold() for name in found.values()}) == len(texts)
 
 

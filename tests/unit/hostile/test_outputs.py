@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from stirred.cli.terminal.output import console, shown, table
+from stirred.cli.terminal.output import console, escape_controls, table
 from stirred.publish.run.csv_files import write_csv
-from stirred.spec.card.formats import escaped
+from stirred.spec.card.formats import escape_markdown
 
 FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "\rx")
 PLAIN = ("-9", "+4.5", "county 1", "a=b", "", "é", "o'clock")
@@ -42,11 +42,11 @@ def test_missing_texts_stay_missing(tmp_path: Path) -> None:
 
 @given(some.text(max_size=40))
 def test_markdown_and_terminal_get_no_active_text(text: str) -> None:
-    safe = escaped(text)
+    safe = escape_markdown(text)
     assert "<" not in safe
     assert "\n" not in safe
-    assert "\x1b" not in shown(text)
-    assert shown(shown(text)) == shown(text)
+    assert "\x1b" not in escape_controls(text)
+    assert escape_controls(escape_controls(text)) == escape_controls(text)
 
 
 def test_markup_of_a_name_does_not_style_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

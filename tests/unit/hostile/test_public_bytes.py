@@ -14,7 +14,7 @@ from stirred.engine import Engine
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.pipeline.publish import apply_moves
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.publish import load, run
 
@@ -86,7 +86,7 @@ def public(folder: Path, monkeypatch: pytest.MonkeyPatch, moves: Mapping[int, in
         del self, run
         everybody = np.arange(frame.rows, dtype=np.uint32)
         givers = np.array([moves[i] for i in range(frame.rows)], np.uint32)
-        return swapped_columns(frame, Moves(receivers=everybody, givers=givers), engine)
+        return apply_moves(frame, Moves(receivers=everybody, givers=givers), engine)
 
     def bound(self: PermutationSwapping, key: Key, digest: bytes) -> Key:
         del self, digest

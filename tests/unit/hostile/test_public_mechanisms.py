@@ -25,14 +25,14 @@ from stirred.errors import StirredError
 from stirred.mechanisms.exact_margins import mechanism as margins
 from stirred.mechanisms.gaussian_tables.cells import ListedCells
 from stirred.mechanisms.phsafe.measure import Answers
-from stirred.mechanisms.registry import find, registered
+from stirred.mechanisms.registry import find_mechanism, list_mechanisms
 from stirred.mechanisms.safetab.households.measure import Measurement
 from stirred.mechanisms.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.safetab.persons import running
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
+from stirred.mechanisms.swapping.pipeline.publish import apply_moves
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
 from stirred.mechanisms.topdown.measure.noise import Measurements
@@ -166,7 +166,7 @@ def same_moves(patch: pytest.MonkeyPatch, kind: type[PermutationSwapping], moves
     def swapped(self: PermutationSwapping, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         del self, run
         everybody = np.arange(frame.rows, dtype=np.uint32)
-        return swapped_columns(frame, Moves(receivers=everybody, givers=moves.astype(np.uint32)), engine)
+        return apply_moves(frame, Moves(receivers=everybody, givers=moves.astype(np.uint32)), engine)
 
     def bound(self: PermutationSwapping, key: Key, digest: bytes) -> Key:
         del self, digest
@@ -195,7 +195,7 @@ def exchanged(name: str) -> np.ndarray:
 def test_every_swap_with_the_same_release_has_the_same_bytes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    kind, moved, order = find(name), exchanged(name), np.arange(ROWS)
+    kind, moved, order = find_mechanism(name), exchanged(name), np.arange(ROWS)
     assert issubclass(kind, PermutationSwapping)
     settings = (VARIANTS | PAIRWISE)[name]
     one = town(tmp_path / "one", name, settings, tract=TRACT, order=order)
@@ -218,7 +218,7 @@ def test_exact_margins_with_the_same_table_have_the_same_bytes(
 ) -> None:
     """The noise of the second run is what leads from its table to the first release."""
     counted: list[np.ndarray] = []
-    table, noise, seen = margins.ExactMargins._table, margins.lattice_noise, [np.zeros(0)]
+    table, noise, seen = margins.ExactMargins._count_table, margins.draw_lattice_noise, [np.zeros(0)]
 
     def counting(self: margins.ExactMargins, census: Any) -> Any:
         found = table(self, census)
@@ -231,7 +231,7 @@ def test_exact_margins_with_the_same_table_have_the_same_bytes(
         return seen[0] - counted[-1]
 
     monkeypatch.setattr(margins.ExactMargins, "_table", counting)
-    monkeypatch.setattr(margins, "lattice_noise", leading)
+    monkeypatch.setattr(margins, "draw_lattice_noise", leading)
     shuffled = TRACT.copy()
     for a, b in zip(np.flatnonzero(TENURE == "o"), np.flatnonzero(TENURE == "r"), strict=False):
         shuffled[a], shuffled[b] = shuffled[b], shuffled[a]
@@ -247,7 +247,7 @@ def test_noisy_tables_with_the_same_counts_have_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """The noise of the second run is what leads from its counts to the first release; places and tenures are others."""
-    noisy, seen, truths = ListedCells.noisy, {}, []
+    noisy, seen, truths = ListedCells.add_noise, {}, []
 
     def leading(self: ListedCells, variance: Any, key: Key) -> Any:
         truths.append(self.frame["count"].to_list())
@@ -267,7 +267,7 @@ def test_phsafe_with_the_same_counts_has_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """The noise of the second run is what leads from its counts to the first release; ages and sexes are others."""
-    noisy, seen, truths = Answers.noisy, {}, []
+    noisy, seen, truths = Answers.add_noise, {}, []
 
     def leading(self: Answers, key: Key) -> Any:
         truths.append(self.counts)
@@ -308,7 +308,7 @@ def test_topdown_with_the_same_measurements_has_the_same_bytes(
     lock = Lock()
     second: list[int] = []
     monkeypatch.setattr(Measurements, "_add_exact", leading)
-    monkeypatch.setattr(digest, "whole", lambda *_: b"the same in both")
+    monkeypatch.setattr(digest, "digest_run", lambda *_: b"the same in both")
     settings = f'mode = "{mode}"\n' + TOPDOWN
     order = np.arange(ROWS)
     here = released(town(tmp_path / "one", "topdown", settings, tract=TRACT, order=order))
@@ -328,7 +328,7 @@ def test_detailed_counts_with_the_same_measurements_have_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """The noise of the second run is what leads from its counts to what the first run measured."""
-    measured, seen, counted = running.measured, [], []
+    measured, seen, counted = running.measure_groups, [], []
 
     def leading(item: Any, counts: Any, *rest: Any) -> Any:
         counted.append((item.kind.name, counts.keys.tolist(), counts.counts.tolist()))
@@ -336,8 +336,8 @@ def test_detailed_counts_with_the_same_measurements_have_the_same_bytes(
             seen.append(measured(item, counts, *rest))
         return seen[(len(counted) - 1) % SETS]
 
-    monkeypatch.setattr(running, "measured", leading)
-    monkeypatch.setattr(running, "told", lambda *_: [b"the same in both"])
+    monkeypatch.setattr(running, "measure_groups", leading)
+    monkeypatch.setattr(running, "encode_counts", lambda *_: [b"the same in both"])
     settings, order = f'codes = "{LISTS}"\n' + DETAILED, np.arange(ROWS)
     here = released(town(tmp_path / "one", "safetab-p", settings, tract=TRACT, order=order))
     request.getfixturevalue("elsewhere")
@@ -369,7 +369,7 @@ def test_households_of_groups_with_the_same_counts_have_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """The noise of the second run is what leads from its counts to the first release."""
-    noisy, made, sources = Measurement.noisy, {}, []
+    noisy, made, sources = Measurement.add_noise, {}, []
 
     def leading(
         self: Measurement, level: Any, groups: np.ndarray, source: np.ndarray, key: Key, label: Any
@@ -413,7 +413,7 @@ def test_every_mechanism_is_here() -> None:
         "phsafe",
         *unbounded,
     }
-    assert here == {name for name, item in registered().items() if item.target.startswith("stirred.")}
+    assert here == {name for name, item in list_mechanisms().items() if item.target.startswith("stirred.")}
 
 
 def test_a_mechanism_without_a_bound_publishes_nothing(tmp_path: Path) -> None:

@@ -150,8 +150,8 @@ def test_files_that_would_exhaust_the_machine_are_refused(
 
 def test_an_archive_with_an_endless_line_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive(tmp_path / "ri2020.pl.zip")
-    monkeypatch.setattr(delimited, "BLOCK", 1 << 16)
-    monkeypatch.setattr(delimited, "LINE", 1 << 16)
+    monkeypatch.setattr(delimited, "BLOCK_BYTES", 1 << 16)
+    monkeypatch.setattr(delimited, "MAX_LINE_BYTES", 1 << 16)
     (tmp_path / "census.toml").write_text('[record.area]\nfiles = ["ri2020.pl.zip"]\n')
     with pytest.raises(DataError, match="a line is longer than"):
         read(tmp_path).count("area")

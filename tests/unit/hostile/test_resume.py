@@ -19,7 +19,7 @@ from stirred.cli.main import main
 from stirred.errors import ForgedStateError, InputError, PrivacyError
 from stirred.publish import load, run, verify
 from stirred.publish.run import execute
-from stirred.publish.run.lock import locked
+from stirred.publish.run.lock import hold_lock
 
 KEY = Key.for_tests(3)
 PLAN = """title = "t"
@@ -53,7 +53,7 @@ def part(town: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as once:
-        once.setattr(execute, "write", stopped)
+        once.setattr(execute, "write_packet", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(load(town / "plan.toml"), town / "packet", key=KEY)
     return town / "packet.part"
@@ -153,14 +153,14 @@ def test_a_schema_that_changed_is_noticed(part: Path, town: Path) -> None:
 
 
 def test_a_census_that_changes_during_the_run_is_noticed(town: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = execute.write
+    write = execute.write_packet
 
     def changing(*given: Any, **named: Any) -> None:
         write(*given, **named)
         path = town / "household.csv"
         path.write_text(path.read_text().replace(",o\n", ",r\n", 1))
 
-    monkeypatch.setattr(execute, "write", changing)
+    monkeypatch.setattr(execute, "write_packet", changing)
     with pytest.raises(PrivacyError, match="changed during the run"):
         again(town)
     assert {path.name for path in town.iterdir()} == {"census.toml", "household.csv", "plan.toml"}
@@ -188,7 +188,7 @@ def test_one_run_for_one_output(town: Path) -> None:
 
 def test_a_lock_that_a_killed_run_left_is_taken(town: Path) -> None:
     (town / "packet.lock").write_text("process 1 on elsewhere")
-    with locked(town / "packet"):
+    with hold_lock(town / "packet"):
         assert str(os.getpid()) in (town / "packet.lock").read_text()
     assert not (town / "packet.lock").exists()
 

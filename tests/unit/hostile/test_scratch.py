@@ -14,7 +14,7 @@ import pytest
 
 from stirred.engine import Local, scratch
 from stirred.engine.local.sealed import SealedFiles
-from stirred.engine.scratch import LOCK, PREFIX, ScratchFolder, remove_stale
+from stirred.engine.scratch import LOCK_FILE, SCRATCH_PREFIX, ScratchFolder, remove_stale
 from stirred.errors import InputError
 
 MARKER = "MARKER-7391-"
@@ -34,7 +34,7 @@ def test_parts_on_disk_are_noise_and_read_back(tmp_path: Path) -> None:
         {"name": [f"{MARKER}{i}" for i in range(4000)], "part": pa.array(np.arange(4000) % 3, pa.uint16())}
     )
     engine = Local(scratch=tmp_path, workers=2)
-    parts = engine.exchange(engine.released(table), by="part", parts=3)
+    parts = engine.exchange(engine.stream_released(table), by="part", parts=3)
     files = list(tmp_path.rglob("*.sealed"))
     assert len(files) == 3
     for path in files:
@@ -43,14 +43,14 @@ def test_parts_on_disk_are_noise_and_read_back(tmp_path: Path) -> None:
         assert b"ARROW" not in content
         assert content[:4] != b"\xff\xff\xff\xff", "the first bytes of an Arrow stream"
         assert path.stat().st_mode & 0o777 == 0o600
-    assert parts.gathered().sort_by("name") == table.sort_by("name")
+    assert parts.gather().sort_by("name") == table.sort_by("name")
     parts.drop()
 
 
 def test_a_killed_run_leaves_noise_and_the_next_run_removes_it(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, env=os.environ)
     assert done.returncode == -signal.SIGKILL
-    (left,) = tmp_path.glob(PREFIX + "*")
+    (left,) = tmp_path.glob(SCRATCH_PREFIX + "*")
     assert left.stat().st_mode & 0o777 == 0o700
     assert not [path for path in left.iterdir() if MARKER.encode() in path.read_bytes()]
     folder = ScratchFolder(tmp_path)
@@ -63,11 +63,11 @@ def test_a_killed_run_leaves_noise_and_the_next_run_removes_it(tmp_path: Path) -
 def test_folders_in_use_and_links_are_left_alone(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    (elsewhere / LOCK).touch()
+    (elsewhere / LOCK_FILE).touch()
     place = tmp_path / "scratch"
     place.mkdir()
-    (place / f"{PREFIX}link").symlink_to(elsewhere, target_is_directory=True)
-    (place / f"{PREFIX}unknown").mkdir()  # without a lock: nobody knows whose it is
+    (place / f"{SCRATCH_PREFIX}link").symlink_to(elsewhere, target_is_directory=True)
+    (place / f"{SCRATCH_PREFIX}unknown").mkdir()  # without a lock: nobody knows whose it is
     used = ScratchFolder(place)
     code = "import sys; from pathlib import Path; from stirred.engine.scratch import remove_stale;"
     code += "print(remove_stale(Path(sys.argv[1])))"

@@ -15,10 +15,10 @@ import pytest
 
 import stirred
 from stirred.errors import InputError
-from stirred.languages import CODES, Language, Phrase, recognised, unit
+from stirred.languages import CODES, Language, Phrase, recognise, unit
 from stirred.languages.catalog import catalog
 from stirred.publish.plan.models import PlanConfig
-from stirred.spec.invariants.margins import condition
+from stirred.spec.invariants.margins import describe_condition
 
 ROOT = Path(stirred.__file__).parent
 OTHERS = [code for code in CODES if code != "en"]
@@ -130,8 +130,8 @@ def test_a_phrase_is_its_english_text() -> None:
     assert phrase == "published by others"
     assert f"{phrase}" == "published by others"
     german = Language.of("de")
-    assert german.translated(phrase) == german.say("card.status.published")
-    assert german.translated("plain words") == "plain words"
+    assert german.translate(phrase) == german.say("card.status.published")
+    assert german.translate("plain words") == "plain words"
     assert german.knows(phrase)
     assert not german.knows("plain words")
     assert Language.of("en").knows("plain words")
@@ -149,7 +149,11 @@ KEPT_IN_FILES = [
     Phrase("swap.check.table", records=unit("household", "records"), variables="state × size"),
     Phrase("swap.check.held", records=unit("household", "records")),
     Phrase("swap.check.members", records=unit("person", "records"), of_their=unit("household", "of_their")),
-    Phrase("swap.stay.kind", subject=unit("household", "records"), condition=condition("kind", ("2", "3"))),
+    Phrase(
+        "swap.stay.kind",
+        subject=unit("household", "records"),
+        condition=describe_condition("kind", ("2", "3")),
+    ),
     Phrase("swap.note.weak", strata=1234, number=5678, below=Fraction(1, 2), lowest=Decimal("0.0028")),
     Phrase("topdown.check.adds_up", name="persons"),
     Phrase("topdown.note.noiseless"),
@@ -177,10 +181,10 @@ def test_texts_of_files_are_recognised(code: str) -> None:
     """A text that an interrupted run or a spec.json kept is said as the phrase that it was."""
     language = Language.of(code)
     for phrase in KEPT_IN_FILES:
-        assert language.translated(str(phrase)) == language.translated(phrase)
-        assert language.translated(phrase) != str(phrase)
+        assert language.translate(str(phrase)) == language.translate(phrase)
+        assert language.translate(phrase) != str(phrase)
 
 
 def test_labels_of_the_census_are_not_recognised() -> None:
     for label in ("owned", "household", "none", "persons", "3", "91001 · renter", "a by b", "never married"):
-        assert type(recognised(label)) is str
+        assert type(recognise(label)) is str

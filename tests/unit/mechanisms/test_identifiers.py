@@ -14,7 +14,7 @@ from stirred.errors import PrivacyError
 from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.gaussian_tables import GaussianTables
-from stirred.mechanisms.identifiers import identifying, lone_areas, require_unidentifying
+from stirred.mechanisms.identifiers import find_identifying, find_lone_areas, require_unidentifying
 from stirred.mechanisms.special_tabulations import SpecialTabulations
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.workload import Workload
@@ -45,18 +45,18 @@ def names(found: object) -> list[str]:
 
 
 def test_an_unrecognised_identifier_and_an_exact_income_are_found() -> None:
-    found = identifying(census({}), "household", ["hid", "rooms", "income", "weight"])
+    found = find_identifying(census({}), "household", ["hid", "rooms", "income", "weight"])
     assert names(found) == ["hid", "income"]
     assert found[0].why == "400 of 400 household records have a value of their own"
 
 
 def test_a_declared_identifier_is_found_without_counting() -> None:
-    assert names(identifying(census({"id": "hid"}), "household", ["hid", "rooms"])) == ["hid"]
+    assert names(find_identifying(census({"id": "hid"}), "household", ["hid", "rooms"])) == ["hid"]
 
 
 def test_a_variable_with_few_declared_levels_is_not_counted() -> None:
     declared = {"variables": {"rooms": "1..8", "county": "integer"}}
-    assert identifying(census(declared), "household", ["rooms"]) == ()
+    assert find_identifying(census(declared), "household", ["rooms"]) == ()
 
 
 def test_a_link_to_records_that_are_left_out_is_found() -> None:
@@ -67,14 +67,14 @@ def test_a_link_to_records_that_are_left_out_is_found() -> None:
         "record": {"household": {"id": "hid"}, "person": {"household": "hid"}},
     }
     both = Census.of(schema, tables)
-    (found,) = identifying(both, "person", ["hid", "age"])
+    (found,) = find_identifying(both, "person", ["hid", "age"])
     assert (found.column, found.links_to) == ("hid", "household")
     assert "household" in found.why
 
 
 def test_a_file_of_a_few_records_is_not_judged() -> None:
     few = Census.of({"record": {"household": {}}}, {"household": {"age": range(10)}})
-    assert identifying(few, "household", ["age"]) == ()
+    assert find_identifying(few, "household", ["age"]) == ()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_names_a_person_is_recognised_by_its_values(kind: str, values: list
     """One record in ten has such a value, the others have none: empty fields do not dilute it."""
     notes = [values[i // 10] if i % 10 == 0 else None for i in range(ROWS)]
     made = Census.of({"record": {"household": {}}}, {"household": homes(note=notes)})
-    (found,) = identifying(made, "household", ["note"])
+    (found,) = find_identifying(made, "household", ["note"])
     assert found.why == f"40 values look like {kind}"
 
 
@@ -100,7 +100,7 @@ def test_surnames_of_which_a_few_are_unique() -> None:
     common = ["Gruber", "Huber", "Wagner", "Pichler", "Moser"]
     names = [common[i % 5] if i % 10 < 6 else "Na" + "mexyzuvw"[i % 8] * (i // 8) for i in range(ROWS)]
     made = Census.of({"record": {"household": {}}}, {"household": homes(surname=names)})
-    (found,) = identifying(made, "household", ["surname"])
+    (found,) = find_identifying(made, "household", ["surname"])
     assert (found.rule, found.looks_like) == ("lookalike", "names")
 
 
@@ -109,7 +109,7 @@ def test_open_columns_of_few_shared_values_and_truth_values_pass() -> None:
         {"record": {"household": {}}},
         {"household": homes(water=["pipe", "well"] * (ROWS // 2), owned=[True, False] * (ROWS // 2))},
     )
-    assert identifying(made, "household", ["rooms", "water", "owned", "county"]) == ()
+    assert find_identifying(made, "household", ["rooms", "water", "owned", "county"]) == ()
 
 
 def test_a_wide_range_is_a_number_and_its_bands_are_levels() -> None:
@@ -118,13 +118,13 @@ def test_a_wide_range_is_a_number_and_its_bands_are_levels() -> None:
     banded = {"variables": {"income": {"bands": "1-2-5"}}}
     for declared, names in ((wide, ["income"]), (banded, [])):
         made = Census.of({"record": {"household": declared}}, {"household": incomes})
-        assert [one.column for one in identifying(made, "household", ["income"])] == names
+        assert [one.column for one in find_identifying(made, "household", ["income"])] == names
 
 
 def test_a_level_of_places_that_hold_one_record_each_is_no_area() -> None:
     frame = {"unit": np.arange(ROWS), "county": np.arange(ROWS) % 5}
     made = Census.of({"geography": {"spine": ["county", "unit"]}}, {"household": frame})
-    (found,) = lone_areas(made, "household", ["county", "unit"])
+    (found,) = find_lone_areas(made, "household", ["county", "unit"])
     assert found.why == "400 of 400 areas hold one of the household records"
 
 

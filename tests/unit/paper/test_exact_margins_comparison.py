@@ -8,7 +8,7 @@ import pytest
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import PrivacyError
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins, lattice_noise
+from stirred.mechanisms.exact_margins.mechanism import ExactMargins, draw_lattice_noise
 from stirred.mechanisms.topdown import TopDown
 from stirred.paper import exact_margins
 from stirred.spec import Margin, Multiverse
@@ -20,7 +20,7 @@ def test_all_ways_keep_the_same_universes():
     """Each multiverse refines the two margins; the state that TopDown names beside tenure has one value."""
     census = exact_margins.one_table(TABLE)
     wanted = Multiverse.of(Margin("household", ("county",)), Margin("household", ("tenure",)))
-    for name, mechanism, rate in exact_margins.ways(3):
+    for name, mechanism, rate in exact_margins.list_ways(3):
         promise = mechanism.specification(census)
         kept = {tuple(i.by) for i in promise.multiverse.invariants if isinstance(i, Margin)}
         assert kept <= {("county",), ("tenure",), ("state", "tenure")}, name
@@ -43,16 +43,18 @@ def test_without_noise_topdown_returns_the_table():
     made = TopDown(workload=exact_margins.workload(3), rho_squared="inf").release(
         census, key=Key.for_tests(1)
     )
-    assert np.array_equal(exact_margins.released(made, list(TABLE), 3), list(TABLE.values()))
+    assert np.array_equal(exact_margins.read_table(made, list(TABLE), 3), list(TABLE.values()))
 
 
 def test_a_run_that_moves_a_margin_is_not_compared(monkeypatch):
     """A mutant: noise with exact rows only, under the name of both margins."""
     loose = ExactMargins(rows="county", columns="tenure", rho_squared="1/100")
-    monkeypatch.setattr(exact_margins, "ways", lambda _: [("loose", loose, None)])
+    monkeypatch.setattr(exact_margins, "list_ways", lambda _: [("loose", loose, None)])
     monkeypatch.setattr(
-        "stirred.mechanisms.exact_margins.mechanism.lattice_noise",
-        lambda shape, sigma_squared, key, *, both: lattice_noise(shape, sigma_squared, key, both=not both),
+        "stirred.mechanisms.exact_margins.mechanism.draw_lattice_noise",
+        lambda shape, sigma_squared, key, *, both: draw_lattice_noise(
+            shape, sigma_squared, key, both=not both
+        ),
     )
     with pytest.raises(PrivacyError, match="margins"):
         exact_margins.exact_margins(counts=TABLE, runs=1)
@@ -62,7 +64,7 @@ def test_the_mean_square_error_of_lattice_noise():
     """4σ²(I−1)(J−1)/(IJ) per cell: corner (I−1)(J−1)σ², edges (J−1)σ² and (I−1)σ², the rest σ². With 4,000 draws of a
     14 × 2 table at σ² = 50 the standard error is about 1.2 %; 7 of them: false alarm below 1e-9."""
     squares = [
-        (lattice_noise((14, 2), Fraction(50), Key.for_tests(5).bind(i), both=True) ** 2).mean()
+        (draw_lattice_noise((14, 2), Fraction(50), Key.for_tests(5).bind(i), both=True) ** 2).mean()
         for i in range(4000)
     ]
     expected = 4 * 50 * 13 / 28

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from stirred.chance.words import Hasher, Words
 from stirred.frames import arrow_of, frame_of
-from stirred.mechanisms.phsafe.amounts import MeasuredTable, measured
+from stirred.mechanisms.phsafe.amounts import MeasuredTable, list_measured
 from stirred.mechanisms.phsafe.counting import tabulate
-from stirred.mechanisms.phsafe.counting.tables import BY_NAME
-from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON, CensusColumns
+from stirred.mechanisms.phsafe.counting.tables import TABULATION_BY_NAME
+from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD_VARIABLES, PERSON_VARIABLES, CensusColumns
 from unit.phsafe.small import census, frames, home, person
 
 Ints = NDArray[np.int64]
@@ -47,11 +47,11 @@ def vectors(data: Sequence[Data], tau: int) -> dict[str, Ints]:
         hasher=ByName(11, 12),
     )
     found = frame_of(kernel(0, arrow_of(tables["household"]), arrow_of(tables["person"])))
-    every = frozenset([*HOUSEHOLD, *(f"person.{name}" for name in PERSON)])
+    every = frozenset([*HOUSEHOLD_VARIABLES, *(f"person.{name}" for name in PERSON_VARIABLES)])
     amounts = dict.fromkeys(
-        ((t, f"state_{level}") for t in (*PEOPLE, *HOMES) for level in BY_NAME[t].levels), None
+        ((t, f"state_{level}") for t in (*PEOPLE, *HOMES) for level in TABULATION_BY_NAME[t].levels), None
     )
-    wanted: Iterable[MeasuredTable] = measured(
+    wanted: Iterable[MeasuredTable] = list_measured(
         amounts, dict.fromkeys(PEOPLE, tau), "zcdp", every, nation=False
     )
     from stirred.mechanisms.phsafe.measure import Answers  # a mutant may stand there

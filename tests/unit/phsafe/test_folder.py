@@ -27,7 +27,7 @@ def test_codes_become_those_of_the_synthetic_census(tmp_path: Path) -> None:
     units = "2,a,1,0,1,01,2,7,08,5\n2,b,0,0,0,00,0,0,00,0\n4,c,1,0,0,00,0,0,00,0\n2,d,2,2,2,07,3,1,01,2\n"
     geo = "".join(f"2,{name},44,001,000100,1000\n" for name in "abcd")
     persons = "3,a,40,1,01,20\n3,d,9,2,12,25\n3,d,30,2,12,36\n5,c,30,1,01,37\n3,x,1,1,01,20\n"
-    census = read(folder(tmp_path, units, geo, persons)).checked()
+    census = read(folder(tmp_path, units, geo, persons)).check()
     homes = frame_of(census.table("household", ["household_id", "kind", "type", "hht2", "couple", "race"]))
     assert homes.rows() == [
         ("a", 1, 5, 8, 0, 1),
@@ -49,7 +49,7 @@ def test_what_is_no_code_is_refused_by_count(tmp_path: Path) -> None:
     units, geo = "2,a,1,0,1,01,2,7,08,5\n", "2,a,44,001,000100,1000\n"
     place = folder(tmp_path, units, geo, "3,a,SECRET,1,01,20\n3,a,40,1,01,38\n")
     with pytest.raises(DataError) as told:
-        read(place).checked()
+        read(place).check()
     assert "SECRET" not in str(told.value)
     assert "person" in str(told.value)
 

@@ -69,8 +69,8 @@ def by_the_file(units: Any, values: Any, homes: Any, least: int, hasher: Any) ->
 
 
 def duplicates_kept(self: Any, _: int, homes: Any, persons: Any) -> Any:
-    units = self.columns.homes(pl.DataFrame(pl.from_arrow(homes))).with_row_index(tabulate.HOME)
-    made = [tabulate._grouped(units, tabulate.BY_NAME[name]) for name in self.households]
+    units = self.columns.homes(pl.DataFrame(pl.from_arrow(homes))).with_row_index(tabulate.HOME_COLUMN)
+    made = [tabulate._group_cells(units, tabulate.TABULATION_BY_NAME[name]) for name in self.households]
     return tabulate.arrow_of(pl.concat([*made, *self._persons(units, persons)]))
 
 
@@ -124,9 +124,9 @@ def test_equal_records_are_numbered_and_cut_alike() -> None:
     homes = np.zeros(20, np.int64)
     values = [np.full(20, 7, np.int64)]
     units = pl.Series(["a"]).to_arrow()
-    ranks = truncation.ranked(units, values, homes, 3, tabulate.Hasher(1, 2))
+    ranks = truncation.rank_persons(units, values, homes, 3, tabulate.Hasher(1, 2))
     assert sorted(ranks.place.tolist()) == list(range(20))
-    assert ranks.kept(np.ones(20, bool), homes, 1, 3).sum() == 3
+    assert ranks.keep_first(np.ones(20, bool), homes, 1, 3).sum() == 3
 
 
 def test_residents_never_take_a_place() -> None:
@@ -151,7 +151,7 @@ def test_who_is_cut_follows_the_hash_and_not_the_value() -> None:
     ages = [np.arange(8, dtype=np.int64)]
     kept = np.zeros(8, np.int64)
     for word in range(400):
-        ranks = truncation.ranked(units, ages, homes, 3, tabulate.Hasher(word, 7 * word + 1))
-        kept += ranks.kept(np.ones(8, bool), homes, 1, 3)
+        ranks = truncation.rank_persons(units, ages, homes, 3, tabulate.Hasher(word, 7 * word + 1))
+        kept += ranks.keep_first(np.ones(8, bool), homes, 1, 3)
     assert kept.sum() == 1200
     assert np.abs(kept - 150).max() <= 60

@@ -10,7 +10,7 @@ from stirred import Key, read
 from stirred.errors import BudgetError, InputError
 from stirred.frames import frame_of
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.phsafe.exhibits import Average, averages
+from stirred.mechanisms.phsafe.exhibits import Average, compute_averages
 from stirred.mechanisms.phsafe.mechanism import PHSafe
 from stirred.mechanisms.phsafe.presets import SDHC_2020
 from stirred.mechanisms.safetab.noise import CellNoise
@@ -251,7 +251,7 @@ def test_averages_follow_with_an_interval() -> None:
     upper = {
         name.upper().replace("_NUM", "_num").replace("_DENOM", "_denom"): t for name, t in tables.items()
     }
-    found = {(name, region): average.value for name, region, average in averages(upper)}
+    found = {(name, region): average.value for name, region, average in compute_averages(upper)}
     assert found["household", "USA 1"] == 1.5
     assert (found["owner", "STATE 01"], found["renter", "STATE 01"]) == (2.0, 1.0)
 

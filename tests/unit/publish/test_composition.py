@@ -11,13 +11,13 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.errors import PlanError
 from stirred.mechanisms.topdown import Workload
-from stirred.mechanisms.topdown.inside import inside
+from stirred.mechanisms.topdown.inside import cost_in_multiverse
 from stirred.publish import parse
-from stirred.publish.before.account import account
-from stirred.publish.before.composition import compared
-from stirred.publish.before.promise import PlanPromise, stated
+from stirred.publish.before.account import build_account
+from stirred.publish.before.composition import convert_comparable
+from stirred.publish.before.promise import PlanPromise, state_promise
 from stirred.publish.plan import Plan
-from stirred.publish.plan.named import Choices, named
+from stirred.publish.plan.named import Choices, find_named_plan
 from stirred.spec import Budget, Hamming, Multiplicative, NormalizedRenyi
 
 
@@ -31,24 +31,29 @@ def census(tmp_path_factory: pytest.TempPathFactory) -> Census:
 @pytest.fixture(scope="module")
 def whole(census: Census) -> tuple[Plan, PlanPromise]:
     """The full presets: the synthetic census has no tribal areas, so places stand for them."""
-    text = named("das2020").text(Choices())
+    text = find_named_plan("das2020").text(Choices())
     for preset in ("ddhc-a-2020", "ddhc-b-2020"):
         text = text.replace(f'preset = "{preset}"', f'preset = "{preset}"\nregions = {{ AIANNH = "place" }}')
     plan = parse(text, folder=census.folder)
-    return plan, stated(plan, census)
+    return plan, state_promise(plan, census)
 
 
 def test_the_full_presets_compose_to_the_catalogs_figures(whole: tuple[Plan, PlanPromise]) -> None:
     _, promise = whole
-    published, proved = compared(promise.published).fraction, compared(promise.whole).fraction
+    published, proved = (
+        convert_comparable(promise.published).fraction,
+        convert_comparable(promise.whole).fraction,
+    )
     assert published == catalog["das-2020"].rho_squared.fraction
-    assert compared(promise.bureau).fraction == catalog["das-2020-group-privacy"].rho_squared.fraction
+    assert (
+        convert_comparable(promise.bureau).fraction == catalog["das-2020-group-privacy"].rho_squared.fraction
+    )
     assert proved == catalog["das-2020-proved"].rho_squared.fraction
     assert round(float(published or 0), 5) == 55.37504
-    assert compared(promise.bureau).upper(5) == Decimal("57.88960")
-    assert compared(promise.whole).upper(5) == Decimal("43.60112")
+    assert convert_comparable(promise.bureau).upper(5) == Decimal("57.88960")
+    assert convert_comparable(promise.whole).upper(5) == Decimal("43.60112")
     # and inside the multiverse, where the population of whole states is measured though it is exact
-    free = inside(Workload.preset("pl94-persons")).free
+    free = cost_in_multiverse(Workload.preset("pl94-persons")).free
     assert Budget.of((proved or 0) - free["state", "total"]).upper(5) == Decimal("42.77412")
     assert promise.whole.input_premetric == Hamming("person")
     assert promise.whole.output_premetric == NormalizedRenyi()
@@ -67,7 +72,7 @@ def test_each_product_adds_its_own_share(whole: tuple[Plan, PlanPromise]) -> Non
     assert shares["ddhc-a"].proved.fraction == 2 * Fraction("4.944")
     total = sum((share.proved.fraction or Fraction(0) for share in promise.shares), Fraction(0))
     assert total == promise.whole.rho_squared.fraction
-    ledger = account(plan, promise)
+    ledger = build_account(plan, promise)
     assert ledger is not None
     assert ledger.total == promise.whole.budget
     assert [entry.budget.is_zero for entry in ledger.entries] == [False] * 5 + [True] * 4
@@ -75,7 +80,7 @@ def test_each_product_adds_its_own_share(whole: tuple[Plan, PlanPromise]) -> Non
 
 def test_a_later_release_weakens_the_ledger(whole: tuple[Plan, PlanPromise]) -> None:
     plan, promise = whole
-    ledger = account(plan, promise)
+    ledger = build_account(plan, promise)
     assert ledger is not None
     later = ledger.spend("surname file", "d_Ham(person)", promise.parts[0].budget)
     assert later.total > ledger.total
@@ -89,8 +94,8 @@ def test_invariants_of_all_products_are_declared(whole: tuple[Plan, PlanPromise]
 
 
 def test_a_swapped_plan_promises_what_the_swap_promises(census: Census) -> None:
-    plan = parse(named("das2020").text(Choices(swapped=True, light=True)), folder=census.folder)
-    promise = stated(plan, census)
+    plan = parse(find_named_plan("das2020").text(Choices(swapped=True, light=True)), folder=census.folder)
+    promise = state_promise(plan, census)
     assert [step.source for step in plan.steps] == [None, 0, 0, 0, 0, 0]
     assert promise.whole == promise.parts[0]
     assert promise.whole.output_premetric == Multiplicative()
@@ -122,4 +127,4 @@ def test_two_equal_labels_are_refused() -> None:
 
 def test_an_unknown_name_is_refused() -> None:
     with pytest.raises(PlanError, match="no plan called das2021"):
-        named("das2021")
+        find_named_plan("das2021")

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stirred.assess.contradictions import Contradiction, contradictions
+from stirred.assess.contradictions import Contradiction, find_contradictions
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.cli.main import main
@@ -33,7 +33,7 @@ class Worlds:
 
 
 def differing(packet: Packet) -> tuple[Contradiction, ...]:
-    return tuple(one for one in contradictions(packet.read_tables()) if one.differ)
+    return tuple(one for one in find_contradictions(packet.read_tables()) if one.differ)
 
 
 def check(worlds: Worlds) -> None:
@@ -47,7 +47,7 @@ def check(worlds: Worlds) -> None:
     assert str(load_specification(worlds.swapped.public / "spec.json").output_premetric) == "D_mult"
     assert differing(worlds.noisy)
     assert differing(worlds.swapped) == ()
-    assert len(contradictions(worlds.swapped.read_tables())) >= 15
+    assert len(find_contradictions(worlds.swapped.read_tables())) >= 15
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from modes import open_to_others
 from stirred.census.synthetic import write_preset
 from stirred.cli.main import main
 from stirred.errors import InputError
-from stirred.publish.frontier.family import family, require_tables
+from stirred.publish.frontier.family import build_family, require_tables
 from stirred.publish.plan.reading import parse
 
 PLAN = """title = "t"
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_mechanism_is_a_member_at_every_rate_or_budget(folder: Path) -> None:
-    found = family(parse(PLAN, folder=folder), rates=["1/10", "1/2"], rho_squared=["2", "3"])
+    found = build_family(parse(PLAN, folder=folder), rates=["1/10", "1/2"], rho_squared=["2", "3"])
     assert [member.name for member in found] == [
         "PSA, rate 1/10",
         "PSA, rate 1/2",
@@ -70,7 +70,7 @@ def test_every_mechanism_is_a_member_at_every_rate_or_budget(folder: Path) -> No
 
 
 def test_without_values_a_member_keeps_its_own(folder: Path) -> None:
-    assert [member.setting for member in family(parse(PLAN, folder=folder))] == [
+    assert [member.setting for member in build_family(parse(PLAN, folder=folder))] == [
         "rate 1/20",
         "rate 1/20",
         "",

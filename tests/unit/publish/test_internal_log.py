@@ -95,7 +95,7 @@ def test_an_interrupted_run_keeps_the_log_encrypted(tmp_path: Path, monkeypatch:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as once:
-        once.setattr(execute, "write", stopped)
+        once.setattr(execute, "write_packet", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(plan, tmp_path / "packet", key=KEY)
     left = tmp_path / "packet.part"
@@ -111,7 +111,7 @@ def test_an_interrupted_run_keeps_the_log_encrypted(tmp_path: Path, monkeypatch:
 def test_a_changed_log_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = load(written(tmp_path, TARGETED))
     with monkeypatch.context() as once:
-        once.setattr(execute, "write", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+        once.setattr(execute, "write_packet", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             run(plan, tmp_path / "packet", key=KEY)
     kept = next((tmp_path / "packet.part/state").glob("*swaps.internal"))

@@ -12,7 +12,7 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.chance.authentic import AuthenticFolder
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.registry import find
+from stirred.mechanisms.registry import find_mechanism
 from stirred.publish import Packet, load, run
 from stirred.publish.run import execute
 
@@ -46,20 +46,20 @@ def test_the_packet_is_that_of_an_undisturbed_run(
     )
     plan, key = load(tmp_path / "plan.toml"), Key.for_tests(5)
     releases: list[Release] = []
-    write = execute.write
+    write = execute.write_packet
 
     def seen(content: Any, *more: Any, **named: Any) -> None:
         releases.extend(content.releases)
         write(content, *more, **named)
 
-    monkeypatch.setattr(execute, "write", seen)
+    monkeypatch.setattr(execute, "write_packet", seen)
     whole = run(plan, tmp_path / "whole", key=key)
     with monkeypatch.context() as once:
-        once.setattr(execute, "write", stopped)
+        once.setattr(execute, "write_packet", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(plan, tmp_path / "again", key=key)
     assert not (tmp_path / "again").exists()
-    monkeypatch.setattr(find(name), "release", stopped)  # it is not run a second time
+    monkeypatch.setattr(find_mechanism(name), "release", stopped)  # it is not run a second time
     again = run(plan, tmp_path / "again", key=key)
     first, second = releases
     assert first.ledger is not None
@@ -87,7 +87,7 @@ def test_what_an_earlier_version_kept_is_made_again(tmp_path: Path, monkeypatch:
         keep(self, name, content)
 
     with monkeypatch.context() as once:
-        once.setattr(execute, "write", stopped)
+        once.setattr(execute, "write_packet", stopped)
         once.setattr(AuthenticFolder, "keep", less)
         with pytest.raises(KeyboardInterrupt):
             run(plan, tmp_path / "again", key=key)

@@ -10,8 +10,15 @@ import pytest
 
 from small_census import CENSUS, households
 from stirred.chance import Key, authentic
-from stirred.cli.terminal.keys import key_for
-from stirred.engine.scratch import BEGINNING, BEGUN, LOCK, PREFIX, ScratchFolder, remove_stale
+from stirred.cli.terminal.keys import load_key
+from stirred.engine.scratch import (
+    LOCK_FILE,
+    SCRATCH_PREFIX,
+    STALE_SECONDS,
+    UNNAMED_PREFIX,
+    ScratchFolder,
+    remove_stale,
+)
 from stirred.errors import InputError
 from stirred.mechanisms.topdown.run.levels import Checkpoint
 from stirred.publish import load, run
@@ -88,7 +95,7 @@ def checkpoint(folder: Path) -> Checkpoint:
 def test_finished_levels_are_deleted_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     levels = checkpoint(tmp_path)
     levels.begin()
-    kept = levels.kept()
+    kept = levels.open_folder()
     assert kept is not None
     kept.keep("level-1.parquet", b"numbers")
     with killed_deleting(monkeypatch, "level-1.parquet", "level-1.parquet.seal", "run"):
@@ -104,7 +111,7 @@ def test_half_an_identity_is_never_written(tmp_path: Path, monkeypatch: pytest.M
         path.write_bytes(content[:3])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(authentic, "_write", cut)
+    monkeypatch.setattr(authentic, "_write_whole", cut)
     with pytest.raises(KeyboardInterrupt):
         checkpoint(tmp_path).begin()
     monkeypatch.undo()
@@ -125,7 +132,7 @@ def test_a_plan_whose_promise_was_being_stated_leaves_nothing_for_ever(
     monkeypatch.setattr(type(plan.mechanisms[0]), "refuse", looked)
     promise(plan, plan.checked_census())
     ((left,),) = seen
-    assert left.startswith(PREFIX)
+    assert left.startswith(SCRATCH_PREFIX)
     assert not [path for path in town.iterdir() if path.is_dir()]
 
 
@@ -134,34 +141,34 @@ def test_the_lock_of_scratch_is_deleted_last(tmp_path: Path, monkeypatch: pytest
     folder = ScratchFolder(tmp_path)
     for number in range(20):
         (folder.path / f"{number}.sealed").write_bytes(b"noise")
-    with killed_deleting(monkeypatch, LOCK):
+    with killed_deleting(monkeypatch, LOCK_FILE):
         folder.remove()
     (rest,) = tmp_path.iterdir()
     assert not list(rest.iterdir())
-    long_ago = rest.stat().st_mtime - BEGINNING - 1
+    long_ago = rest.stat().st_mtime - STALE_SECONDS - 1
     os.utime(rest, (long_ago, long_ago))
     remove_stale(tmp_path)
     assert not list(tmp_path.iterdir())
 
 
 def test_scratch_of_a_process_that_was_killed_before_it_had_a_lock(tmp_path: Path) -> None:
-    old, new = tmp_path / f"{BEGUN}old", tmp_path / f"{BEGUN}new"
+    old, new = tmp_path / f"{UNNAMED_PREFIX}old", tmp_path / f"{UNNAMED_PREFIX}new"
     for folder in (old, new):
         folder.mkdir()
-        (folder / LOCK).touch()
-    long_ago = old.stat().st_mtime - BEGINNING - 1
+        (folder / LOCK_FILE).touch()
+    long_ago = old.stat().st_mtime - STALE_SECONDS - 1
     os.utime(old, (long_ago, long_ago))
     assert remove_stale(tmp_path) == 1
     assert [path.name for path in tmp_path.iterdir()] == [new.name]
-    assert PREFIX != BEGUN
+    assert SCRATCH_PREFIX != UNNAMED_PREFIX
 
 
 def test_an_empty_key_is_that_of_a_run_that_had_not_begun(tmp_path: Path) -> None:
     place = tmp_path / "packet.key"
     place.touch(mode=0o600)
-    key_for(tmp_path / "packet", None)
+    load_key(tmp_path / "packet", None)
     assert place.stat().st_size
     (tmp_path / "other.part").mkdir()
     (tmp_path / "other.key").touch(mode=0o600)
     with pytest.raises(InputError):
-        key_for(tmp_path / "other", None)
+        load_key(tmp_path / "other", None)

@@ -4,7 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from stirred.assess.coverage import CLASSES, MEASURED, held
+from stirred.assess.coverage import CLASS_NAMES, MEASURED_COVERAGE, lookup_coverage
 from stirred.publish.packet.lookup import PublishedCell
 from stirred.publish.packet.quoting import COLUMNS
 from stirred.report.published import _coverage
@@ -23,8 +23,8 @@ def test_a_sentence_says_what_the_interval_was_measured_to_hold():
     assert head == "t: block = 1"
     assert quote == "Quote the estimate, 2.5 (0.0 to 8.0). The published count, 3, is for adding up."
     assert "made to hold the true number of 95 in 100 cells published like this one" in interval
-    assert held(3) == (92, 100)
-    assert held(3, ["block"], "permutation-swapping") == (96, 100)  # another method, another range
+    assert lookup_coverage(3) == (92, 100)
+    assert lookup_coverage(3, ["block"], "permutation-swapping") == (96, 100)  # another method, another range
     assert (
         "it did so for 95 to 100 of 100 cells published as 1–4; of cells whose true number is 1" in interval
     )
@@ -95,9 +95,16 @@ def documented() -> dict[tuple[str, str], dict[str, list[float]]]:
 
 def test_the_figures_are_those_of_the_page():
     found = documented()
-    assert set(found) == {(method, level) for method, rows in MEASURED.items() for level in rows}
+    assert set(found) == {(method, level) for method, rows in MEASURED_COVERAGE.items() for level in rows}
     for (method, level), sizes in found.items():
-        row = MEASURED[method][level]
-        assert {CLASSES.index(size) for size in sizes} == {i for i, one in enumerate(row) if one is not None}
+        row = MEASURED_COVERAGE[method][level]
+        assert {CLASS_NAMES.index(size) for size in sizes} == {
+            i for i, one in enumerate(row) if one is not None
+        }
         for size, figures in sizes.items():
-            assert (min(figures), max(figures)) == row[CLASSES.index(size)], (method, level, size, figures)
+            assert (min(figures), max(figures)) == row[CLASS_NAMES.index(size)], (
+                method,
+                level,
+                size,
+                figures,
+            )

@@ -10,7 +10,7 @@ import pytest
 
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
-from stirred.mechanisms.registry import find
+from stirred.mechanisms.registry import find_mechanism
 from stirred.publish import Packet, load, run
 from stirred.publish.before.refusals import prepare
 from stirred.publish.papers import documents
@@ -52,7 +52,7 @@ class Counted:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.calls: Counter[tuple[str, str]] = Counter()
         self.inside = False
-        for kind in {base for name in NAMES for base in find(name).__mro__}:
+        for kind in {base for name in NAMES for base in find_mechanism(name).__mro__}:
             for method in ("state_promise", "exhibits", "release"):
                 if method in vars(kind):
                     monkeypatch.setattr(kind, method, self.wrapped(method, vars(kind)[method]))

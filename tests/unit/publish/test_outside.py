@@ -11,8 +11,8 @@ from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.safetab.households.mechanism import SafeTabH
 from stirred.publish import Packet, parse, run
-from stirred.publish.before.account import account
-from stirred.publish.before.promise import PlanPromise, stated
+from stirred.publish.before.account import build_account
+from stirred.publish.before.promise import PlanPromise, state_promise
 from stirred.publish.plan.description import Plan
 
 TOTALS = """title = "totals"
@@ -37,7 +37,7 @@ def totals(tmp_path_factory: pytest.TempPathFactory) -> Packet:
 
 def promised(totals: Path, census: Census) -> tuple[Plan, PlanPromise]:
     plan = parse(HOUSEHOLDS.format(totals=totals), folder=census.folder)
-    return plan, stated(plan, census)
+    return plan, state_promise(plan, census)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_a_packet_that_is_read_is_in_the_ledger(totals: Packet, census: Census, 
     # without tribal areas: 2 × (4.944 − 0.159), Theorem 2 of SafeTab, and 2 × (8.895302 − 2 × 0.142869), that of SafeTab-H
     assert promise.together.specification.shown_budget == "ρ² = 26.7892"
     assert any("26.7892 under d_Ham(person)" in note for note in promise.whole.notes)
-    ledger = account(plan, promise)
+    ledger = build_account(plan, promise)
     assert ledger is not None
     assert [entry.by for entry in ledger.entries] == ["safetab-h: totals", "safetab-h"]
     assert ledger.total == promise.together.specification.budget
@@ -63,7 +63,7 @@ def test_totals_without_a_specification_are_named(totals: Packet, census: Census
     shutil.copy(totals.public / "tables" / "t1.parquet", tmp_path / "t1.parquet")
     plan, promise = promised(tmp_path / "t1.parquet", census)
     assert promise.together is None
-    assert account(plan, promise) is None
+    assert build_account(plan, promise) is None
     assert "reads t1.parquet, which comes without a specification" in promise.whole.notes[-1]
 
 

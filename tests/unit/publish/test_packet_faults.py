@@ -13,7 +13,7 @@ from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError
 from stirred.publish import Packet, load, run, verify
 from stirred.publish.before.check import explain
-from stirred.publish.run.csv_files import ROWS, write_csv
+from stirred.publish.run.csv_files import ROWS_PER_BATCH, write_csv
 
 ROWS_OF_CSV = households(60)
 PLAN = """title = "t"
@@ -69,9 +69,9 @@ def test_the_warning_names_each_invariant_without_a_reason(folder: Path) -> None
 
 def test_csv_needs_the_memory_of_a_few_batches(tmp_path: Path) -> None:
     """Arrow's own allocations are counted: no clock, and nothing that another test holds."""
-    rows = 20 * ROWS
+    rows = 20 * ROWS_PER_BATCH
     table = pa.table({"id": range(rows), "county": pa.array(["c1", "c2"] * (rows // 2)).dictionary_encode()})
-    pq.write_table(table, tmp_path / "household.parquet", row_group_size=2 * ROWS)
+    pq.write_table(table, tmp_path / "household.parquet", row_group_size=2 * ROWS_PER_BATCH)
     before, pool = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
     pa.set_memory_pool(pool)
     try:

@@ -7,7 +7,7 @@ import pytest
 
 from small_census import CENSUS, households
 from stirred.errors import PlanError, StirredError
-from stirred.mechanisms.registry import find
+from stirred.mechanisms.registry import find_mechanism
 from stirred.publish import load, parse
 from stirred.publish.before.refusals import prepare
 from stirred.publish.plan.models import PLACEHOLDERS
@@ -125,7 +125,7 @@ def test_a_plan_that_is_not_there_is_said_so(tmp_path: Path) -> None:
 def test_a_placeholder_is_a_comment_in_the_template_and_refused_as_a_reason(
     key: str, placeholder: str
 ) -> None:
-    kind = find("exact-margins")
+    kind = find_mechanism("exact-margins")
     template = new_plan(kind, {name: usual for name, (_, usual) in questions(kind).items()})
     assert f'# {key} = "{placeholder}"' in template.splitlines()
     assert parse(template, folder=Path()).reasons == ()
@@ -136,7 +136,7 @@ def test_a_placeholder_is_a_comment_in_the_template_and_refused_as_a_reason(
 
 
 def test_an_empty_reason_is_refused() -> None:
-    kind = find("exact-margins")
+    kind = find_mechanism("exact-margins")
     template = new_plan(kind, {name: usual for name, (_, usual) in questions(kind).items()})
     with pytest.raises(PlanError, match="has no text"):
         parse(f'{template}\n[[reason]]\ninvariant = "i"\nkind = "law"\ntext = " "\n', folder=Path())

@@ -80,7 +80,7 @@ def test_only_words_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         raise KeyboardInterrupt
 
     with monkeypatch.context() as once:
-        once.setattr(execute, "write", stopped)
+        once.setattr(execute, "write_packet", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(german, tmp_path / "again", key=key)
     assert files(run(german, tmp_path / "again", key=key).public) == second

@@ -11,7 +11,7 @@ import pytest
 import stirred as st
 from stirred.cli.main import main
 from stirred.mechanisms.effect import ExpectedEffect, gaussian_change, geometric_change
-from stirred.mechanisms.registry import registered
+from stirred.mechanisms.registry import list_mechanisms
 
 REGIONS = {"A": ["A01", "A02", "A03"], "B": ["B01", "B02", "B03"]}
 CENSUS = """name = "t"
@@ -129,8 +129,8 @@ def test_a_release_made_in_python_is_not_saved_either(office: Path) -> None:
 def test_every_mechanism_of_ours_states_its_effect() -> None:
     """A mechanism without its own statement would leave a plan that protects nothing unseen."""
     base = st.mechanisms.base.Mechanism
-    for name, kind in registered().items():
-        own = kind.load() if hasattr(kind, "load") else st.mechanisms.registry.find(name)
+    for name, kind in list_mechanisms().items():
+        own = kind.load() if hasattr(kind, "load") else st.mechanisms.registry.find_mechanism(name)
         assert own.expected_effect is not base.expected_effect, name
 
 

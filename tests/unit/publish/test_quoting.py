@@ -11,7 +11,7 @@ import pytest
 
 from stirred.chance import Key
 from stirred.publish.packet.lookup import look_up
-from stirred.publish.packet.quoting import publishable, which_number, which_numbers
+from stirred.publish.packet.quoting import explain_number, explain_table, prepare_table
 from stirred.publish.plan import load
 from stirred.publish.run import run
 
@@ -79,7 +79,7 @@ def test_estimates_and_intervals_are_not_negative_and_every_cell_names_its_numbe
     # vacant homes stay where they are: their cells are exact
     assert made.filter(~uncertain)["quote"].unique().to_list() == ["count"]
     outside = finite.filter(~pl.col("count").is_between("low", "high")).height
-    said = which_numbers(pq.read_table(packet / "public" / "tables" / "tenure-by-county.parquet"))
+    said = explain_table(pq.read_table(packet / "public" / "tables" / "tenure-by-county.parquet"))
     assert outside > 0
     assert f"In {outside} of {made.filter(uncertain).height} uncertain cells" in said
 
@@ -109,9 +109,9 @@ def test_the_rule_stands_in_every_file_and_in_look_up(packet: Path) -> None:
 
 
 def test_a_cell_without_certainty_is_not_quoted_alone() -> None:
-    said = which_number(count=3, estimate=3.0, standard_error=float("inf"), low=0.0, high=9.0)
+    said = explain_number(count=3, estimate=3.0, standard_error=float("inf"), low=0.0, high=9.0)
     assert said.startswith("Quote no number")
-    assert which_number(count=3, estimate=None, standard_error=None).startswith("Quote 3;")
+    assert explain_number(count=3, estimate=None, standard_error=None).startswith("Quote 3;")
 
 
 def test_the_count_is_quoted_where_it_is_likely_to_be_nearer() -> None:
@@ -124,8 +124,8 @@ def test_the_count_is_quoted_where_it_is_likely_to_be_nearer() -> None:
     swapped = made.replace_schema_metadata(
         {b"stirred.pull": b"1/20"}
     )  # the edge is √(2/20) = 0.316 standard errors
-    assert publishable(swapped)["quote"].to_pylist() == ["count", "estimate", "count", "count", "neither"]
-    assert publishable(made)["quote"].to_pylist() == ["estimate"] * 3 + ["count", "neither"]
+    assert prepare_table(swapped)["quote"].to_pylist() == ["count", "estimate", "count", "count", "neither"]
+    assert prepare_table(made)["quote"].to_pylist() == ["estimate"] * 3 + ["count", "neither"]
 
 
 def test_the_rule_errs_less_than_either_number_where_one_of_them_is_worse() -> None:
@@ -146,7 +146,7 @@ def test_the_rule_errs_less_than_either_number_where_one_of_them_is_worse() -> N
         }
         table = pa.table({**cells, "low": estimate - 9, "high": estimate + 9})
         quote = np.array(
-            publishable(table.replace_schema_metadata({b"stirred.pull": b"1/20"}))["quote"].to_pylist()
+            prepare_table(table.replace_schema_metadata({b"stirred.pull": b"1/20"}))["quote"].to_pylist()
         )
         errors = {
             "count": np.abs(count - truth).mean(), "estimate": np.abs(estimate - truth).mean(),

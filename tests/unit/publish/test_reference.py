@@ -6,26 +6,26 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from stirred.cli.terminal.flags import DEST, add_flags, settings
+from stirred.cli.terminal.flags import DEST_PREFIX, add_flags, settings
 from stirred.errors import InputError
-from stirred.mechanisms.registry import OWN, find
+from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism
 from stirred.publish import parse
-from stirred.publish.plan.reference import pages, schema
+from stirred.publish.plan.reference import build_schema, write_pages
 from stirred.publish.plan.templates import new_plan, questions
 
 REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "plan-toml.md"
-NAMES = [item.name for item in OWN]
+NAMES = [item.name for item in OWN_REGISTRATIONS]
 
 
 def test_the_reference_page_is_written_from_the_models() -> None:
-    assert pages() in REFERENCE.read_text(encoding="utf-8"), (
+    assert write_pages() in REFERENCE.read_text(encoding="utf-8"), (
         "paste stirred.publish.plan.reference.pages() into the page"
     )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_new_plan_is_a_plan(name: str) -> None:
-    kind = find(name)
+    kind = find_mechanism(name)
     answers = {key: usual for key, (_, usual) in questions(kind).items()}
     text = new_plan(kind, answers)
     if name == "swapping-varying-rates":
@@ -36,7 +36,7 @@ def test_a_new_plan_is_a_plan(name: str) -> None:
 
 
 def test_the_schema_knows_every_mechanism() -> None:
-    whole = schema()
+    whole = build_schema()
     jsonschema.Draft202012Validator.check_schema(whole)
     plan = {"title": "t", "census": "c.toml", "mechanism": [{"name": "topdown", "workload": "small"}]}
     jsonschema.validate(plan, whole)
@@ -80,18 +80,18 @@ FLAGS = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_setting_has_a_flag(name: str) -> None:
-    kind = find(name)
+    kind = find_mechanism(name)
     parser = argparse.ArgumentParser()
     add_flags(parser, kind.Config)
     found = settings(parser.parse_args(FLAGS[name].split()), kind.Config)
     assert kind.of(found).name == name
-    flags = {action.dest.removeprefix(DEST) for action in parser._actions}
+    flags = {action.dest.removeprefix(DEST_PREFIX) for action in parser._actions}
     fixed = {"microdata"} if name == "swapping-noisy-tables" else set()  # it never has records
     assert flags >= set(kind.Config.model_fields) - fixed
 
 
 def test_a_command_and_a_plan_with_the_same_settings_are_the_same_mechanism() -> None:
-    kind = find("permutation-swapping")
+    kind = find_mechanism("permutation-swapping")
     parser = argparse.ArgumentParser()
     add_flags(parser, kind.Config)
     typed = settings(
@@ -107,7 +107,7 @@ def test_a_command_and_a_plan_with_the_same_settings_are_the_same_mechanism() ->
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "topdown"])
 def test_the_receipt_holds_the_settings(name: str) -> None:
     """A mechanism can be made again from the parameters of its receipt."""
-    kind = find(name)
+    kind = find_mechanism(name)
     parser = argparse.ArgumentParser()
     add_flags(parser, kind.Config)
     mechanism = kind.of(settings(parser.parse_args(FLAGS[name].split()), kind.Config))

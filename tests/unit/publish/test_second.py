@@ -28,21 +28,21 @@ def test_steps_are_forwarded_and_the_end_is_awaited(monkeypatch: pytest.MonkeyPa
     program = "import sys; assert sys.stdin.readline() == 'go\\n'; print('[\"read\", 0, 1]')"
     with Fake(program, told, monkeypatch) as process:
         process.go()
-        assert process.finished()
+        assert process.wait()
     assert told == [("read", 0, 1)]
 
 
 def test_a_process_that_fails_is_no_packet(monkeypatch: pytest.MonkeyPatch) -> None:
     with Fake("raise SystemExit(2)", [], monkeypatch) as process:
         process.go()
-        assert not process.finished()
+        assert not process.wait()
 
 
 def test_leaving_early_stops_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
     process = Fake("import time; time.sleep(600)", [], monkeypatch)
     with pytest.raises(KeyboardInterrupt), process:
         raise KeyboardInterrupt
-    assert not process.finished()
+    assert not process.wait()
 
 
 def test_nothing_runs_before_the_line(

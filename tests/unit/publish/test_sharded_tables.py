@@ -14,13 +14,13 @@ from stirred.assess.utility.relations import regression
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.engine.placing import PART
+from stirred.engine.placing import PART_COLUMN
 from stirred.mechanisms import released_parts
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.tables import Moments, strata
-from stirred.mechanisms.swapping.numbers.uncertainty import finished
-from stirred.publish.compare.answers import assessment
+from stirred.mechanisms.swapping.numbers.tables import Moments, count_stratum_sizes
+from stirred.mechanisms.swapping.numbers.uncertainty import finish_cells
+from stirred.publish.compare.answers import assess_questions
 from stirred.publish.plan import TablePlan, parse
 
 SCHEMA: dict[str, Any] = {
@@ -89,8 +89,8 @@ TABLES = [
 @pytest.mark.parametrize("parts", [1, 5])
 def test_in_parts_as_in_memory(table: TablePlan, match: list[str], parts: int) -> None:
     mechanism, release = swapped(match)
-    whole = table.made(release, mechanism)
-    made = table.made(release, mechanism, engine=Narrow(parts=parts))
+    whole = table.tabulate(release, mechanism)
+    made = table.tabulate(release, mechanism, engine=Narrow(parts=parts))
     assert made.to_pylist() == whole.to_pylist()
     assert made.schema.names == whole.schema.names
     assert not [field for field in whole.schema if pa.types.is_dictionary(field.type)]
@@ -105,7 +105,7 @@ def test_counts_of_records_whose_uncertainty_is_unknown() -> None:
     people, homes = (pl.DataFrame(pl.from_arrow(release.microdata[name])) for name in ("person", "household"))
     joined = people.join(homes.drop("age"), on="hid").with_columns(pl.col("tenure").cast(pl.String))
     expected = joined.group_by("tenure", "age").len().sort("tenure", "age", nulls_last=False)
-    assert released_parts.counts(records, ["tenure", "age"]).rows() == expected.rows()
+    assert released_parts.count_in_parts(records, ["tenure", "age"]).rows() == expected.rows()
 
 
 def test_a_stratum_cut_in_two_is_seen() -> None:
@@ -115,14 +115,14 @@ def test_a_stratum_cut_in_two_is_seen() -> None:
     records = released_parts.ReleasedRecords(
         engine=Narrow(), release=release, schema=schema, record_type="household", folder=None
     )
-    flow = records.chosen("household", ["county", "tract", "tenure"], (released_parts.UNIT,), 5)
+    flow = records.choose_columns("household", ["county", "tract", "tenure"], (released_parts.UNIT,), 5)
     kernel = Moments(("tract", "tenure"), (), ("county", "tract"), mechanism.rate)
     cut = [
         kernel(0, table)
-        for table in (flow.gathered().filter(pa.compute.equal(flow.gathered()[PART], p)) for p in range(5))
+        for table in (flow.gather().filter(pa.compute.equal(flow.gather()[PART_COLUMN], p)) for p in range(5))
     ]
-    wrong = finished([pl.DataFrame(pl.from_arrow(t)) for t in cut], ["tract", "tenure"])
-    right = TABLES[1].made(release, mechanism)
+    wrong = finish_cells([pl.DataFrame(pl.from_arrow(t)) for t in cut], ["tract", "tenure"])
+    right = TABLES[1].tabulate(release, mechanism)
     assert wrong["standard_error"].to_list() != right["standard_error"].to_pylist()
 
 
@@ -132,7 +132,7 @@ def test_sizes_of_strata(match: tuple[str, ...]) -> None:
     homes = pl.DataFrame(pl.from_arrow(release.microdata["household"])).filter(pl.col("kind") == 1)
     sizes = Counter(Counter(homes.select(match).rows()).values()) if match else {homes.height: 1}
     for engine in (Local(), Narrow()):
-        assert dict(strata(mechanism, release, engine).rows()) == dict(sizes)
+        assert dict(count_stratum_sizes(mechanism, release, engine).rows()) == dict(sizes)
 
 
 PLAN = """title = "t"
@@ -163,9 +163,9 @@ def test_questions_answered_in_parts() -> None:
     plan = parse(PLAN, folder=Path())
     mechanism = plan.mechanisms[0]
     release = mechanism.release(data, key=Key.for_tests(3))
-    tables = {t.name: t.made(release, mechanism) for t in plan.tables}
-    whole = assessment(plan, data, [release], tables)
-    made = assessment(plan, data, [release], tables, Narrow())
+    tables = {t.name: t.tabulate(release, mechanism) for t in plan.tables}
+    whole = assess_questions(plan, data, [release], tables)
+    made = assess_questions(plan, data, [release], tables, Narrow())
     assert made.relations == whole.relations
     assert made.conclusions == whole.conclusions
     assert whole.conclusions.coefficients

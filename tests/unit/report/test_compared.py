@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from stirred.catalog import catalog
 from stirred.report import Note, TableBlock, sections
-from stirred.report.compared import Compared, named
+from stirred.report.compared import NamedComparison, insert_names
 from stirred.spec import Verdict, compare
 
 SWAP = catalog.entry("whatif-state-size")
@@ -13,9 +13,9 @@ LEAD = "PSA at 50 % promises more than PSA at 5 %: "
 
 
 def test_the_lead_says_in_one_line_which_promises_more() -> None:
-    section = sections.comparison("PSA at 5 %", "PSA at 50 %", compare(RARE, OFTEN))
+    section = sections.write_comparison("PSA at 5 %", "PSA at 50 %", compare(RARE, OFTEN))
     assert section.lead.startswith(LEAD)
-    assert sections.comparison("PSA at 50 %", "PSA at 5 %", compare(OFTEN, RARE)).lead.startswith(LEAD)
+    assert sections.write_comparison("PSA at 50 %", "PSA at 5 %", compare(OFTEN, RARE)).lead.startswith(LEAD)
     parts, answers = (block for block in section.blocks if isinstance(block, TableBlock))
     assert [row[:2] for row in parts.rows][-1] == ("budget", "weaker")
     assert [row[:2] for row in answers.rows] == [
@@ -32,21 +32,24 @@ def test_the_lead_says_in_one_line_which_promises_more() -> None:
 def test_an_open_reverse_still_says_what_is_known() -> None:
     found = compare(RARE, OFTEN)
     half_open = replace(found, forth=Verdict.unknown("no rule"))
-    line = Compared(first="rare", second="often", found=half_open).overall
+    line = NamedComparison(first="rare", second="often", found=half_open).overall
     assert line.startswith("often promises at least as much as rare: ")
     assert line.endswith("; whether it promises more is unknown")
     refuted = compare(catalog["das-2010"], catalog["das-2020"])
     half_open = replace(refuted, back=Verdict.unknown("no rule"))
-    line = Compared(first="A", second="B", found=half_open).overall
+    line = NamedComparison(first="A", second="B", found=half_open).overall
     assert line.startswith("A does not imply B: A may publish ")
     assert line.endswith("; whether B implies A is unknown")
 
 
 def test_a_quoted_source_keeps_its_words() -> None:
     text = "the budget of the second is published, not proved here: Smith, the first draft"
-    assert named(text, "A", "B", times=1).endswith(
+    assert insert_names(text, "A", "B", times=1).endswith(
         "of B is published, not proved here: Smith, the first draft"
     )
-    assert named("at the second's smallest budget", "A", "B") == "at B's smallest budget"
+    assert insert_names("at the second's smallest budget", "A", "B") == "at B's smallest budget"
     # names are put in once: a file may be called "the first"
-    assert named("the first implies the second", "the second", "the first") == "the second implies the first"
+    assert (
+        insert_names("the first implies the second", "the second", "the first")
+        == "the second implies the first"
+    )

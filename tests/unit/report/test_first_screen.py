@@ -9,7 +9,7 @@ import pytest
 from stirred.assess.assessment import assess_tables
 from stirred.census import Census
 from stirred.report.first_screen import first_screen
-from stirred.report.together import together
+from stirred.report.together import write_joint_cost
 from stirred.spec import (
     Budget,
     Domain,
@@ -144,7 +144,7 @@ def test_nothing_exact_and_no_tables_are_said_plainly() -> None:
 
 def test_releases_with_the_same_answer_share_it() -> None:
     both = {"often": specification("2"), "rarely": specification("1")}
-    replies = first_screen(both, tables={}, together=together(both))
+    replies = first_screen(both, tables={}, together=write_joint_cost(both))
     assert [answer.release for answer in replies[0].answers] == [""]
     assert [answer.release for answer in replies[2].answers] == ["often", "rarely"]
     assert "often and rarely together costs ε = 3.0000" in told(replies, 6)
@@ -160,7 +160,7 @@ def test_publishing_all_adds_up_or_says_that_it_cannot(number: int) -> None:
         budget=Budget.of(1),
     )
     given = {"a": specification("1"), "b": specification("2"), "c": person}
-    text = together(dict(list(given.items())[:number]))
+    text = write_joint_cost(dict(list(given.items())[:number]))
     expected = {1: "", 2: "Publishing a and b together costs", 3: "c comes on top"}[number]
     assert expected in text
     assert bool(text) is (number > 1)

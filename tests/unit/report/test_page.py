@@ -13,7 +13,7 @@ from stirred.assess.assessment import assess_tables
 from stirred.assess.conclusions import ChangedNumber, Coefficient, Conclusions
 from stirred.assess.utility.relations import Estimate
 from stirred.census import Census
-from stirred.census.codebook.parse import parse
+from stirred.census.codebook.parse import parse_schema
 from stirred.census.shapes import BorderLines
 from stirred.languages import Language, Phrase
 from stirred.mechanisms.base import Release
@@ -21,10 +21,10 @@ from stirred.mechanisms.exhibits import Exhibit
 from stirred.publish.papers.ground import ground_of
 from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.charts import Ground, areas
-from stirred.report.document import Answered, Chart, Note, Reply, table
-from stirred.report.exhibits import exhibited
+from stirred.report.document import Chart, Note, ReleaseAnswer, Reply, make_table
+from stirred.report.exhibits import draw_exhibit
 from stirred.report.html import card_in_words
-from stirred.report.published import Labels, published
+from stirred.report.published import Labels, write_published
 from stirred.spec import (
     Budget,
     Domain,
@@ -72,13 +72,13 @@ def test_chapters_stand_in_reading_order_and_risk_only_where_there_is_some() -> 
     assert text.index("about promise") < text.index("about exact") < text.index("about method")
     risky = Exhibit(title="Guards", finding="One guard looked.", chapter="risk")
     with_risk = Report(
-        title="t", subtitle="", audience="public", sections=(section("method"), exhibited(risky))
+        title="t", subtitle="", audience="public", sections=(section("method"), draw_exhibit(risky))
     )
     assert render(with_risk).index('id="risk"') < render(with_risk).index('id="method"')
 
 
 def test_published_numbers_show_small_cells_too() -> None:
-    found = published({"by-tract": (["tract"], big_table())})
+    found = write_published({"by-tract": (["tract"], big_table())})
     names = [block.name for block in found.blocks if isinstance(block, Chart)]
     assert names == ["uncertainty-by-size", "table-by-tract-large", "table-by-tract-small"]
     small = next(b for b in found.blocks if isinstance(b, Chart) and b.name.endswith("small"))
@@ -109,7 +109,7 @@ def test_exact_tables_are_said_and_not_drawn() -> None:
             ]
         )
     )
-    found = published({"x": (["tract"], exact)})
+    found = write_published({"x": (["tract"], exact)})
     assert not [block for block in found.blocks if isinstance(block, Chart)]
     assert found.lead == "Every published cell is exact."
 
@@ -122,7 +122,7 @@ def test_areas_are_a_map_where_there_are_borders() -> None:
         (Ground(levels=("tract",), borders=borders), "geoshape"),
         (Ground(levels=("tract",)), "rect"),
     ):
-        found = published({"by-tract": (["tract"], big_table())}, ground=ground, labels=Labels())
+        found = write_published({"by-tract": (["tract"], big_table())}, ground=ground, labels=Labels())
         drawn = [b for b in found.blocks if isinstance(b, Chart) and b.name == "areas-uncertain"]
         assert mark in json.dumps(drawn[0].spec)
         assert drawn[0].data is not None
@@ -136,7 +136,7 @@ def test_a_report_knows_how_areas_nest_and_what_codes_mean(tmp_path: Path) -> No
         "geometry": {"type": "Polygon", "coordinates": [square]},
     }
     (tmp_path / "t.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": [feature]}))
-    schema = parse(
+    schema = parse_schema(
         {
             "geography": {"spine": ["county", "tract"], "shapes": "t.geojson", "shapes_key": "code"},
             "record": {"household": {"variables": {"tenure": {"levels": [1], "labels": {"1": "rented"}}}}},
@@ -166,7 +166,7 @@ def test_a_signed_picture_has_a_legend_with_both_halves() -> None:
     halves = {name: value / 2 for name, value in values.items()}
     small = areas("a", "t", "s", halves, ground=Ground(), level="tract", value="v", signed=True)
     assert small is not None
-    assert "enden bei 2,5\u00a0%" in Language.of("de").translated(small.sentence)
+    assert "enden bei 2,5\u00a0%" in Language.of("de").translate(small.sentence)
 
 
 def test_conditions_are_told_with_labels() -> None:
@@ -184,7 +184,7 @@ def test_errors_have_two_digits_and_relative_error_goes_by_size() -> None:
     census = Census.of({"geography": {"spine": ["county"]}}, {"household": {"county": people}})
     noisy = pa.table({"county": ["a", "b", "c"], "count": [1200, 6, 18]})
     found = assess_tables("x", census, {"t": ("household", ["county"], noisy)})
-    parts = utility_sections.all_sections([found])
+    parts = utility_sections.write_truth_sections([found])
     chart = next(b for b in parts[0].blocks if isinstance(b, Chart) and b.name == "error-by-size")
     assert chart.data is not None
     assert [row[0] for row in chart.data.rows] == ["1–9", "10–99", "1,000–9,999"]
@@ -196,7 +196,7 @@ def test_errors_have_two_digits_and_relative_error_goes_by_size() -> None:
 
 
 def test_every_chart_has_words_and_a_table() -> None:
-    found = published({"by-tract": (["tract"], big_table())}, ground=Ground(levels=("tract",)))
+    found = write_published({"by-tract": (["tract"], big_table())}, ground=Ground(levels=("tract",)))
     text = render(Report(title="t", subtitle="s", audience="public", sections=(found,)))
     labels = re.findall(r'<div class="chart" id="[^"]+" role="img" aria-label="([^"]+)"', text)
     assert len(labels) == sum(isinstance(block, Chart) for block in found.blocks) == 4
@@ -206,21 +206,23 @@ def test_every_chart_has_words_and_a_table() -> None:
 
 
 def test_black_is_never_written_into_a_chart() -> None:
-    found = published({"by-tract": (["tract"], big_table())}, ground=Ground(levels=("tract",)))
+    found = write_published({"by-tract": (["tract"], big_table())}, ground=Ground(levels=("tract",)))
     specs = json.dumps([b.spec for b in found.blocks if isinstance(b, Chart)])
     assert not re.search(r'"(black|#000|#000000|white|#fff)"', specs)
 
 
 @pytest.mark.parametrize("code", ["en", "de", "fr", "es"])
 def test_numbers_follow_the_language(code: str) -> None:
-    block = table("t", ["a", "n"], [["x", 12345.5]], numeric=["n"])
-    reply = Reply(question=Phrase("card.status.proved"), answers=(Answered(figure="1"),), chapter="promise")
+    block = make_table("t", ["a", "n"], [["x", 12345.5]], numeric=["n"])
+    reply = Reply(
+        question=Phrase("card.status.proved"), answers=(ReleaseAnswer(figure="1"),), chapter="promise"
+    )
     one = Section(title="t", lead="l", blocks=(block,))
     report = Report(title="t", subtitle="", audience="public", sections=(one,), first=(reply,))
     language = Language.of(code)
     text = render(replace(report, language=language))
     assert f'<html lang="{code}">' in text
-    assert language.written("12,345.5") in text
+    assert language.write_number("12,345.5") in text
     assert language.say("card.status.proved") in text
 
 
@@ -247,7 +249,9 @@ def test_what_users_conclude_has_errors_of_two_digits_and_numbers_as_precise() -
         original=Estimate(name="tenure", value=1.234567, error=0.012345),
         protected=Estimate(name="tenure", value=1.198765, error=0.023456),
     )
-    found = utility_sections.conclusions([("x", Conclusions(changes=(changed, kept), coefficients=(fit,)))])
+    found = utility_sections.write_conclusions(
+        [("x", Conclusions(changes=(changed, kept), coefficients=(fit,)))]
+    )
     numbers, fits = found.blocks
     assert numbers.rows[0][3:] == ("0.1057", "0.1031", "-0.0026")  # type: ignore[union-attr]
     assert numbers.rows[1][3:] == ("0.1057", "0.1057", "0")  # type: ignore[union-attr]
@@ -271,7 +275,7 @@ def test_the_lead_names_the_change_that_the_promise_is_about(premetric: RecordPr
         budget=Budget.sqrt(Fraction(2)),
         evidence=Evidence(status="proved", source="a test"),
     )
-    assert words in str(sections.promise(spec).lead)
+    assert words in str(sections.write_promise(spec).lead)
 
 
 def test_labels_of_charts_cannot_leave_their_script() -> None:

@@ -13,9 +13,9 @@ from stirred.census import Census, read
 from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.safetab.codes import CodeLists, Iteration
-from stirred.mechanisms.safetab.groups import GroupSet, Tally, group_counts
-from stirred.mechanisms.safetab.mapping import Mapping
-from stirred.mechanisms.safetab.regions import REGION_TYPES, regions, tabulated
+from stirred.mechanisms.safetab.groups import GroupSet, Tally, count_groups
+from stirred.mechanisms.safetab.mapping import GroupMap
+from stirred.mechanisms.safetab.regions import REGION_TYPES, choose_region_types, find_regions
 
 KINDS = tuple(REGION_TYPES.values())
 LISTS = CodeLists(
@@ -88,15 +88,15 @@ def of(rows: list[dict[str, Any]]) -> Census:
 
 
 def tally(census: Census) -> Tally:
-    found = regions(census, KINDS)
+    found = find_regions(census, KINDS)
     maps = {
-        (level, fine): Mapping.of(LISTS, level, fine=fine, most_codes=2)
+        (level, fine): GroupMap.of(LISTS, level, fine=fine, most_codes=2)
         for level in (1, 2)
         for fine in (True, False)
     }
     sets = tuple(
         GroupSet(kind, level, found.of(kind), maps[level, kind.fine])
-        for kind in tabulated(census, KINDS)
+        for kind in choose_region_types(census, KINDS)
         for level in (1, 2)
     )
     races = ("race_code_1", "race_code_2")
@@ -135,7 +135,7 @@ def test_groups_are_those_of_plain_loops(engine: Local) -> None:
     census = of(rows)
     counting = tally(census)
     found: Counter[tuple[str, int, str, str, int]] = Counter()
-    for item, counts in zip(counting.sets, group_counts(census, counting, engine=engine), strict=True):
+    for item, counts in zip(counting.sets, count_groups(census, counting, engine=engine), strict=True):
         assert (counts.keys[1:] > counts.keys[:-1]).all()
         for key, count in zip(counts.keys.tolist(), counts.counts.tolist(), strict=True):
             group, cell = divmod(key, 2)
@@ -153,7 +153,7 @@ def test_regions_come_from_the_file_of_areas_and_not_from_records(tmp_path: Path
         '[geography]\nspine = ["state", "county"]\ntype = "text"\n[geography.areas]\nfiles = ["areas.csv"]\n'
         '[record.household]\nfiles = ["household.csv"]\nid = "hid"\n'
     )
-    found = regions(read(tmp_path), KINDS)
+    found = find_regions(read(tmp_path), KINDS)
     assert dict(found.ids) == {"USA": ("1",), "STATE": ("01",), "COUNTY": ("01001", "01003")}
 
 
@@ -165,7 +165,7 @@ def test_a_type_without_a_public_list_is_refused(tmp_path: Path) -> None:
         '[geography.areas]\nfiles = ["areas.csv"]\n[record.household]\nfiles = ["household.csv"]\nid = "hid"\n'
     )
     with pytest.raises(InputError, match="the areas of place are not listed"):
-        regions(read(tmp_path), KINDS)
+        find_regions(read(tmp_path), KINDS)
 
 
 def test_some_code_lists_are_shared_by_many_regions_and_mapped_once() -> None:

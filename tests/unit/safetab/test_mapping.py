@@ -7,10 +7,15 @@ from itertools import product
 import pytest
 
 from shared_data import extract, shared
-from stirred.census.synthetic.people.codes import DETAILED, ETHNICITY, NOT_HISPANIC_CODE, weighted
+from stirred.census.synthetic.people.codes import (
+    DETAILED_RACE_WEIGHTS,
+    ETHNICITY_WEIGHTS,
+    NOT_HISPANIC_CODE,
+    parse_weights,
+)
 from stirred.errors import DataError, InputError
 from stirred.mechanisms.safetab.codes import CodeLists, Iteration
-from stirred.mechanisms.safetab.mapping import Mapping
+from stirred.mechanisms.safetab.mapping import GroupMap
 
 CASES = "race_eth_codes_to_iterations_testcases.txt"
 
@@ -27,7 +32,7 @@ def test_the_bureaus_cases(fine: bool) -> None:
     for case in cases():
         found: list[str] = []
         for level in (1, 2):
-            mapping = Mapping.of(lists, level, fine=fine, most_codes=8)
+            mapping = GroupMap.of(lists, level, fine=fine, most_codes=8)
             groups = mapping.groups(case["RACE_CODES"].split(","), case["ETHNICITY_CODE"])
             found += [mapping.codes[group] for group in groups]
         column = "DETAILED_ITERATION_CODES" if fine else "COARSE_ITERATION_CODES"
@@ -38,14 +43,14 @@ def test_the_bureaus_cases(fine: bool) -> None:
 def test_the_invented_lists_have_sensitivity_nine(level: int, fine: bool) -> None:
     lists = CodeLists.own()
     assert lists.sensitivity(level, fine=fine, most_codes=8) == 9
-    assert lists.tabulated(level, fine=fine)
+    assert lists.list_iterations(level, fine=fine)
 
 
 def test_the_invented_lists_fit_the_synthetic_census() -> None:
     lists = CodeLists.own()
-    wanted = {code for text in (*DETAILED, ETHNICITY) for code, _ in weighted(text)} | {
-        str(NOT_HISPANIC_CODE)
-    }
+    wanted = {
+        code for text in (*DETAILED_RACE_WEIGHTS, ETHNICITY_WEIGHTS) for code, _ in parse_weights(text)
+    } | {str(NOT_HISPANIC_CODE)}
     assert wanted <= set(lists.leads_to)
     assert len(lists.leads_to) >= 200
     assert {item.level for item in lists.iterations} == {0, 1, 2}
@@ -61,7 +66,7 @@ def test_the_production_lists_have_sensitivity_nine() -> None:
     assert len(lists.leads_to) == 1755
     for level, fine in product((1, 2), (True, False)):
         assert lists.sensitivity(level, fine=fine, most_codes=8) == 9
-    assert [len(lists.tabulated(2, fine=fine)) for fine in (True, False)] == [2944, 2150]
+    assert [len(lists.list_iterations(2, fine=fine)) for fine in (True, False)] == [2944, 2150]
 
 
 def test_no_record_touches_more_groups_than_the_sensitivity() -> None:
@@ -74,7 +79,7 @@ def test_no_record_touches_more_groups_than_the_sensitivity() -> None:
     for lists in (CodeLists.own(), several):
         codes = list(lists.leads_to)
         for level, fine, most in product((1, 2), (True, False), (1, 2, 8)):
-            mapping = Mapping.of(lists, level, fine=fine, most_codes=most)
+            mapping = GroupMap.of(lists, level, fine=fine, most_codes=most)
             for _ in range(200):
                 races = rng.choices(codes, k=rng.randint(0, most))
                 groups = mapping.groups(races, rng.choice(codes))

@@ -11,10 +11,10 @@ from scipy.stats import chi2
 
 from stirred.chance import Key
 from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet
-from stirred.mechanisms.safetab.mapping import Mapping
+from stirred.mechanisms.safetab.mapping import GroupMap
 from stirred.mechanisms.safetab.noise import CellNoise, Definition
-from stirred.mechanisms.safetab.persons.ages import AGE4, AGE9, AGE23, cells_of, coarser
-from stirred.mechanisms.safetab.persons.measure import MeasuredGroups, Stages, absent, measured
+from stirred.mechanisms.safetab.persons.ages import AGE4, AGE9, AGE23, count_cells, map_to_coarser
+from stirred.mechanisms.safetab.persons.measure import MeasuredGroups, Stages, absent_numbers, measure_groups
 from stirred.mechanisms.safetab.regions import RegionType
 
 F = Fraction
@@ -23,7 +23,7 @@ NOTHING = np.zeros(0, np.int64)
 
 
 def groups(regions: int, iterations: int = 4) -> GroupSet:
-    mapping = Mapping(tuple(f"{i}" for i in range(iterations)), {}, {}, {}, 2)
+    mapping = GroupMap(tuple(f"{i}" for i in range(iterations)), {}, {}, {}, 2)
     return GroupSet(RegionType("TRACT", "tract"), 2, tuple(f"{i:05d}" for i in range(regions)), mapping)
 
 
@@ -89,7 +89,7 @@ def law_of_survivors(definition: Definition, key: Key) -> tuple[float, float]:
     """How surprising the fates of 20,000 groups are, one by one and in pairs of neighbours."""
     item, steps = groups(5_000), stages(definition, cut=1)
     assert steps.sparse
-    made = measured(item, counted({46 * 9 + 3: 2, 46 * 700: 1}), NOTHING, steps, key)
+    made = measure_groups(item, counted({46 * 9 + 3: 2, 46 * 700: 1}), NOTHING, steps, key)
     fates = fate(made, item.number)
     empty = [fates[g] for g in range(item.number) if g not in (9, 700)]
     law = expected(steps)
@@ -138,9 +138,13 @@ def test_every_way_to_draw_survivors_adds_up_to_the_naive_law() -> None:
     sparse: Counter[tuple[tuple[int, str, int], ...]] = Counter()
     for passing, p in _survivors(first, 4):
         places = np.array([place for place, _ in passing], np.int64)
-        chosen = [(int(g), "detail", v) for g, (_, v) in zip(absent(present, places), passing, strict=True)]
+        chosen = [
+            (int(g), "detail", v) for g, (_, v) in zip(absent_numbers(present, places), passing, strict=True)
+        ]
         for shown, q in _survivors(second, 4 - len(passing)):
-            left = absent(present, absent(places, np.array([place for place, _ in shown], np.int64)))
+            left = absent_numbers(
+                present, absent_numbers(places, np.array([place for place, _ in shown], np.int64))
+            )
             rows = chosen + [(int(g), "total", v) for g, (_, v) in zip(left, shown, strict=True)]
             sparse[tuple(sorted(rows))] += p * q
     assert sum(naive.values()) == 1
@@ -168,7 +172,7 @@ def kept_share(cut_moved: int = 0) -> tuple[int, int]:
         first=noise, second=noise, whole=noise, thresholds=(10**6,) * 3, cut=noise.cut(F(99, 100)) + cut_moved
     )
     item = groups(50_000)
-    return len(measured(item, counted({}), NOTHING, steps, Key.for_tests(2)).totals), item.number
+    return len(measure_groups(item, counted({}), NOTHING, steps, Key.for_tests(2)).totals), item.number
 
 
 def test_a_group_without_persons_is_shown_with_probability_one_minus_p_at_most() -> None:
@@ -190,27 +194,27 @@ def test_a_bound_one_too_low_is_noticed() -> None:
 def test_thresholds_drive_every_branch(thresholds: tuple[int, ...], detail: int) -> None:
     item = groups(3)
     steps = stages("zcdp", cut=None, thresholds=thresholds)
-    made = measured(item, counted({46 * 5 + 7: 40}), NOTHING, steps, Key.for_tests(1))
+    made = measure_groups(item, counted({46 * 5 + 7: 40}), NOTHING, steps, Key.for_tests(1))
     if detail == 0:
         assert made.totals.tolist() == list(range(12))
     else:
         some, rows = made.cells[detail]
         assert some.tolist() == list(range(12))
-        assert rows.shape == (12, cells_of(detail))
-        assert rows[5, coarser(detail)[7]] > 20
+        assert rows.shape == (12, count_cells(detail))
+        assert rows[5, map_to_coarser(detail)[7]] > 20
 
 
 def test_the_last_threshold_counts_as_reached() -> None:
     quiet = CellNoise("zcdp", None, F(9))
     steps = Stages(first=quiet, second=quiet, whole=quiet, thresholds=(3, 5, 7), cut=0)
-    made = measured(groups(2), counted({0: 2, 46: 3, 92: 5, 138: 7}), NOTHING, steps, Key.for_tests(1))
+    made = measure_groups(groups(2), counted({0: 2, 46: 3, 92: 5, 138: 7}), NOTHING, steps, Key.for_tests(1))
     assert made.totals.tolist() == [0]
     assert {level: some.tolist() for level, (some, _) in made.cells.items()} == {1: [1], 2: [2], 3: [3]}
 
 
 def test_groups_of_detailed_lists_get_a_total_with_the_whole_budget() -> None:
     steps = stages("zcdp", cut=None, thresholds=(-(10**9),) * 3)
-    made = measured(groups(2), counted({0: 5}), np.array([0, 2]), steps, Key.for_tests(1))
+    made = measure_groups(groups(2), counted({0: 5}), np.array([0, 2]), steps, Key.for_tests(1))
     assert made.totals.tolist() == [0, 2, 4, 6]
     assert not made.looked.any()
 
@@ -218,12 +222,12 @@ def test_groups_of_detailed_lists_get_a_total_with_the_whole_budget() -> None:
 def test_coarser_ages_are_made_of_finer_ones() -> None:
     assert set(AGE4) <= set(AGE23)
     assert set(AGE9) <= set(AGE23)
-    assert [len(set(coarser(detail).tolist())) for detail in (1, 2, 3)] == [8, 18, 46]
+    assert [len(set(map_to_coarser(detail).tolist())) for detail in (1, 2, 3)] == [8, 18, 46]
 
 
 def test_noise_too_wide_for_a_table_is_drawn_for_every_group() -> None:
     noise = CellNoise("puredp", F(1, 1000), F(4))  # a scale of 2,000
-    assert noise.wide
+    assert noise.is_wide
     places, values = noise.above(Key.for_tests(1), ("wide",), 40_000, 4_000)
     share = np.exp(-4_001 / 2_000) / (1 + np.exp(-1 / 2_000))  # P(X > 4000)
     assert (values > 4_000).all()

@@ -18,15 +18,22 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import BudgetError, InputError
 from stirred.frames import frame_of
-from stirred.mechanisms.safetab.codes import CODES, COLUMNS, ETHNICITIES, MAP, RACES, CodeLists
+from stirred.mechanisms.safetab.codes import (
+    CODE_FILE,
+    ETHNICITY_FILE,
+    FILE_COLUMNS,
+    MAP_FILE,
+    RACE_FILE,
+    CodeLists,
+)
 from stirred.mechanisms.safetab.groups import Tally
-from stirred.mechanisms.safetab.persons.ages import coarser
+from stirred.mechanisms.safetab.persons.ages import map_to_coarser
 from stirred.mechanisms.safetab.persons.mechanism import SafeTabP
 from stirred.mechanisms.safetab.persons.presets import DDHC_A_2020
 from stirred.mechanisms.safetab.regions import PUERTO_RICO, UNITED_STATES
 from stirred.publish import load, save
 from stirred.publish.packet.lookup import look_up
-from stirred.publish.plan.proposing import proposed
+from stirred.publish.plan.proposing import propose_plan
 from stirred.spec import Hamming, SymmetricDifference
 
 F = Fraction
@@ -45,13 +52,13 @@ LEADS = {"10": "12569", "11": "129", "20": "34", "90": "7", "91": "78", "99": ""
 def lists(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lists")
     rows = {
-        RACES: RACE_ROWS,
-        ETHNICITIES: ETHNIC_ROWS,
-        CODES: [(code, code) for code in LEADS],
-        MAP: [(to, code) for code, targets in LEADS.items() for to in targets],
+        RACE_FILE: RACE_ROWS,
+        ETHNICITY_FILE: ETHNIC_ROWS,
+        CODE_FILE: [(code, code) for code in LEADS],
+        MAP_FILE: [(to, code) for code, targets in LEADS.items() for to in targets],
     }
     for name, lines in rows.items():
-        text = "\n".join("|".join(map(str, line)) for line in [COLUMNS[name], *lines])
+        text = "\n".join("|".join(map(str, line)) for line in [FILE_COLUMNS[name], *lines])
         (folder / name).write_text(text + "\n")
     return folder
 
@@ -169,13 +176,13 @@ def test_without_noise_it_is_an_independent_tabulation(lists: Path, definition: 
 
 
 def test_the_budgets_are_those_of_the_product() -> None:
-    assert DDHC_A_2020.spent(UNITED_STATES) == F("4.944")
-    assert DDHC_A_2020.spent(PUERTO_RICO) == F("2.643")
-    assert SafeTabP().allotted().spent() == F("4.944")
+    assert DDHC_A_2020.sum_budgets(UNITED_STATES) == F("4.944")
+    assert DDHC_A_2020.sum_budgets(PUERTO_RICO) == F("2.643")
+    assert SafeTabP().apportion().total_budget() == F("4.944")
 
 
 def test_standard_deviations_and_bounds_of_the_product() -> None:
-    here = SafeTabP().allotted()
+    here = SafeTabP().apportion()
     found = {line.name: here.stages(line) for line in here.lines}
     deviation = lambda noise: round(float(noise.variance) ** 0.5, 2)  # noqa: E731
     wanted = {
@@ -194,7 +201,7 @@ def test_standard_deviations_and_bounds_of_the_product() -> None:
 def test_the_stages_of_a_line_cost_its_budget() -> None:
     """σ² = s / 2ρ² at each stage, and no more than the line has in all; pure DP the same with s / ε."""
     for definition in ("zcdp", "puredp"):
-        here = SafeTabP(definition=definition).allotted()  # type: ignore[arg-type]
+        here = SafeTabP(definition=definition).apportion()  # type: ignore[arg-type]
         for line in here.lines:
             steps = here.stages(line)
             touched = F(line.sensitivity)
@@ -249,12 +256,12 @@ def measured_vectors(tally: Tally, people: list[dict[str, Any]]) -> list[dict[in
     """For each set: the vector of every level of detail, sparse, by group and cell; 0 is the total of the first look."""
     frame = pl.DataFrame(people, schema_overrides={"race_code_2": pl.Int64})
     result = []
-    for keys, counts in tally.expanded(tally.grouped(frame.lazy()).collect()):
+    for keys, counts in tally.expand_groups(tally.group_records(frame.lazy()).collect()):
         vectors: dict[int, Counter[int]] = {detail: Counter() for detail in range(4)}
         for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
             group, cell = divmod(key, 46)
             for detail, vector in vectors.items():
-                vector[group * 46 + (int(coarser(detail)[cell]) if detail else 0)] += count
+                vector[group * 46 + (int(map_to_coarser(detail)[cell]) if detail else 0)] += count
         result.append(vectors)
     return result
 
@@ -416,7 +423,7 @@ def test_settings_that_cannot_be_are_refused(
 
 def test_a_total_scales_every_budget() -> None:
     run = SafeTabP(total="9.888")
-    assert run.allotted().spent() == F("9.888")
+    assert run.apportion().total_budget() == F("9.888")
     knob = run.knobs()[0]
     assert knob.turned(F(1)).allotted().spent() == 1  # type: ignore[attr-defined]
 
@@ -438,7 +445,7 @@ def test_a_row_that_is_not_shown_is_not_looked_up_as_zero(lists: Path, tmp_path:
 
 def test_a_plan_is_proposed_for_a_synthetic_census(tmp_path: Path) -> None:
     write_preset("demo", tmp_path / "census", households=200)
-    found = proposed(SafeTabP, tmp_path / "census", tmp_path / "plan.toml")
+    found = propose_plan(SafeTabP, tmp_path / "census", tmp_path / "plan.toml")
     found.write(tmp_path / "plan.toml")
     assert any("race_code_8" in choice for choice in found.choices)
     assert isinstance(load(tmp_path / "plan.toml").mechanisms[0], SafeTabP)

@@ -148,7 +148,7 @@ def test_the_program_s_own_example_has_exactly_its_legal_groups(cut: str, cells:
         codes=lists,
         thresholds=dict.fromkeys(BUDGET, f"{cut},{cut},{cut}"),
     )
-    release = made.release(st.read(folder).checked(invalid="drop"), key=KEY)
+    release = made.release(st.read(folder).check(invalid="drop"), key=KEY)
     found = Counter(key[:3] for key in rows(release, "t3"))
     assert set(found) == groups
     assert set(found.values()) == {cells}
@@ -186,7 +186,7 @@ def test_sums_are_sums_also_where_negative_counts_are_cut(tmp_path: Path) -> Non
             groups = {key[:3] for key in found}
             for group in groups:
                 cells = {key[3]: count for key, count in found.items() if key[:3] == group}
-                level = next(level for level in levels if set(level.published) == set(cells))
+                level = next(level for level in levels if set(level.published_cells) == set(cells))
                 for total, parts in level.sums.items():
                     assert cells[total] == sum(cells[part] for part in parts)
                 if table == "t3" and 4 in cells:

@@ -9,15 +9,15 @@ import polars as pl
 import pytest
 
 import stirred as st
-from stirred.mechanisms.marks import SELECTED
+from stirred.mechanisms.marks import SELECTED_ROWS_KEY
 from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet, Tally
 from stirred.mechanisms.safetab.households.cells import LEVELS, TypeAndTenure
-from stirred.mechanisms.safetab.households.measure import CELLS, Measurement, PublishedGroups
+from stirred.mechanisms.safetab.households.measure import CELLS_PER_GROUP, Measurement, PublishedGroups
 from stirred.mechanisms.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.safetab.households.output import half_width
 from stirred.mechanisms.safetab.households.presets import DDHC_B_2020, PUERTO_RICO, UNITED_STATES
-from stirred.mechanisms.safetab.mapping import Mapping
+from stirred.mechanisms.safetab.mapping import GroupMap
 from stirred.mechanisms.safetab.noise import CellNoise
 from stirred.mechanisms.safetab.regions import REGION_TYPES, Regions
 from stirred.spec import Budget, Hamming, NormalizedRenyi, SymmetricDifference
@@ -28,8 +28,8 @@ RACES = ("race_code_1", "race_code_2", "race_code_3")
 
 
 def test_the_preset_has_the_production_figures() -> None:
-    assert DDHC_B_2020.spent(UNITED_STATES) == Fraction("8.895302")
-    assert DDHC_B_2020.spent(PUERTO_RICO) == Fraction("4.754134")
+    assert DDHC_B_2020.sum_budgets(UNITED_STATES) == Fraction("8.895302")
+    assert DDHC_B_2020.sum_budgets(PUERTO_RICO) == Fraction("4.754134")
     assert DDHC_B_2020.thresholds["T3", "COUNTY", 1] == (4971, 19971, 149970)
     assert DDHC_B_2020.thresholds["T3", "STATE", 1] == (4971, 19971, 149971)
     assert DDHC_B_2020.thresholds["T4", "AIANNH", 1] == (971,)
@@ -58,7 +58,7 @@ def test_the_promise_is_per_household_and_converts_both_ways(tmp_path: Path) -> 
     assert changed.input_premetric == Hamming("household")
     assert changed.rho_squared == Budget.of("17.790604")
     assert made.conversion is not None
-    assert made.conversion.restated(spec).rho_squared == changed.rho_squared
+    assert made.conversion.restate(spec).rho_squared == changed.rho_squared
     assert spec.per(Hamming("household")).rho_squared == Budget.of(4 * Fraction("8.895302"))
 
 
@@ -80,7 +80,7 @@ def contributions(folder: Path, frames: list[pl.DataFrame], table: str, level: i
     """Every published measured count, without noise, for each of many censuses: all groups, levels drawn by their totals."""
     lists = CodeLists.read(folder / "codes")
     kind = REGION_TYPES["COUNTY"]
-    mapping = Mapping.of(lists, level, fine=False, most_codes=3)
+    mapping = GroupMap.of(lists, level, fine=False, most_codes=3)
     item = GroupSet(kind, level, ("01001", "02003"), mapping)
     cells = TypeAndTenure("type", "tenure")
     tally = Tally(sets=(item,), regions=Regions({}, ""), races=RACES, ethnicity="ethnicity_code", cells=cells)
@@ -90,15 +90,15 @@ def contributions(folder: Path, frames: list[pl.DataFrame], table: str, level: i
     published = PublishedGroups(item, groups, totals)
     found = []
     for frame in frames:
-        (keys, counts), *_ = tally.expanded(tally.grouped(frame.lazy()).collect())
-        vector = np.zeros(item.number * CELLS, np.int64)
+        (keys, counts), *_ = tally.expand_groups(tally.group_records(frame.lazy()).collect())
+        vector = np.zeros(item.number * CELLS_PER_GROUP, np.int64)
         for rows in made.rows(published, GroupCounts(keys, counts, cells.number), cells, KEY):
             single = rows.filter(pl.col("terms") == 1)
             region = single["region"].replace_strict({"01001": 0, "02003": 1}, return_dtype=pl.Int64)
             number = single["iteration"].replace_strict(
                 {code: place for place, code in enumerate(mapping.codes)}, return_dtype=pl.Int64
             )
-            place = (region * item.iterations + number) * CELLS + single["cell"]
+            place = (region * item.iterations + number) * CELLS_PER_GROUP + single["cell"]
             vector[place.to_numpy()] = single["count"].to_numpy()
         found.append(vector)
     return found
@@ -136,9 +136,9 @@ def test_no_neighbour_moves_the_counts_by_more_than_is_claimed(tmp_path: Path) -
 def test_every_household_is_in_one_measured_cell_of_a_level() -> None:
     for table, codes in (("T3", 5), ("T4", 4)):
         for level in LEVELS[table]:
-            assert (level.counting[:, 1:].sum(axis=0) == 1).all()
-            assert level.counting.shape[1] == codes + 1
-            assert level.counting[:, 0].sum() == 0
+            assert (level.counting_matrix[:, 1:].sum(axis=0) == 1).all()
+            assert level.counting_matrix.shape[1] == codes + 1
+            assert level.counting_matrix[:, 0].sum() == 0
 
 
 def test_margins_of_sums_of_geometric_noise_cover() -> None:
@@ -221,11 +221,11 @@ def test_noise_is_never_used_for_two_censuses_or_two_tables_of_totals(tmp_path: 
 
 def test_the_total_scales_every_budget() -> None:
     made = SafeTabH(total="2")
-    assert made.spent == 2
-    assert made.settled.budgets["T3", "USA", 2] == Fraction("1.9208") * 2 / Fraction("8.895302")
+    assert made.total_budget == 2
+    assert made.exact_settings.budgets["T3", "USA", 2] == Fraction("1.9208") * 2 / Fraction("8.895302")
     turned = made.knobs()[0].turned(Fraction(3))
     assert isinstance(turned, SafeTabH)
-    assert turned.spent == 3
+    assert turned.total_budget == 3
 
 
 def test_an_infinite_budget_is_said_and_never_private(tmp_path: Path) -> None:
@@ -247,6 +247,6 @@ def test_exhibits_and_tables(tmp_path: Path) -> None:
     table = made.table(release, by)
     assert table.num_rows == release.tables["t4"].num_rows
     assert {"count", "estimate", "standard_error", "low", "high"} <= set(table.column_names)
-    assert SELECTED.encode() in table.schema.metadata  # a group that is not shown is no count of 0
-    assert made.counted(release).keys() == {"t3", "t4"}
+    assert SELECTED_ROWS_KEY.encode() in table.schema.metadata  # a group that is not shown is no count of 0
+    assert made.list_own_tables(release).keys() == {"t3", "t4"}
     assert set(CUTS) == set(BUDGET)

@@ -11,7 +11,7 @@ import stirred as st
 from stirred.errors import StirredError
 from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.households.mechanism import SafeTabH
-from stirred.mechanisms.safetab.households.totals import LISTS, read_totals
+from stirred.mechanisms.safetab.households.totals import LISTS_KEY, read_totals
 from unit.safetab_h.test_counts import KEY, all_totals, mechanism, town
 from unit.safetab_h.towns import write
 
@@ -20,7 +20,7 @@ def test_totals_are_read_from_every_place(tmp_path: Path) -> None:
     write(tmp_path, town(1), all_totals(1))
     plain = tmp_path / "pop-group-totals.txt"
     whole = read_totals(plain)
-    table = whole.frame.to_arrow().replace_schema_metadata({LISTS: b"abc"})
+    table = whole.frame.to_arrow().replace_schema_metadata({LISTS_KEY: b"abc"})
     packet = tmp_path / "packet" / "public" / "data" / "mechanism"
     packet.mkdir(parents=True)
     pq.write_table(table, packet / "t1.parquet")

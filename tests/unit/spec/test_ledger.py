@@ -22,8 +22,8 @@ def test_it_is_immutable_and_adds_in_its_own_premetric() -> None:
     spent = empty.spend("a", "x", Budget.of(1)).spend("b", "y", Budget.of(1))
     assert empty.entries == ()
     assert empty.total.is_zero
-    assert spent.total.squared() == Budget.of(2)
-    assert spent.remaining.squared() == Budget.of(3)
+    assert spent.total.square() == Budget.of(2)
+    assert spent.remaining.square() == Budget.of(3)
     assert spent.spend("c", "z", Budget.sqrt(3)).remaining.is_zero
     with pytest.raises(BudgetError):
         spent.spend("c", "z", Budget.of(2))

@@ -136,9 +136,9 @@ def test_the_check_passes_and_the_mutant_is_caught(
 ) -> None:
     assert check()
     monkeypatch.setattr(home, name, wrong)
-    tight.tight_epsilon.cache_clear()  # or the right number would be remembered
+    tight.compute_tight_epsilon.cache_clear()  # or the right number would be remembered
     assert not check()
-    tight.tight_epsilon.cache_clear()
+    tight.compute_tight_epsilon.cache_clear()
 
 
 def test_the_modules_under_mutation_are_the_ones_in_use() -> None:

@@ -31,7 +31,7 @@ from stirred.spec import (
     neighbours,
 )
 from stirred.spec.card import Card
-from stirred.spec.card.odds import allowed
+from stirred.spec.card.odds import bound_odds
 from stirred.spec.files import dumps, from_json, to_json
 from stirred.spec.verdict import Verdict
 
@@ -177,11 +177,11 @@ def test_written_and_read_back() -> None:
 
 def test_the_card_and_the_registry_say_it() -> None:
     near = stated(Neighbours(HOUSEHOLD))
-    assert allowed(near).factor.startswith("3.0")
+    assert bound_odds(near).factor.startswith("3.0")
     assert "no other change" in dict(Card(near).rows())["unit"]
     inside = stated(Neighbours(HOUSEHOLD), multiverse=SWAP)
     assert (
-        allowed(inside).factor == "∞"
+        bound_odds(inside).factor == "∞"
     )  # the smallest change is an exchange, and that is none between neighbours
     assert "nothing is promised" in Card(inside).sentence()
     about = About(

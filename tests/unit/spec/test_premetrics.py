@@ -179,20 +179,20 @@ PREMETRICS = [
 
 def test_joining_premetrics_is_associative_commutative_and_idempotent() -> None:
     for a, b, c in permutations(PREMETRICS, 3):
-        assert a.joined(b) == b.joined(a)
-        assert a.joined(b).joined(c) == a.joined(b.joined(c))
-        assert a.joined(a) == a
+        assert a.join(b) == b.join(a)
+        assert a.join(b).join(c) == a.join(b.join(c))
+        assert a.join(a) == a
 
 
 def test_every_premetric_carries_over_to_its_join() -> None:
     both = POPULATION & UNITS
     for a, b in permutations(PREMETRICS, 2):
-        assert a.constant(a.joined(b), DOMAIN, both).factor > 0
+        assert a.constant(a.join(b), DOMAIN, both).factor > 0
 
 
 def test_unrelated_units_are_refused() -> None:
     with pytest.raises(IncompatibleError, match="no rule relates"):
-        Hamming("business").joined(Hamming("person"))
+        Hamming("business").join(Hamming("person"))
     with pytest.raises(SpecificationError):
         Hamming("person", copies=0)
     with pytest.raises(SpecificationError, match="unknown link"):

@@ -16,18 +16,18 @@ from stirred.spec import Margin, Multiverse, Specification, neighbours, specific
 from stirred.spec.card import odds
 from stirred.spec.multiverse import Invariant
 from stirred.spec.nearest import distance
-from stirred.spec.nearest.joint_records import own_tables
-from stirred.spec.refinement import determined
+from stirred.spec.nearest.joint_records import ask_own_tables
+from stirred.spec.refinement import decide_determined
 from stirred.spec.verdicts import examples, implication
 from stirred.spec.verdicts.checker import budgets, check, tables
-from stirred.spec.verdicts.checker.tables import Given, determines_all
+from stirred.spec.verdicts.checker.tables import Given, check_determines_all
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.examples import Example
 
 smallest_distance, different_pair, parts_rule = (
     distance.smallest_distance,
-    examples.different_pair,
-    budgets._parts,
+    examples.find_different_pair,
+    budgets._check_parts,
 )
 
 
@@ -40,7 +40,7 @@ def tables_of_the_unit_alone(
     domain: Any, multiverse: Any, unit: str, _: str, *, total: bool, custom: bool
 ) -> Any:
     del custom
-    return own_tables(domain, multiverse, unit, total=total)
+    return ask_own_tables(domain, multiverse, unit, total=total)
 
 
 def with_totals(multiverse: Multiverse, domain: Any, premetric: Any) -> Example:
@@ -50,7 +50,7 @@ def with_totals(multiverse: Multiverse, domain: Any, premetric: Any) -> Example:
         {Margin(kind.name) for kind in kinds} if premetric.fixed() not in (None, Multiverse.none()) else set()
     )
     given = tuple(multiverse & Multiverse(frozenset[Invariant](totals)))
-    found = [determined(given, Margin(kind.name, kind.names()), domain) for kind in kinds]
+    found = [decide_determined(given, Margin(kind.name, kind.names()), domain) for kind in kinds]
     if all(found):
         steps = tuple(verdict.derivation for verdict in found if verdict.derivation is not None)
         return Example(singletons=Derivation(rule="all of", claim="every table", premises=steps))
@@ -60,8 +60,8 @@ def with_totals(multiverse: Multiverse, domain: Any, premetric: Any) -> Example:
 def singletons_with_totals(spec: Specification, step: Derivation) -> str:
     kinds = spec.domain.record_types
     wanted = [Margin(kind.name, kind.names()) for kind in kinds]
-    totals = {Margin(kind.name) for kind in kinds} if budgets.fixed_by(spec) else set()
-    return determines_all(step, Given(spec.multiverse.invariants | totals), wanted, spec.domain)
+    totals = {Margin(kind.name) for kind in kinds} if budgets.list_fixed(spec) else set()
+    return check_determines_all(step, Given(spec.multiverse.invariants | totals), wanted, spec.domain)
 
 
 def parts_at_the_realised_universe(first: Specification, second: Specification, premises: Any = ()) -> str:
@@ -152,7 +152,7 @@ FAULTS = {
     ),
     "a move as one change": Fault("restate", 141, ((units, "_moves", nothing),)),
 }
-CACHES = (distance._smallest, specification._determined)
+CACHES = (distance._find_smallest, specification._refines_cached)
 
 
 def put_back(fault: Fault, patch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import stirred.spec as sp
 from stirred.errors import IncompatibleError
-from stirred.spec.units import record_constant
+from stirred.spec.units import find_record_constant
 
 # what a home may hold; None: there is no such home
 CONTENTS = [people for size in range(4) for people in combinations_with_replacement("fm", size)]
@@ -93,7 +93,7 @@ def test_a_promise_per_household_is_one_per_person(
     source: tuple[str, str, str], to: tuple[str, str, str], pairs: list
 ) -> None:
     """With a fixed number of homes the constant holds for every pair, and no smaller one does."""
-    factor = record_constant(premetric(source), premetric(to), DOMAIN, FIXED).factor
+    factor = find_record_constant(premetric(source), premetric(to), DOMAIN, FIXED).factor
     ratios = []
     for equal, far in pairs:
         if equal and far[to]:
@@ -110,11 +110,11 @@ def test_without_a_fixed_number_of_homes_no_constant_holds(to: tuple[str, str, s
         far[to] and far[source] is None for _, far in pairs
     )  # finite for persons, infinite for households
     with pytest.raises(IncompatibleError, match="different numbers of households") as refused:
-        record_constant(premetric(source), premetric(to), DOMAIN, NONE)
+        find_record_constant(premetric(source), premetric(to), DOMAIN, NONE)
     assert 'given(Margin("household"))' in refused.value.fix
     # added and removed households are counted wherever persons are
     added = HOUSEHOLD[1]
-    factor = record_constant(premetric(added), premetric(to), DOMAIN, NONE).factor
+    factor = find_record_constant(premetric(added), premetric(to), DOMAIN, NONE).factor
     assert all(far[added] <= factor * far[to] for _, far in pairs if far[to])
 
 

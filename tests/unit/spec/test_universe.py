@@ -63,7 +63,7 @@ def test_names_do_not_change_the_digest() -> None:
 
 def test_it_can_be_withheld() -> None:
     shown = universe(Toy(household=HOUSEHOLDS), INVARIANTS)
-    hidden = shown.withheld()
+    hidden = shown.withhold()
     assert hidden.is_withheld
     assert not shown.is_withheld
     assert hidden.values == {}
@@ -77,11 +77,11 @@ def test_inequalities_are_realised_by_area() -> None:
         person=[{"block": "1"}, {"block": "3"}],
         group_quarters=[{"block": "1"}, {"block": "2"}],
     )
-    some = AtLeast(Margin("household", ("block",)), 2).realised(census).to_pylist()
+    some = AtLeast(Margin("household", ("block",)), 2).tabulate(census).to_pylist()
     assert some == [{"block": "1", "holds": True}]
     inequality = AtLeast(Margin("person", ("block",)), Margin("group quarters", ("block",)))
-    assert inequality.realised(census).to_pylist() == [{"block": "2", "holds": False}]
-    total = AtLeast(Margin("person"), Margin("group quarters")).realised(census)
+    assert inequality.tabulate(census).to_pylist() == [{"block": "2", "holds": False}]
+    total = AtLeast(Margin("person"), Margin("group quarters")).tabulate(census)
     assert total["holds"].to_pylist() == [True]
 
 
@@ -133,7 +133,7 @@ class Largest(Invariant):
     def needs(self) -> tuple[Margin, ...]:
         return (Margin("household", ("block",)),)
 
-    def realised(self, counts: Toy) -> pa.Table:  # type: ignore[override]
+    def tabulate(self, counts: Toy) -> pa.Table:  # type: ignore[override]
         return pa.table({"count": [max(counts.counts("household", ("block",))["count"].to_pylist())]})
 
 
@@ -142,4 +142,4 @@ def test_an_invariant_of_ones_own() -> None:
     found = universe(Toy(household=HOUSEHOLDS), Multiverse.of(largest))
     assert found.values[largest]["count"].to_pylist() == [2]
     with pytest.raises(SpecificationError, match="cannot compute the invariant"):
-        Custom("secret").realised(Toy())
+        Custom("secret").tabulate(Toy())

@@ -63,13 +63,13 @@ def shown(census: Census, **settings: Any) -> dict[tuple[str, str], int]:
 )
 def test_the_rules(settings: dict[str, Any], pairs: dict[int, int]) -> None:
     rule = CountRule(**settings)
-    assert {count: rule.shown(count) for count in pairs} == pairs
-    all_shown = [rule.shown(count) for count in range(3_000)]
+    assert {count: rule.show(count) for count in pairs} == pairs
+    all_shown = [rule.show(count) for count in range(3_000)]
     assert all_shown == sorted(all_shown)
     for number in {*all_shown[:1_500]} - {0}:
         behind = [count for count, found in enumerate(all_shown) if found == number]
-        assert rule.behind(number) == (behind[0], behind[-1])
-    assert rule.of(np.array([0, 9, 9])).tolist() == [rule.shown(n) for n in (0, 9, 9)]
+        assert rule.range_behind(number) == (behind[0], behind[-1])
+    assert rule.of(np.array([0, 9, 9])).tolist() == [rule.show(n) for n in (0, 9, 9)]
 
 
 COUNTS = {("a", "own"): 12, ("a", "rent"): 2, ("b", "own"): 4, ("b", "rent"): 3}

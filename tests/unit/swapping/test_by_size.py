@@ -13,9 +13,9 @@ from stirred.mechanisms.swapping.budget.by_size import (
     rates_for,
     smallest_budget,
     theorem_1,
-    tight,
+    tight_budget,
 )
-from stirred.spec.laws.derangements import EXACT_UP_TO, derangements, step_ratio_bound
+from stirred.spec.laws.derangements import MAX_EXACT_RECORDS, bound_step_ratio, count_derangements
 from stirred.spec.numbers.budget import Budget
 
 RATES = [Fraction(p) for p in ("1/100", "1/3", "1/2", "61/100", "7/10", "9/10", "99/100")]
@@ -23,22 +23,22 @@ RATES = [Fraction(p) for p in ("1/100", "1/3", "1/2", "61/100", "7/10", "9/10", 
 
 def test_derangements_are_the_known_numbers() -> None:
     # OEIS A000166
-    assert [derangements(n) for n in range(10)] == [1, 0, 1, 2, 9, 44, 265, 1854, 14833, 133496]
-    assert derangements(20) == 895014631192902121
+    assert [count_derangements(n) for n in range(10)] == [1, 0, 1, 2, 9, 44, 265, 1854, 14833, 133496]
+    assert count_derangements(20) == 895014631192902121
 
 
 @pytest.mark.parametrize("n", [*range(6, 90)])
 def test_closed_ratio_is_never_below_the_exact_one(n: int) -> None:
-    exact = Fraction(derangements(n), derangements(n - 2))
+    exact = Fraction(count_derangements(n), count_derangements(n - 2))
     assert exact <= n * (n - 1) + 1
-    assert step_ratio_bound(n) >= exact
-    assert exact == n * (n - 1) - Fraction((-1) ** n * (n - 1), derangements(n - 2))
+    assert bound_step_ratio(n) >= exact
+    assert exact == n * (n - 1) - Fraction((-1) ** n * (n - 1), count_derangements(n - 2))
 
 
 def test_closed_ratio_begins_where_it_is_proved() -> None:
     # at 5 the bound n(n−1)+1 = 21 is below d(5)/d(3) = 22
-    assert step_ratio_bound(5) == 22
-    assert EXACT_UP_TO >= 5
+    assert bound_step_ratio(5) == 22
+    assert MAX_EXACT_RECORDS >= 5
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_table_2_of_the_paper(rate: str, paper: str, nearest: str, least: str) -
     found = theorem_1(264331, rate)
     assert found.upper() == Decimal(paper)
     assert round(float(found.upper(9)), 2) == float(nearest)
-    assert tight(264331, rate).upper() == Decimal(least)
+    assert tight_budget(264331, rate).upper() == Decimal(least)
 
 
 @pytest.mark.parametrize(
@@ -91,28 +91,28 @@ def test_tight_is_the_maximum_over_all_pairs_of_counts(n: int, p: Fraction) -> N
         for j in counts
         for delta in range(max(2, abs(k - j)), n + 1)
     )
-    assert float(tight(n, p).upper(9)) == pytest.approx(brute, abs=2e-9)
-    assert tight(n, p) == largest_loss(n, p)
-    assert tight(n, p) <= theorem_1(n, p)
+    assert float(tight_budget(n, p).upper(9)) == pytest.approx(brute, abs=2e-9)
+    assert tight_budget(n, p) == largest_loss(n, p)
+    assert tight_budget(n, p) <= theorem_1(n, p)
 
 
 @pytest.mark.parametrize("p", RATES)
 def test_a_larger_stratum_never_loses_less(p: Fraction) -> None:
-    values = [tight(n, p) for n in [*range(2, 70), 1000, 10**6]]
+    values = [tight_budget(n, p) for n in [*range(2, 70), 1000, 10**6]]
     assert all(a <= b for a, b in pairwise(values))
 
 
 def test_three_records_need_their_own_maximum() -> None:
     # d(3)/d(1) does not exist; 0 → 3 moved records at Δ = 3 loses (ln 2)/3 − ln o
-    assert tight(3, "1/20") == Budget.log(2 * 19**3) * Fraction(1, 3)
+    assert tight_budget(3, "1/20") == Budget.log(2 * 19**3) * Fraction(1, 3)
 
 
 @pytest.mark.parametrize("rate", ["0", "1"])
 def test_never_or_always_swapping_costs_everything(rate: str) -> None:
     assert not theorem_1(2, rate).is_finite
-    assert not tight(2, rate).is_finite
+    assert not tight_budget(2, rate).is_finite
     assert theorem_1(0, rate).is_zero
-    assert tight(0, rate).is_zero
+    assert tight_budget(0, rate).is_zero
 
 
 def test_rates_for_rounds_inward() -> None:

@@ -10,8 +10,8 @@ from stirred.chance.samplers.bernoulli import threshold
 from stirred.engine import Local
 from stirred.mechanisms.swapping.draw import selection
 from stirred.mechanisms.swapping.draw.derangement import multiply_high
-from stirred.mechanisms.swapping.draw.moves import Moves, draw
-from stirred.mechanisms.swapping.draw.strata import OUT
+from stirred.mechanisms.swapping.draw.moves import Moves, draw_moves
+from stirred.mechanisms.swapping.draw.strata import NO_STRATUM
 
 RATE = Fraction(1, 5)
 
@@ -19,7 +19,7 @@ RATE = Fraction(1, 5)
 def drawn(
     ids: np.ndarray, strata: np.ndarray, rate: Fraction = RATE, workers: int = 1, seed: int = 1
 ) -> Moves:
-    return draw(
+    return draw_moves(
         Key.for_tests(seed),
         ids=ids.astype(np.uint64),
         strata=strata.astype(np.uint32),
@@ -62,7 +62,7 @@ def test_rows_chunks_and_threads_decide_nothing(
     assert as_map(ids[order], drawn(ids[order], strata[order])) == expected
     renamed = strata.max() - strata  # the codes of strata are names only
     assert as_map(ids, drawn(ids, renamed)) == expected
-    monkeypatch.setattr(selection, "ROWS", 977)
+    monkeypatch.setattr(selection, "ROWS_PER_CIPHER_CALL", 977)
     assert as_map(ids, drawn(ids, strata, workers=2)) == expected
     assert as_map(ids, drawn(ids, strata, seed=2)) != expected
 
@@ -93,7 +93,7 @@ def test_strata_of_one_never_move_and_strata_of_two_exchange() -> None:
 
 def test_records_that_take_no_part_never_move() -> None:
     strata = np.zeros(2_000, np.uint32)
-    strata[::2] = OUT
+    strata[::2] = NO_STRATUM
     moves = drawn(np.arange(2_000), strata, Fraction(9, 10))
     assert moves.receivers.size > 800
     assert (moves.receivers % 2 == 1).all()
@@ -126,7 +126,7 @@ def scripted(
     script: dict[tuple[str, int, int], tuple[int, int]], n: int, rate: Fraction
 ) -> tuple[Moves, Scripted]:
     words = Scripted(script)
-    moves = draw(words, ids=np.arange(n, dtype=np.uint64), strata=np.zeros(n, np.uint32), rate=rate)
+    moves = draw_moves(words, ids=np.arange(n, dtype=np.uint64), strata=np.zeros(n, np.uint32), rate=rate)
     return moves, words
 
 

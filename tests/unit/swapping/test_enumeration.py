@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from oracles.strata import shapes
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
 from stirred.mechanisms.swapping.budget.reduction import phi_exact
 from stirred.mechanisms.swapping.budget.two_types import margins_closed, margins_exact
 from stirred.mechanisms.swapping.variants.enumeration import (
@@ -15,16 +15,16 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     Law,
     Permutation,
     all_permutations,
-    labels,
+    count_moved,
     largest_loss_of,
     loss_between,
-    moved,
     outputs,
+    repeat_labels,
     swapping_law,
     tabulate,
     universe,
 )
-from stirred.spec.laws.derangements import derangements
+from stirred.spec.laws.derangements import count_derangements
 from stirred.spec.numbers.budget import Budget
 
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(4, 5)]
@@ -41,7 +41,7 @@ def check(law: Law, p: Fraction, hold: Labels, swap: Labels, *, labelled: bool =
     """The largest loss of a universe, held against every bound that is claimed for it."""
     n = len(hold)
     found = largest_loss_of(law, hold, swap, labelled=labelled).budget
-    assert found <= tight(n, p) <= theorem_1(n, p)
+    assert found <= tight_budget(n, p) <= theorem_1(n, p)
     if not labelled:
         for side in (hold, swap):
             if len(set(side)) == 2:
@@ -58,15 +58,15 @@ def test_every_small_universe_keeps_every_bound(n: int, p: Fraction) -> None:
     law = swapping_law(p)
     losses = [check(law, p, hold, swap) for hold, swap in shapes(n)]
     # all values different: attained, to the last digit
-    assert losses[-1] == tight(n, p) == max(losses)
+    assert losses[-1] == tight_budget(n, p) == max(losses)
 
 
 @pytest.mark.parametrize("p", RATES)
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_labelled_output_loses_the_same_at_most(n: int, p: Fraction) -> None:
     law = swapping_law(p)
-    every = labels((1,) * n)
-    assert check(law, p, every, every, labelled=True) == tight(n, p)
+    every = repeat_labels((1,) * n)
+    assert check(law, p, every, every, labelled=True) == tight_budget(n, p)
     for hold, swap in shapes(n):
         check(law, p, hold, swap, labelled=True)
 
@@ -74,25 +74,25 @@ def test_labelled_output_loses_the_same_at_most(n: int, p: Fraction) -> None:
 def test_five_records_all_different_and_with_repeats() -> None:
     p = Fraction(1, 20)
     law = swapping_law(p)
-    assert check(law, p, labels((1,) * 5), labels((1,) * 5)) == tight(5, p)
+    assert check(law, p, repeat_labels((1,) * 5), repeat_labels((1,) * 5)) == tight_budget(5, p)
     for hold, swap in (((2, 2, 1), (2, 2, 1)), ((3, 2), (2, 1, 1, 1)), ((4, 1), (3, 2))):
-        check(law, p, labels(hold), labels(swap))
+        check(law, p, repeat_labels(hold), repeat_labels(swap))
 
 
 @pytest.mark.parametrize(("hold", "swap"), SIX)
 def test_six_records(hold: tuple[int, ...], swap: tuple[int, ...]) -> None:
     p = Fraction(1, 20)
-    found = check(swapping_law(p), p, labels(hold), labels(swap))
+    found = check(swapping_law(p), p, repeat_labels(hold), repeat_labels(swap))
     if hold == (2, 2, 1, 1):
         # Proposition 9's witness: ½ ln(d(6)/d(4)) − ln o, attained by one pair and one output
-        assert found == Budget.log(Fraction(265, 9) * 19**2) * Fraction(1, 2) == tight(6, p)
+        assert found == Budget.log(Fraction(265, 9) * 19**2) * Fraction(1, 2) == tight_budget(6, p)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("p", RATES)
 def test_every_universe_of_five_and_many_of_six(p: Fraction) -> None:
     law = swapping_law(p)
-    assert max(check(law, p, hold, swap) for hold, swap in shapes(5)) == tight(5, p)
+    assert max(check(law, p, hold, swap) for hold, swap in shapes(5)) == tight_budget(5, p)
     for hold, swap in shapes(6):
         if len(set(hold)) <= 4 or len(set(swap)) <= 4:
             check(law, p, hold, swap)
@@ -102,11 +102,13 @@ def test_exact_reduction_is_the_loss_where_the_types_can_split() -> None:
     # all swap values different: every t is attained, so ε* is the loss of the universe itself
     for p in RATES:
         for margins in ((2, 1), (2, 2), (3, 1), (3, 2), (4, 1)):
-            found = largest_loss_of(swapping_law(p), labels(margins), labels((1,) * sum(margins)))
+            found = largest_loss_of(
+                swapping_law(p), repeat_labels(margins), repeat_labels((1,) * sum(margins))
+            )
             assert found.budget == margins_exact(*margins, p)
     # columns (3, 5) against rows (1, 7) cannot split: the loss stays below
     p = Fraction(1, 2)
-    found = largest_loss_of(swapping_law(p), labels((1, 4)), labels((2, 3)))
+    found = largest_loss_of(swapping_law(p), repeat_labels((1, 4)), repeat_labels((2, 3)))
     assert found.budget < margins_exact(4, 1, p)
 
 
@@ -119,7 +121,7 @@ def test_the_reduction_counts_what_brute_force_counts(hold: tuple[int, int], swa
 
     p = Fraction(1, 3)
     o, n = p / (1 - p), sum(hold)
-    h, s = labels(hold), labels(swap)
+    h, s = repeat_labels(hold), repeat_labels(swap)
     c = (1 - p) ** n / (1 - n * p * (1 - p) ** (n - 1))
     for table, arrangement in universe(h, s).items():
         brute = outputs(swapping_law(p), h, arrangement)
@@ -223,7 +225,8 @@ def test_rates_zero_and_one_are_infinite_by_enumeration(p: Fraction) -> None:
         n = len(hold)
         k = 0 if p == 0 else n
         return {
-            g: Fraction(1, derangements(k)) if moved(g) == k else Fraction(0) for g in all_permutations(n)
+            g: Fraction(1, count_derangements(k)) if count_moved(g) == k else Fraction(0)
+            for g in all_permutations(n)
         }
 
     assert not largest_loss_of(law, (0, 1), (0, 1)).budget.is_finite
@@ -236,9 +239,13 @@ def same_law(law: Law, p: Fraction, n: int) -> bool:
     """Does a law equal Algorithm 1's closed form c o^k/d(k) on every permutation of n records?"""
     o = p / (1 - p)
     c = (1 - p) ** n / (1 - n * p * (1 - p) ** (n - 1))
-    names = labels((1,) * n)
+    names = repeat_labels((1,) * n)
     given = law(names, names)
-    right = {g: c * o ** moved(g) / derangements(moved(g)) for g in all_permutations(n) if moved(g) != 1}
+    right = {
+        g: c * o ** count_moved(g) / count_derangements(count_moved(g))
+        for g in all_permutations(n)
+        if count_moved(g) != 1
+    }
     return {g: q for g, q in given.items() if q} == right
 
 
@@ -270,7 +277,8 @@ def no_reselection(p: Fraction) -> Law:
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
         n = len(hold)
         result = {
-            g: p ** moved(g) * (1 - p) ** (n - moved(g)) / derangements(moved(g)) for g in all_permutations(n)
+            g: p ** count_moved(g) * (1 - p) ** (n - count_moved(g)) / count_derangements(count_moved(g))
+            for g in all_permutations(n)
         }
         result[tuple(range(n))] += n * p * (1 - p) ** (n - 1)
         return result
@@ -282,7 +290,7 @@ def test_the_true_law_passes_and_the_mutants_do_not() -> None:
     p = Fraction(1, 4)
     for n in (2, 3, 4, 5):
         assert same_law(swapping_law(p), p, n)
-        assert sum(swapping_law(p)(labels((1,) * n), labels((1,) * n)).values()) == 1
+        assert sum(swapping_law(p)(repeat_labels((1,) * n), repeat_labels((1,) * n)).values()) == 1
         assert not same_law(permutation_instead_of_derangement(p), p, n)
         assert not same_law(no_reselection(p), p, n)
         assert not same_law(swapping_law(p + Fraction(1, 1000)), p, n)
@@ -290,9 +298,9 @@ def test_the_true_law_passes_and_the_mutants_do_not() -> None:
 
 
 def test_mutants_change_the_loss_too() -> None:
-    p, names = Fraction(1, 4), labels((1, 1, 1))
+    p, names = Fraction(1, 4), repeat_labels((1, 1, 1))
     right = largest_loss_of(swapping_law(p), names, names).budget
-    assert right == tight(3, p)
+    assert right == tight_budget(3, p)
     for mutant in (
         permutation_instead_of_derangement(p),
         no_reselection(p),
@@ -300,7 +308,7 @@ def test_mutants_change_the_loss_too() -> None:
     ):
         assert largest_loss_of(mutant, names, names).budget != right
     # dropping the redraw is no detail: staying put becomes likelier than the budget allows
-    assert largest_loss_of(no_reselection(p), names, names).budget > tight(3, p)
+    assert largest_loss_of(no_reselection(p), names, names).budget > tight_budget(3, p)
 
 
 def test_mixed_strata_lose_an_invariant() -> None:

@@ -8,7 +8,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.frames import frame_of
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.guards.reversal import LEVEL, Reversal, reversals
+from stirred.mechanisms.swapping.guards.reversal import REFUSED_SHARE, Reversal, measure_reversals
 
 REGIONS, AREAS, HOMES = 10, 58, 15  # a survey like Ghana's: 8,700 households in 580 enumeration areas
 
@@ -54,7 +54,7 @@ def released(rate: str = "1/10", *drop: str) -> tuple[pl.DataFrame, pl.DataFrame
 
 
 def asked(frame: pl.DataFrame, held: list[str]) -> dict[tuple[str, ...], Reversal]:
-    found = reversals(frame, match=["region", "size"], swap=["ea"], held=held)
+    found = measure_reversals(frame, match=["region", "size"], swap=["ea"], held=held)
     return {one.columns: one for one in found}
 
 
@@ -69,7 +69,7 @@ def test_weights_of_areas_reverse_the_swap() -> None:
     truth, public = released()
     assert put_back(truth, public) > 0.99  # the attack itself: nearly all areas are found by their weight
     found = asked(public, ["weight", "rooms", "water"])
-    assert found["weight",].share > 0.8 > LEVEL
+    assert found["weight",].share > 0.8 > REFUSED_SHARE
     assert found["rooms",].share < 0.05
     assert found["water",].share < 0.05
     assert "weight" in str(found["weight",])
@@ -106,7 +106,7 @@ def test_independent_columns_stay_at_chance(seed: int) -> None:
 
 def test_nothing_to_measure() -> None:
     empty = survey().head(0)
-    assert reversals(empty, match=["region"], swap=["ea"], held=["weight"]) == ()
-    assert reversals(survey(), match=["region"], swap=["ea"], held=[]) == ()
+    assert measure_reversals(empty, match=["region"], swap=["ea"], held=["weight"]) == ()
+    assert measure_reversals(survey(), match=["region"], swap=["ea"], held=[]) == ()
     gaps = survey().with_columns(weight=pl.when(pl.col("rooms") > 2).then("weight"))
     assert asked(gaps, ["weight"])["weight",].share > 0.5

@@ -15,7 +15,7 @@ from stirred.errors import BudgetError, DataError, InputError, PrivacyError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping import mechanism as mechanism_module
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
 from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.swapping.records.members import Members
 from trusted import trusted
@@ -152,7 +152,7 @@ def test_the_specification_comes_first_and_is_theorem_1_at_the_realised_b() -> N
     b = occupied.group_by("state", "size").len()["len"].max()
     by_name = {bound.name: bound.budget for bound in spec.bounds}
     assert theorem_1(b, "1/5") in by_name.values()
-    assert tight(b, "1/5") in by_name.values()
+    assert tight_budget(b, "1/5") in by_name.values()
     assert spec.budget == min(bound.budget for bound in spec.bounds if bound.status == "proved")
     assert str(spec.input_premetric) == "d_Ham(household)"
     assert str(spec.output_premetric) == "D_mult"
@@ -320,7 +320,7 @@ def test_a_level_between_moves_along() -> None:
 
 def mutant(monkeypatch: pytest.MonkeyPatch, change: object) -> None:
     household, person = tables()
-    monkeypatch.setattr(mechanism_module, "draw", change)
+    monkeypatch.setattr(mechanism_module, "draw_moves", change)
     with pytest.raises(PrivacyError, match="does not keep its invariants"):
         psa().release(census(household, person), key=KEY)
 
@@ -342,20 +342,20 @@ def test_mutant_values_copied_instead_of_permuted(monkeypatch: pytest.MonkeyPatc
 
 
 def test_mutant_swap_variable_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = mechanism_module.swapped_columns
+    original = mechanism_module.apply_moves
 
     def leave_tract(frame: object, *rest: object) -> dict[str, object]:
         columns = original(frame, *rest)
         return {**columns, "tract": frame.columns["tract"]}
 
     household, person = tables()
-    monkeypatch.setattr(mechanism_module, "swapped_columns", leave_tract)
+    monkeypatch.setattr(mechanism_module, "apply_moves", leave_tract)
     with pytest.raises(PrivacyError, match="by state × size × county × tract"):
         psa().release(census(household, person), key=KEY)
 
 
 def test_mutant_held_variable_moved(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = mechanism_module.swapped_columns
+    original = mechanism_module.apply_moves
 
     def move_tenure(frame: object, moves: Moves, engine: object) -> dict[str, object]:
         columns = original(frame, moves, engine)
@@ -363,7 +363,7 @@ def test_mutant_held_variable_moved(monkeypatch: pytest.MonkeyPatch) -> None:
         return {**columns, "tenure": replace(column, codes=np.roll(column.codes, 1))}
 
     household, person = tables()
-    monkeypatch.setattr(mechanism_module, "swapped_columns", move_tenure)
+    monkeypatch.setattr(mechanism_module, "apply_moves", move_tenure)
     with pytest.raises(PrivacyError, match="all held variables"):
         psa().release(census(household, person), key=KEY)
 

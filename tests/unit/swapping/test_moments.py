@@ -6,7 +6,13 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from stirred.mechanisms.swapping.numbers.moments import StratumCells, estimate, law, shrinkage, variance
+from stirred.mechanisms.swapping.numbers.moments import (
+    StratumCells,
+    cell_shrinkage,
+    estimate,
+    pair_law,
+    variance,
+)
 
 
 def exact_law(n: int, p: Fraction) -> dict[tuple[int, ...], Fraction]:
@@ -44,7 +50,7 @@ def test_moments_equal_enumeration(p: Fraction, inside: tuple[int, ...], weights
     arguments = [np.array([x]) for x in (u.sum(), (w * u).sum(), w.sum(), (w**2 * u).sum(), (w**2).sum())]
     got = variance(np.array([n]), *arguments, p)[0]
     assert got == pytest.approx(float(second - first**2), abs=1e-12)
-    lam = shrinkage(np.array([n]), p)[0]
+    lam = cell_shrinkage(np.array([n]), p)[0]
     mean = (1 - lam) * (w * u).sum() + lam * w.sum() * u.sum() / n
     assert mean == pytest.approx(float(first), abs=1e-12)
 
@@ -52,7 +58,7 @@ def test_moments_equal_enumeration(p: Fraction, inside: tuple[int, ...], weights
 def test_pair_law_sums_to_one() -> None:
     for n in (2, 3, 4, 7, 50, 10_000):
         for p in (Fraction(1, 100), Fraction(1, 2), Fraction(99, 100)):
-            item = law(n, p)
+            item = pair_law(n, p)
             total = item.both_stay + item.exchange
             total += 2 * (n - 2) * (item.stay_and_go + item.follow) + (n - 2) * (n - 3) * item.apart
             assert total == pytest.approx(1, abs=1e-9)

@@ -16,15 +16,15 @@ from stirred.engine import Local
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.budget import claim as budgets
 from stirred.mechanisms.swapping.budget import more_types as exchanges
-from stirred.mechanisms.swapping.budget.by_size import odds, tight
+from stirred.mechanisms.swapping.budget.by_size import compute_odds, tight_budget
 from stirred.mechanisms.swapping.budget.claim import Stratum, StratumTable, bounds, claim
-from stirred.mechanisms.swapping.budget.more_types import by_exchanges, phi
+from stirred.mechanisms.swapping.budget.more_types import bound_by_exchanges, phi
 from stirred.mechanisms.swapping.budget.two_types import margins_exact
 from stirred.mechanisms.swapping.variants.enumeration import (
     distance,
-    labels,
     largest_of,
     outputs,
+    repeat_labels,
     swapping_law,
     tabulate,
     universe,
@@ -108,14 +108,17 @@ def as_columns(hold: tuple[int, ...], swap: tuple[int, ...]) -> Columns:
 @pytest.mark.parametrize("rate", ["1/4", "2/3"])
 def test_phi_gives_the_law_of_the_tables(rows: tuple[int, ...], columns: tuple[int, ...], rate: str) -> None:
     p = Fraction(rate)
-    hold, swap = labels(rows), labels(columns)
+    hold, swap = repeat_labels(rows), repeat_labels(columns)
     n = len(hold)
     c = (1 - p) ** n / (1 - n * p * (1 - p) ** (n - 1))
     for arrangement in universe(hold, swap).values():
         for other in universe(hold, swap).values():
             law = outputs(swapping_law(p), hold, arrangement)
             expected = law[tabulate(hold, other)]
-            assert c * weight(as_columns(hold, arrangement), as_columns(hold, other), odds(p)) == expected
+            assert (
+                c * weight(as_columns(hold, arrangement), as_columns(hold, other), compute_odds(p))
+                == expected
+            )
 
 
 def shapes(n: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -126,8 +129,8 @@ def shapes(n: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 @cache
 def exact(hold: tuple[int, ...], swap: tuple[int, ...], rate: str) -> tuple[Budget, Budget]:
     """ε and ε₂ of a universe by brute force: all permutations, pairs and outputs."""
-    fixed = labels(hold)
-    sets = universe(fixed, labels(swap))
+    fixed = repeat_labels(hold)
+    sets = universe(fixed, repeat_labels(swap))
     names = list(sets)
     laws = [outputs(swapping_law(Fraction(rate)), fixed, arrangement) for arrangement in sets.values()]
     units = np.array([[distance(one, other) for other in names] for one in names])
@@ -143,12 +146,12 @@ def test_the_theorem_on_sixty_cases(every: int) -> None:
     for n, hold, swap, rate in cases[::every]:
         whole, at_two = exact(hold, swap, rate)
         r = min(len(hold), len(swap))
-        found = by_exchanges(hold, swap, rate)
+        found = bound_by_exchanges(hold, swap, rate)
         assert found is not None
         # Theorem N, Theorem O, and both together
         assert whole <= at_two * (2 - Fraction(2, r))
         assert at_two * (2 - Fraction(2, r)) <= found.budget
-        smaller += found.budget < tight(n, rate)
+        smaller += found.budget < tight_budget(n, rate)
         # up to this size the worst pair is at distance 2
         assert whole == at_two
     assert every > 1 or smaller == SMALLER
@@ -159,17 +162,18 @@ SMALLER = 30
 
 def test_the_example_of_five_records() -> None:
     whole, at_two = exact((3, 1, 1), (2, 2, 1), "9/10")
-    found = by_exchanges((3, 1, 1), (2, 2, 1), "9/10")
+    found = bound_by_exchanges((3, 1, 1), (2, 2, 1), "9/10")
     assert found is not None
     shown = [
-        float(each.upper(6)) for each in (whole, at_two * Fraction(4, 3), found.budget, tight(5, "9/10"))
+        float(each.upper(6))
+        for each in (whole, at_two * Fraction(4, 3), found.budget, tight_budget(5, "9/10"))
     ]
     assert shown == pytest.approx([0.5005, 0.6673, 0.6915, 2.1972], abs=1e-4)
 
 
 def test_the_worst_pair_need_not_be_at_distance_two() -> None:
     """The witness of proof.md, Section 3a: all pairs and outputs of its universe, in fractions."""
-    o = odds(Fraction(1, 42))
+    o = compute_odds(Fraction(1, 42))
     every = list(tables((23, 2, 1), (22, 2, 2)))
     assert len(every) == 16
     laws = [[weight(x, z, o) for z in every] for x in every]
@@ -211,16 +215,16 @@ def naive(margins: tuple[int, ...], o: Fraction) -> Fraction:
 @pytest.mark.parametrize("margins", [(2, 1, 1), (3, 2, 1), (2, 2, 2), (1, 1, 1, 1), (4, 2, 2, 1), (5, 3)])
 @pytest.mark.parametrize("rate", RATES)
 def test_the_packed_evaluation_is_the_plain_one(margins: tuple[int, ...], rate: str) -> None:
-    found = by_exchanges(margins, None, rate)
+    found = bound_by_exchanges(margins, None, rate)
     assert found is not None
     share = 1 - Fraction(1, len(margins))
-    assert found.budget == Budget.log(naive(margins, odds(Fraction(rate)))) * share
+    assert found.budget == Budget.log(naive(margins, compute_odds(Fraction(rate)))) * share
 
 
 def test_two_types_are_theorem_c() -> None:
     for one, other in ((3, 2), (5, 5), (7, 1), (6, 2)):
         for rate in RATES:
-            found = by_exchanges((one, other), None, rate)
+            found = bound_by_exchanges((one, other), None, rate)
             assert found is not None
             assert found.budget == margins_exact(one, other, rate)
 
@@ -248,13 +252,13 @@ def test_the_claim_uses_it_where_it_is_smaller() -> None:
 
 def test_a_stratum_without_margins_keeps_theorem_b() -> None:
     known, unknown = stratum((2, 2, 1), (2, 2, 1)), stratum((2, 2, 1), (2, 2, 1), known=False)
-    assert claim(bounds([known, unknown], "9/10")).budget == tight(5, "9/10")
+    assert claim(bounds([known, unknown], "9/10")).budget == tight_budget(5, "9/10")
     smaller = stratum((2, 1, 1), (2, 1, 1), known=False)
     mixed = claim(bounds([known, smaller], "1/2")).budget
     only = claim(bounds([known], "1/2")).budget
-    assert mixed == max(only, tight(4, "1/2"))
+    assert mixed == max(only, tight_budget(4, "1/2"))
     large = Stratum(n=100, hold_types=3, swap_types=3)
-    assert claim(bounds([known, large], "1/2")).budget == tight(100, "1/2")
+    assert claim(bounds([known, large], "1/2")).budget == tight_budget(100, "1/2")
 
 
 def test_strata_with_two_types_beside_it_count() -> None:
@@ -277,26 +281,28 @@ def test_a_mutant_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [(hold, swap, rate) for hold, swap in shapes(4) for rate in RATES]
 
     def violations() -> int:
-        exchanges._largest.cache_clear()
-        found = [(by_exchanges(*case), exact(*case)[0]) for case in cases]
-        exchanges._largest.cache_clear()
+        exchanges._largest_exchange_ratio.cache_clear()
+        found = [(bound_by_exchanges(*case), exact(*case)[0]) for case in cases]
+        exchanges._largest_exchange_ratio.cache_clear()
         return sum(each is None or each.budget < whole for each, whole in found)
 
     assert violations() == 0
-    earlier = exchanges._earlier
+    earlier = exchanges._list_earlier
     total = lambda state: sum(map(sum, state))  # noqa: E731
     with monkeypatch.context() as patch:
         patch.setattr(
-            exchanges, "_earlier", lambda state: {s for s in earlier(state) if total(s) == total(state) - 1}
+            exchanges,
+            "_list_earlier",
+            lambda state: {s for s in earlier(state) if total(s) == total(state) - 1},
         )
         assert violations() > 0
 
 
 def test_limits_keep_theorem_b(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert by_exchanges((14, 14, 13), None, "1/2") is None  # 41 records
-    assert by_exchanges((2, 2, 1), None, "1/2", below=Budget.of("1/10")) is None
-    monkeypatch.setattr(budgets, "MOST_STATES", 0)
-    assert claim(bounds([stratum((2, 2, 1), (2, 2, 1))], "9/10")).budget == tight(5, "9/10")
+    assert bound_by_exchanges((14, 14, 13), None, "1/2") is None  # 41 records
+    assert bound_by_exchanges((2, 2, 1), None, "1/2", below=Budget.of("1/10")) is None
+    monkeypatch.setattr(budgets, "MAX_STATES", 0)
+    assert claim(bounds([stratum((2, 2, 1), (2, 2, 1))], "9/10")).budget == tight_budget(5, "9/10")
 
 
 class Parted(Local):
@@ -326,7 +332,7 @@ def test_a_census_of_small_strata_uses_its_margins() -> None:
         found = psa.specification(there)
         assert found == psa.specification(there, engine=Parted())
         assert found.budget == expected.budget
-    assert expected.budget == tight(3, "9/10")  # three different values on both sides attain it
+    assert expected.budget == tight_budget(3, "9/10")  # three different values on both sides attain it
     only = Census.of(schema, {"household": data["household"].slice(0, 10)})
     found = psa.specification(only)
     assert found == psa.specification(only, engine=Parted())
@@ -337,4 +343,4 @@ def test_a_census_of_small_strata_uses_its_margins() -> None:
 def test_margins_travel_as_words() -> None:
     columns = StratumTable.of([stratum((1, 2, 2), (3, 1, 1)), Stratum(n=9, hold_types=3, swap_types=3)])
     assert columns.margins.tolist() == ["2.2.1/3.1.1", ""]
-    assert columns.many() == [(9, ""), (5, "2.2.1/3.1.1")]
+    assert columns.list_many_types() == [(9, ""), (5, "2.2.1/3.1.1")]

@@ -7,7 +7,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.tables import strata
+from stirred.mechanisms.swapping.numbers.tables import count_stratum_sizes
 
 KINDS = {"column": "kind", "occupied": [1], "vacant": [2], "group_quarters": [3]}
 VARIABLES = {"size": "integer", "kind": {"type": "integer", "missing": "keep"}}
@@ -41,7 +41,7 @@ def test_records_with_an_empty_kind_take_part_in_the_swap_and_in_its_tables(engi
     )
     mechanism = PermutationSwapping(match=["size"], swap=["county"], rate="1/2")
     release = mechanism.release(Census.of(SCHEMA, {"household": home}), key=Key.for_tests(4), engine=engine)
-    found = strata(mechanism, release, engine)
+    found = count_stratum_sizes(mechanism, release, engine)
     taking = sum(level not in (2, 3) for level in kind)
     assert (found["size"] * found["strata"]).sum() == taking
     (told,) = release.specification.untouched

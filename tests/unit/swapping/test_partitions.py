@@ -7,11 +7,16 @@ import pyarrow as pa
 import pytest
 
 from oracles.strata import partitions
-from stirred.mechanisms.swapping.budget.claim import margins_text
-from stirred.mechanisms.swapping.budget.more_types import UP_TO
-from stirred.mechanisms.swapping.budget.shapes import shapes
-from stirred.mechanisms.swapping.draw.partitions import LARGEST, PARTITIONS, margin_ranks, margins_of_rank
-from stirred.mechanisms.swapping.draw.strata import ROWS, strata
+from stirred.mechanisms.swapping.budget.claim import write_margins
+from stirred.mechanisms.swapping.budget.more_types import MAX_RECORDS_WITH_MARGINS
+from stirred.mechanisms.swapping.budget.shapes import count_shapes
+from stirred.mechanisms.swapping.draw.partitions import (
+    MAX_RECORDS_RANKED,
+    PARTITION_COUNTS,
+    rank_margins,
+    unrank_margins,
+)
+from stirred.mechanisms.swapping.draw.strata import ROWS_PER_CALL, form_strata
 from stirred.mechanisms.swapping.records.columns import Column
 
 
@@ -20,13 +25,13 @@ def column(name: str, codes: np.ndarray) -> Column:
 
 
 def test_every_partition_has_one_rank() -> None:
-    assert LARGEST >= UP_TO
-    assert PARTITIONS[40, 40] == 37338 < 2**16  # OEIS A000041
+    assert MAX_RECORDS_RANKED >= MAX_RECORDS_WITH_MARGINS
+    assert PARTITION_COUNTS[40, 40] == 37338 < 2**16  # OEIS A000041
     for n in range(1, 13):
-        every = [margins_of_rank(n, rank) for rank in range(PARTITIONS[n, n])]
+        every = [unrank_margins(n, rank) for rank in range(PARTITION_COUNTS[n, n])]
         assert every == sorted(tuple(sorted(p, reverse=True)) for p in partitions(n))
-    for n in (LARGEST - 1, LARGEST):
-        every = [margins_of_rank(n, rank) for rank in range(0, PARTITIONS[n, n], 997)]
+    for n in (MAX_RECORDS_RANKED - 1, MAX_RECORDS_RANKED):
+        every = [unrank_margins(n, rank) for rank in range(0, PARTITION_COUNTS[n, n], 997)]
         assert every == sorted(set(every))
         assert {sum(parts) for parts in every} == {n}
 
@@ -35,20 +40,22 @@ def test_every_partition_has_one_rank() -> None:
 def test_ranks_say_the_margins_of_records(kinds: int) -> None:
     """Also of strata with records that take no part, and of the largest stratum that is counted."""
     rng = np.random.default_rng(kinds)
-    n = 3 * ROWS // 2
-    codes = rng.permutation(np.concatenate([np.full(LARGEST, 7), np.arange(n - LARGEST) % (n // 11) + 8]))
+    n = 3 * ROWS_PER_CALL // 2
+    codes = rng.permutation(
+        np.concatenate([np.full(MAX_RECORDS_RANKED, 7), np.arange(n - MAX_RECORDS_RANKED) % (n // 11) + 8])
+    )
     taking = rng.random(n) < 0.9
     taking[codes == 7] = True
     place = column("place", rng.integers(-3, kinds, n))
-    found = strata([column("match", codes)], rows=n, taking_part=taking)
+    found = form_strata([column("match", codes)], rows=n, taking_part=taking)
     chosen = found.sizes >= 3
-    ranks = margin_ranks(found, [place], chosen)
+    ranks = rank_margins(found, [place], chosen)
     counted: dict[int, Counter[int]] = {}
     for stratum, value in zip(found.codes[taking].tolist(), place.codes[taking].tolist(), strict=True):
         counted.setdefault(stratum, Counter())[value] += 1
     for stratum, rank in zip(np.flatnonzero(chosen).tolist(), ranks.tolist(), strict=True):
         expected = tuple(sorted(counted[stratum].values(), reverse=True))
-        assert margins_of_rank(int(found.sizes[stratum]), rank) == expected
+        assert unrank_margins(int(found.sizes[stratum]), rank) == expected
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -56,8 +63,8 @@ def test_shapes_list_the_margins_of_all_strata(known: bool) -> None:
     rng = np.random.default_rng(1)
     n = 4000
     match, held, moved = rng.integers(0, 500, n), rng.integers(0, 4, n), rng.integers(0, 6, n)
-    found = shapes(
-        strata([column("match", match)], rows=n),
+    found = count_shapes(
+        form_strata([column("match", match)], rows=n),
         [column("held", held)] if known else None,
         [column("moved", moved)],
     )
@@ -66,7 +73,7 @@ def test_shapes_list_the_margins_of_all_strata(known: bool) -> None:
         sides = [Counter(side[match == stratum].tolist()) for side in (held, moved)]
         size = sides[0].total()
         many = len(sides[1]) > 2 and (len(sides[0]) > 2 if known else size > 1)
-        text = margins_text(sides[0].values() if known else None, sides[1].values()) if many else ""
+        text = write_margins(sides[0].values() if known else None, sides[1].values()) if many else ""
         expected[size, text] += 1
     got: Counter[tuple[int, str]] = Counter()
     for size, text, times in zip(found.n.tolist(), found.margins, found.strata.tolist(), strict=True):

@@ -14,7 +14,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Flow, Local
 from stirred.engine.local.flow import LocalFlow
-from stirred.engine.plain import plain
+from stirred.engine.plain import to_plain
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.contents import digest
@@ -50,7 +50,7 @@ class Parted(Local):
         return self.parts
 
     def records(self, census: Census, record_type: str, columns: Sequence[str]) -> Flow:
-        table = plain(census.table(record_type, list(columns)))
+        table = to_plain(census.table(record_type, list(columns)))
         mixed = table.take(pa.array(np.random.default_rng(5).permutation(table.num_rows)))
 
         def batches() -> Iterator[pa.Table]:
@@ -126,7 +126,7 @@ def census(*, text: bool = False, numbered: bool = True, kinds: str = "all", n: 
 
 def shown(data: Any) -> pa.Table:
     table = data if isinstance(data, pa.Table) else data.to_table()
-    return plain(table).combine_chunks()
+    return to_plain(table).combine_chunks()
 
 
 def assert_equal(one: Release, other: Release) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.chance.words import Hasher, identities, siphash
+from stirred.chance.words import Hasher, hash_texts, identifier_words
 from stirred.engine import Local
 from stirred.engine.local.flow import LocalFlow, LocalParts
 from stirred.errors import DataError, PrivacyError
@@ -22,7 +22,7 @@ from stirred.mechanisms.swapping import mechanism as mechanism_module
 from stirred.mechanisms.swapping.draw.moves import Moves
 from stirred.mechanisms.swapping.pipeline import batch_kernels, part_kernels
 from stirred.mechanisms.swapping.records.members import Members
-from stirred.mechanisms.swapping.records.size import size_of
+from stirred.mechanisms.swapping.records.size import estimate_size
 
 SCHEMA = {
     "geography": {"spine": ["county", "block"]},
@@ -150,7 +150,7 @@ def test_no_records_are_gathered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     """All that comes to one place is less than a hundredth of the records."""
     gathered: list[int] = []
     for kind in (LocalFlow, LocalParts):
-        original = kind.gathered
+        original = kind.gather
 
         def counted(self: Any, *steps: Any, original: Any = original) -> pa.Table:
             found = original(self, *steps)
@@ -177,7 +177,7 @@ def test_mutants_of_the_draw_are_stopped(monkeypatch: pytest.MonkeyPatch, tmp_pa
         return Moves(receivers=rows, givers=np.full_like(rows, rows[0]))
 
     for mutant in (mixed, copied):
-        monkeypatch.setattr(mechanism_module, "draw", mutant)
+        monkeypatch.setattr(mechanism_module, "draw_moves", mutant)
         with pytest.raises(PrivacyError, match="does not keep its invariants"):
             psa(match=["size", "tenure"]).release(census(), key=KEY, engine=Parted(), out=tmp_path)
     assert not list(tmp_path.iterdir())
@@ -185,20 +185,20 @@ def test_mutants_of_the_draw_are_stopped(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 @pytest.mark.parametrize("microdata", [True, False])
 def test_a_held_variable_that_moves_is_stopped(monkeypatch: pytest.MonkeyPatch, microdata: bool) -> None:
-    original = mechanism_module.swapped_columns
+    original = mechanism_module.apply_moves
 
     def moved(frame: Any, moves: Moves, engine: object) -> dict[str, Any]:
         columns = original(frame, moves, engine)
         tenure = frame.columns["tenure"]
         return {**columns, "tenure": replace(tenure, codes=np.zeros_like(tenure.codes))}
 
-    monkeypatch.setattr(mechanism_module, "swapped_columns", moved)
+    monkeypatch.setattr(mechanism_module, "apply_moves", moved)
     with pytest.raises(PrivacyError, match="all held variables"):
         released(Parted(), microdata=microdata, tables=[["block", "tenure"]])
 
 
 def test_a_moved_facility_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = mechanism_module.draw
+    original = mechanism_module.draw_moves
 
     def draw(words: object, *, strata: np.ndarray, **rest: Any) -> Moves:
         moves = original(words, strata=strata, **rest)
@@ -207,13 +207,13 @@ def test_a_moved_facility_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
             receivers=np.append(moves.receivers, stays), givers=np.append(moves.givers, np.roll(stays, 1))
         )
 
-    monkeypatch.setattr(mechanism_module, "draw", draw)
+    monkeypatch.setattr(mechanism_module, "draw_moves", draw)
     with pytest.raises(PrivacyError, match="take no part by their kind"):
         released(Parted())
 
 
 def test_persons_of_another_household_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = part_kernels.members
+    original = part_kernels.group_members
 
     def elsewhere(*arguments: Any, **options: Any) -> Members:
         group = original(*arguments, **options)
@@ -221,7 +221,7 @@ def test_persons_of_another_household_are_stopped(monkeypatch: pytest.MonkeyPatc
         starts[1] = 0  # the persons of the first household live in the second
         return replace(group, starts=starts)
 
-    monkeypatch.setattr(part_kernels, "members", elsewhere)
+    monkeypatch.setattr(part_kernels, "group_members", elsewhere)
     with pytest.raises(PrivacyError, match="person records"):
         released(Parted())
 
@@ -245,7 +245,7 @@ def test_the_comparison_sees_identifiers_that_are_ranks_in_their_part(
     """Invariants hold all the same: only the comparison of both ways tells."""
     right = released(carry=False)
     assert same(right, released(Parted(), carry=False))
-    original = PermutationSwapping.swapped
+    original = PermutationSwapping.draw_swap
 
     def ranked(self: Any, frame: Any, *rest: Any) -> Any:
         return original(self, replace(frame, ids=np.argsort(np.argsort(frame.ids)).astype(np.uint64)), *rest)
@@ -261,9 +261,9 @@ def test_the_comparison_sees_strata_that_are_cut(monkeypatch: pytest.MonkeyPatch
 
     def by_place(self: Any, table: pa.Table) -> pa.Table:
         part = pa.array((np.arange(table.num_rows) % self.parts).astype(np.int32))
-        return table.append_column(batch_kernels.PART, part)
+        return table.append_column(batch_kernels.PART_COLUMN, part)
 
-    monkeypatch.setattr(batch_kernels.ByValues, "__call__", by_place)
+    monkeypatch.setattr(batch_kernels.PartByValues, "__call__", by_place)
     wrong = released(Parted(), carry=False)
     assert not same(right, wrong)
     assert wrong.specification != right.specification
@@ -278,7 +278,7 @@ def test_text_is_hashed_as_siphash_says() -> None:
     key = np.frombuffer(bytes(range(16)), np.uint64)
     for length, digits in vectors.items():
         out = np.empty(1, np.uint64)
-        siphash(
+        hash_texts(
             np.arange(max(length, 1), dtype=np.uint8), np.array([0, length], np.int64), key[0], key[1], out
         )
         assert out.tobytes().hex() == digits
@@ -297,7 +297,7 @@ def test_words_depend_on_values_alone() -> None:
     for other in found[1:]:
         assert (found[0] == other).all()
     assert len(set(found[0].tolist())) == 4  # an empty text is no empty value
-    narrow, wide = (identities(pa.array([-1, 5], kind), name="id") for kind in (pa.int8(), pa.int64()))
+    narrow, wide = (identifier_words(pa.array([-1, 5], kind), name="id") for kind in (pa.int8(), pa.int64()))
     assert narrow.tolist() == wide.tolist() == [2**64 - 1, 5]
 
 
@@ -313,7 +313,7 @@ def test_the_digest_does_not_depend_on_how_text_is_stored() -> None:
 def test_the_estimate_grows_with_records_and_columns() -> None:
     there = census()
     roles = psa().roles(there)
-    whole, alone = size_of(there, roles), size_of(there, psa(carry=False).roles(there))
+    whole, alone = estimate_size(there, roles), estimate_size(there, psa(carry=False).roles(there))
     assert alone.people == 0
     assert whole.memory > alone.memory > 1200 * 32
     assert whole.homes == alone.homes
@@ -321,5 +321,5 @@ def test_the_estimate_grows_with_records_and_columns() -> None:
 
 def test_parts_are_never_so_large_that_text_overflows() -> None:
     there = census()
-    size = replace(size_of(there, psa().roles(there)), rows=400_000_000)
-    assert size.parts(Parted(), size.homes) == 12  # of 2²⁵ records
+    size = replace(estimate_size(there, psa().roles(there)), rows=400_000_000)
+    assert size.count_parts(Parted(), size.homes) == 12  # of 2²⁵ records

@@ -17,7 +17,7 @@ from stirred.errors import InputError
 from stirred.mechanisms.swapping import ImputedStay, NoisyKey, PermutationSwapping, UnitMatching, VaryingRates
 from stirred.mechanisms.swapping.pipeline import memory
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.records.participation import Released, released
+from stirred.mechanisms.swapping.records.participation import ReleaseRule, find_release_rule
 from stirred.mechanisms.swapping.variants.enumeration import outputs, swapping_law
 from stirred.spec import Budget, universe
 from trusted import trusted
@@ -93,7 +93,7 @@ def test_records_without_a_listed_level_are_left_out_everywhere(schema: str) -> 
 def kept(mechanism: PermutationSwapping, there: Census) -> tuple[tuple[object, ...], ...]:
     """The records that are released, as the mechanism reads them, before the swap."""
     frame = mechanism.frame(there)
-    names = frame.roles.released
+    names = frame.roles.released_variables
     return tuple(
         sorted(zip(*(frame.columns[name].arrow().to_pylist() for name in names), strict=True), key=repr)
     )
@@ -138,7 +138,7 @@ def broken(
         there = census(data, schema)
         promise = mechanism.specification(there)
         records = kept(mechanism, there)
-        released_names = mechanism.roles(there).released
+        released_names = mechanism.roles(there).released_variables
         key = (promise.multiverse, universe(there, promise.multiverse).digest)
         found = law(records, released_names.index("s"))
         known.setdefault(key, []).append((data, found, promise.budget))
@@ -181,11 +181,11 @@ def test_the_old_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         kinds = {
             row for row in there.table("household", ["kind"])["kind"].to_pylist() if row not in (None, "0")
         }
-        only = Released(column="kind", levels=tuple(sorted(kinds)), left_out=("0",))
+        only = ReleaseRule(column="kind", levels=tuple(sorted(kinds)), left_out=("0",))
         return replace(frame, only=only)
 
-    load = memory.load
-    monkeypatch.setattr(memory, "load", found_in_the_data)
+    load = memory.load_frame
+    monkeypatch.setattr(memory, "load_frame", found_in_the_data)
     wrong, _ = broken("vacant named", kinds=("1", "2", None))
     assert wrong > 0
 
@@ -239,11 +239,11 @@ def test_imputed_records_are_counted_among_the_released_ones() -> None:
 def test_released_levels_are_words_of_the_schema() -> None:
     for schema, levels in (("vacant named", None), ("occupied named", ("1",)), ("levels declared", ("1",))):
         record = census(BASE, schema).schema.record("household")
-        rule = released(record, "drop")
+        rule = find_release_rule(record, "drop")
         assert rule is not None
         assert rule.levels == levels
         assert rule.left_out == ("0",)
-        assert released(record, "publish") is None
+        assert find_release_rule(record, "publish") is None
 
 
 SWAP = {"swap": ["s"], "rate": "1/5"}

@@ -6,7 +6,12 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
-from stirred.mechanisms.swapping.numbers.uncertainty import exact, finished, kept, parted
+from stirred.mechanisms.swapping.numbers.uncertainty import (
+    finish_cells,
+    keeps_table,
+    lay_out_exact,
+    sum_moments,
+)
 
 
 def table_uncertainty(
@@ -19,10 +24,10 @@ def table_uncertainty(
     rate: Fraction,
 ) -> pl.DataFrame:
     """Every cell with count, estimate, standard error and interval; exact where the swap keeps the table."""
-    if kept(by, match=match, swap=swap):
+    if keeps_table(by, match=match, swap=swap):
         published = counted.group_by(by).agg(pl.len().cast(pl.Int64).alias("count"))
-        return exact(published.sort(by, nulls_last=False))
-    return finished([parted(units, counted, by=by, match=match, swap=swap, rate=rate)], list(by))
+        return lay_out_exact(published.sort(by, nulls_last=False))
+    return finish_cells([sum_moments(units, counted, by=by, match=match, swap=swap, rate=rate)], list(by))
 
 
 def swap(rng: np.random.Generator, stratum: np.ndarray, place: np.ndarray, p: float) -> np.ndarray:

@@ -7,7 +7,7 @@ from math import comb, factorial
 import pytest
 
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight
+from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
 from stirred.mechanisms.swapping.budget.claim import Stratum, StratumTable, bounds, claim
 from stirred.mechanisms.swapping.budget.reduction import partial_derangements, ratio_exact, ratio_interval
 from stirred.mechanisms.swapping.budget.two_types import (
@@ -15,7 +15,7 @@ from stirred.mechanisms.swapping.budget.two_types import (
     largest_ratio,
     margins_closed,
     margins_exact,
-    reduced,
+    reduce_two_types,
     smallest_ratio,
 )
 from stirred.spec.numbers.budget import Budget
@@ -78,7 +78,7 @@ def test_interval_holds_where_fractions_still_run(n1: int, n2: int, o: Fraction)
 @pytest.mark.parametrize("cutoff", [1e-2, 1e-4, 1e-8])
 def test_interval_holds_however_narrow_the_window(cutoff: float, monkeypatch: pytest.MonkeyPatch) -> None:
     # the tail bound, not the window, makes the interval rigorous
-    monkeypatch.setattr("stirred.mechanisms.swapping.budget.reduction.CUTOFF", cutoff)
+    monkeypatch.setattr("stirred.mechanisms.swapping.budget.reduction.WINDOW_CUTOFF", cutoff)
     for o in (Fraction(1, 19), Fraction(1), Fraction(9)):
         for n1, n2 in ((40, 30), (60, 5)):
             for t in (0, 1, 4):
@@ -89,7 +89,7 @@ def test_interval_holds_however_narrow_the_window(cutoff: float, monkeypatch: py
 
 @pytest.mark.parametrize("o", ODDS)
 def test_interval_holds_by_fast_transform_too(o: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.mechanisms.swapping.budget.reduction.DIRECT_UP_TO", 0)
+    monkeypatch.setattr("stirred.mechanisms.swapping.budget.reduction.MAX_DIRECT_PRODUCTS", 0)
     for n1, n2 in ((9, 7), (40, 12), (30, 30)):
         for t in (0, 1, 5):
             found = ratio_interval(n1, n2, o, t)
@@ -100,7 +100,7 @@ def test_fast_transform_and_direct_sum_agree(monkeypatch: pytest.MonkeyPatch) ->
     for t in (0, 1, 700):
         fast = ratio_interval(60000, 40000, Fraction(1), t)
         with monkeypatch.context() as patch:
-            patch.setattr("stirred.mechanisms.swapping.budget.reduction.DIRECT_UP_TO", 10**9)
+            patch.setattr("stirred.mechanisms.swapping.budget.reduction.MAX_DIRECT_PRODUCTS", 10**9)
             slow = ratio_interval(60000, 40000, Fraction(1), t)
         assert fast.low <= slow.high
         assert slow.low <= fast.high
@@ -193,7 +193,7 @@ def test_a_single_record_of_one_type_telescopes() -> None:
 @pytest.mark.parametrize(("n1", "n2"), [(1, 1), (2, 1), (3, 2), (30, 10), (400, 399), (5000, 20)])
 def test_no_bound_exceeds_the_one_it_refines(n1: int, n2: int, rate: str) -> None:
     exact = margins_exact(n1, n2, rate)
-    assert exact <= tight(n1 + n2, rate) <= theorem_1(n1 + n2, rate)
+    assert exact <= tight_budget(n1 + n2, rate) <= theorem_1(n1 + n2, rate)
     if Fraction(rate) <= Fraction(2, 3):
         assert exact <= margins_closed(n1, n2, rate)
     assert margins_exact(n2, n1, rate) == exact
@@ -231,7 +231,7 @@ def test_a_census_claims_the_smallest_proved_bound_of_its_worst_stratum() -> Non
     assert nearest(claim(bounds([two, small], "1/2")).budget, 2) == 3.47
     # a stratum with three types each keeps its own bound by size
     three = Stratum(n=500, hold_types=3, swap_types=3)
-    assert claim(bounds([two, three], "1/2")).budget == tight(500, "1/2")
+    assert claim(bounds([two, three], "1/2")).budget == tight_budget(500, "1/2")
 
 
 def test_two_swap_types_serve_as_well_as_two_hold_types() -> None:
@@ -240,14 +240,16 @@ def test_two_swap_types_serve_as_well_as_two_hold_types() -> None:
     assert (
         claim(bounds([a], "1/20")).budget
         == claim(bounds([b], "1/20")).budget
-        == reduced(30, 20, Fraction(1, 20)).budget
+        == reduce_two_types(30, 20, Fraction(1, 20)).budget
     )
 
 
 def test_strata_that_cannot_differ_do_not_count() -> None:
     lonely = [Stratum(n=10**6, hold_types=1, swap_types=50), Stratum(n=10**6, hold_types=7, swap_types=1)]
     assert claim(bounds(lonely, "1/2")).budget.is_zero
-    assert claim(bounds([*lonely, Stratum(n=4, hold_types=3, swap_types=3)], "1/2")).budget == tight(4, "1/2")
+    assert claim(bounds([*lonely, Stratum(n=4, hold_types=3, swap_types=3)], "1/2")).budget == tight_budget(
+        4, "1/2"
+    )
     assert claim(bounds([], "1/2")).budget.is_zero
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from oracles.strata import noised_loss, shapes
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.budget.by_size import tight
+from stirred.mechanisms.swapping.budget.by_size import tight_budget
 from stirred.mechanisms.swapping.budget.claim import Stratum, bounds, claim
 from stirred.mechanisms.swapping.variants.budgets import (
     LAWS,
@@ -20,10 +20,10 @@ from stirred.mechanisms.swapping.variants.budgets import (
 )
 from stirred.mechanisms.swapping.variants.enumeration import (
     Law,
-    labels,
     largest_loss_of,
     loss_between,
     outputs,
+    repeat_labels,
     swapping_law,
     tabulate,
 )
@@ -50,7 +50,7 @@ FIVE = [((2, 2, 1), (2, 2, 1)), ((3, 2), (2, 1, 1, 1)), ((2, 1, 1, 1), (3, 1, 1)
 def universes(n: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     if n < 5:
         return shapes(n)
-    return [(labels(hold), labels(swap)) for hold, swap in FIVE]
+    return [(repeat_labels(hold), repeat_labels(swap)) for hold, swap in FIVE]
 
 
 def places(low: Fraction, high: Fraction, kind: int) -> dict[tuple[int, int], Fraction]:
@@ -62,7 +62,7 @@ def near(one: int, other: int) -> int:
 
 
 def normalised(law: Law, n: int) -> bool:
-    names = labels((1,) * n)
+    names = repeat_labels((1,) * n)
     return sum(law(names, names).values()) == 1
 
 
@@ -84,14 +84,14 @@ def test_rates_that_vary_keep_their_budget(n: int, low: Fraction, high: Fraction
 def test_varying_rates_attain_their_budget() -> None:
     # four different records, the two exchanged ones rare: ½ ln(d(4)/d(2)) − ln o_min
     low, high = Fraction(1, 10), Fraction(1, 2)
-    names = labels((1,) * 4)
+    names = repeat_labels((1,) * 4)
     found = largest_loss_of(held_law({0: low, 1: low, 2: high, 3: high}), names, names).budget
     assert found == rates_by_held(4, low, high) == Budget.log(9 * 81) * Fraction(1, 2)
 
 
 def test_equal_rates_are_the_plain_swap() -> None:
     p = Fraction(1, 7)
-    assert all(rates_by_held(n, p, p) == tight(n, p) for n in range(2, 9))
+    assert all(rates_by_held(n, p, p) == tight_budget(n, p) for n in range(2, 9))
 
 
 def test_rates_by_place_lose_more_than_rates_by_held_variables() -> None:
@@ -116,17 +116,17 @@ def test_prohibiting_vacuous_swaps_is_finite_and_bounded(n: int, p: Fraction) ->
 def test_prohibiting_vacuous_swaps_really_costs_more() -> None:
     # balanced 2×2 at p = 1/2: x itself comes out only when nobody is selected
     p = Fraction(1, 2)
-    with_vacuous = largest_loss_of(swapping_law(p), labels((3, 3)), labels((3, 3))).budget
-    without = largest_loss_of(nonvacuous_law(p), labels((3, 3)), labels((3, 3))).budget
+    with_vacuous = largest_loss_of(swapping_law(p), repeat_labels((3, 3)), repeat_labels((3, 3))).budget
+    without = largest_loss_of(nonvacuous_law(p), repeat_labels((3, 3)), repeat_labels((3, 3))).budget
     assert without > with_vacuous
     # all values different: no swap is vacuous and nothing changes
-    names = labels((1,) * 4)
-    assert largest_loss_of(nonvacuous_law(p), names, names).budget == tight(4, p)
+    names = repeat_labels((1,) * 4)
+    assert largest_loss_of(nonvacuous_law(p), names, names).budget == tight_budget(4, p)
 
 
 def test_vacuous_outputs_vanish() -> None:
     p = Fraction(1, 2)
-    hold, swap = labels((2, 2)), labels((2, 2))
+    hold, swap = repeat_labels((2, 2)), repeat_labels((2, 2))
     nobody = (1 - p) ** 4 / (1 - 4 * p * (1 - p) ** 3)
     plain = outputs(swapping_law(p), hold, swap)
     kept = outputs(nonvacuous_law(p), hold, swap)
@@ -149,7 +149,7 @@ def test_near_places_keep_their_budget(n: int, preference: Fraction) -> None:
 
 
 def test_near_places_are_preferred() -> None:
-    p, names = Fraction(1, 2), labels((1,) * 4)
+    p, names = Fraction(1, 2), repeat_labels((1,) * 4)
     far = sum(q * sum(near(i, j) for i, j in enumerate(g)) for g, q in swapping_law(p)(names, names).items())
     closer = sum(
         q * sum(near(i, j) for i, j in enumerate(g))
@@ -172,14 +172,14 @@ def test_unit_matching_keeps_the_budget_of_the_pool(alpha: Fraction) -> None:
     for hold, swap in shapes(4):
         found = largest_loss_of(law, hold, swap).budget
         assert found.is_finite
-        assert found <= tight(4, travel)
+        assert found <= tight_budget(4, travel)
 
 
 def test_unit_matching_drops_the_strata_from_the_invariants() -> None:
     # without travellers (law within strata only) a pair that differs across strata is told apart for certain
     from stirred.mechanisms.swapping.variants.laws import stratified_law
 
-    names = labels((1,) * 4)
+    names = repeat_labels((1,) * 4)
     assert not largest_loss_of(
         stratified_law(Fraction(1, 2), lambda h: h // 2), names, names
     ).budget.is_finite
@@ -188,10 +188,10 @@ def test_unit_matching_drops_the_strata_from_the_invariants() -> None:
 def test_noisy_keys_are_finite_on_small_pools_but_unknown_in_general() -> None:
     p = Fraction(1, 2)
     kernel = {0: {0: Fraction(3, 4), 1: Fraction(1, 4)}, 1: {0: Fraction(1, 4), 1: Fraction(3, 4)}}
-    names = labels((1,) * 4)
+    names = repeat_labels((1,) * 4)
     found = largest_loss_of(noisy_key_law(p, kernel, lambda h: h // 2), names, names).budget
     assert found.is_finite
-    assert found > tight(4, p)  # so the swap's own budget would have been too small a claim
+    assert found > tight_budget(4, p)  # so the swap's own budget would have been too small a claim
     bound, lower = variant_bounds("6a", [Stratum(n=4, hold_types=4, swap_types=4)], p)
     assert bound.status == "unknown"
     assert not bound.budget.is_finite
@@ -203,7 +203,7 @@ def test_noisy_keys_are_finite_on_small_pools_but_unknown_in_general() -> None:
 @pytest.mark.parametrize("half", [1, 2])
 def test_noise_after_the_swap_beats_both_parts(half: int, q: Fraction) -> None:
     p = Fraction(1, 4)
-    margins = labels((half, half))
+    margins = repeat_labels((half, half))
     chain = noised_loss(swapping_law(p), margins, margins, q).budget
     swap_alone = largest_loss_of(swapping_law(p), margins, margins).budget
     # the noise alone: one exchange is two records and moves the count by one

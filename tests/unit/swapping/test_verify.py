@@ -13,9 +13,9 @@ from stirred.mechanisms.swapping.pipeline.verify import (
     Scatter,
     Verifier,
 )
-from stirred.mechanisms.swapping.records.columns import of_table
-from stirred.mechanisms.swapping.records.members import LinkedType, members
-from stirred.mechanisms.swapping.records.packing import layout_of
+from stirred.mechanisms.swapping.records.columns import encode_table
+from stirred.mechanisms.swapping.records.members import LinkedType, group_members
+from stirred.mechanisms.swapping.records.packing import lay_out_table
 
 N = 200
 RNG = np.random.default_rng(3)
@@ -32,7 +32,7 @@ NAMES = ["age", "size", "role", "income"]
 
 
 def words(table: pa.Table, scatter: Scatter, names: list[str] = NAMES) -> list[int]:
-    columns = of_table(table, names)
+    columns = encode_table(table, names)
     tables = scatter.words(columns, names)
     return scatter.rows(((tables[name], columns[name].codes) for name in names), table.num_rows).tolist()
 
@@ -53,10 +53,10 @@ def test_a_part_and_another_type_give_the_same_words() -> None:
 def test_packed_members_have_the_words_of_their_columns() -> None:
     scatter = Scatter.fresh(9)
     kind = LinkedType(record_type="person", link="hid", identifier="", variables=tuple(NAMES), refilled=())
-    owner = of_table(TABLE, ["hid"])["hid"]
-    group = members(kind, lambda names: [TABLE.select(list(names))], layout_of(TABLE, NAMES), owner)
+    owner = encode_table(TABLE, ["hid"])["hid"]
+    group = group_members(kind, lambda names: [TABLE.select(list(names))], lay_out_table(TABLE, NAMES), owner)
     packed = MemberReader.of(scatter, group).prints(group.codes(group.words), owner.codes)
-    columns = of_table(TABLE, NAMES)
+    columns = encode_table(TABLE, NAMES)
     codes = {name: columns[name].codes for name in NAMES}
     plain = MemberReader(scatter, scatter.words(columns, NAMES)).prints(codes, owner.codes)
     assert packed == plain
@@ -64,7 +64,7 @@ def test_packed_members_have_the_words_of_their_columns() -> None:
 
 @pytest.mark.parametrize("change", ["exchanged", "copied", "elsewhere", "none"])
 def test_a_change_of_a_kept_table_is_seen(change: str) -> None:
-    columns = of_table(TABLE, ["hid", *NAMES])
+    columns = encode_table(TABLE, ["hid", *NAMES])
     tables = (KeptTable("all", ("size", "income")), KeptTable("held", ("role", "age")))
     kept = Verifier(tables, Scatter.fresh(9), linked=True).reader(columns)
     ids = columns["hid"].codes
@@ -82,7 +82,7 @@ def test_a_change_of_a_kept_table_is_seen(change: str) -> None:
         roles[one] = roles[other]
     after = prints({**columns, "role": replace(columns["role"], codes=roles)}, order)
     if change == "elsewhere":
-        after[-1] = kept.prints({n: c.taken(order) for n, c in columns.items()}, slice(0, N), ids)[-1]
+        after[-1] = kept.prints({n: c.take_rows(order) for n, c in columns.items()}, slice(0, N), ids)[-1]
     assert after[0] == before[0]
     assert (after[-1] == before[-1]) is (change == "none")
     assert (after[1] == before[1]) is (change in ("elsewhere", "none"))
@@ -91,7 +91,7 @@ def test_a_change_of_a_kept_table_is_seen(change: str) -> None:
 @pytest.mark.parametrize(("rows", "numbers"), [(0, [0, 0]), (N, None)])
 def test_cells_are_counted(rows: int, numbers: list[int] | None) -> None:
     part = TABLE.slice(0, rows)
-    columns = of_table(part, NAMES)
+    columns = encode_table(part, NAMES)
     tables = (KeptTable("pairs", ("size", "role")), KeptTable("some", ("income",), ("size", ("1", "2"))))
     found = Verifier(tables, Scatter.fresh(5), linked=False).reader(columns).cells(columns, rows)
     pairs = {(row["size"], row["role"]) for row in part.to_pylist()}

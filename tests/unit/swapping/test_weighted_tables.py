@@ -15,7 +15,7 @@ from stirred.errors import InputError, StirredError
 from stirred.frames import frame_of
 from stirred.mechanisms.exact_margins import ExactMargins
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.uncertainty import Units, finished, kept, parted
+from stirred.mechanisms.swapping.numbers.uncertainty import Units, finish_cells, keeps_table, sum_moments
 from stirred.publish import parse
 from stirred.publish.before.refusals import prepare
 from stirred.publish.packet.lookup import look_up
@@ -39,8 +39,8 @@ def draws(n: int, p: Fraction) -> list[tuple[tuple[int, ...], Fraction]]:
 
 def table(units: pl.DataFrame, counted: pl.DataFrame, p: Fraction, largest: float) -> pl.DataFrame:
     scale = Units.of(largest)
-    made = parted(units, counted, by=BY, match=MATCH, swap=SWAP, rate=p, weight="w", scale=scale)
-    return finished([made], BY, weight="w", scale=scale)
+    made = sum_moments(units, counted, by=BY, match=MATCH, swap=SWAP, rate=p, weight="w", scale=scale)
+    return finish_cells([made], BY, weight="w", scale=scale)
 
 
 @pytest.mark.parametrize("p", [Fraction(1, 5), Fraction(2, 3)])
@@ -73,7 +73,7 @@ def test_the_estimate_has_the_true_mean_over_all_draws(p: Fraction) -> None:
 
 def _variance(base: pl.DataFrame, district: np.ndarray, p: Fraction) -> dict[tuple[str, str], float]:
     """The variance of the estimate in closed form, from the true file: Theorem W of proof.md."""
-    from stirred.mechanisms.swapping.numbers.moments import shrinkage, variance
+    from stirred.mechanisms.swapping.numbers.moments import cell_shrinkage, variance
 
     found: dict[tuple[str, str], float] = {}
     rows = base.with_columns(pl.Series("district", district))
@@ -84,7 +84,7 @@ def _variance(base: pl.DataFrame, district: np.ndarray, p: Fraction) -> dict[tup
             all_of = part.filter(pl.col("water") == kind)["w"].to_numpy()
             lies = np.array([float((part["district"] == place).sum())])
             sums = [np.array([x]) for x in (inside.sum(), all_of.sum(), (inside**2).sum(), (all_of**2).sum())]
-            value = variance(n, lies, *sums, p) / (1 - shrinkage(n, p)) ** 2
+            value = variance(n, lies, *sums, p) / (1 - cell_shrinkage(n, p)) ** 2
             found[place, kind] = found.get((place, kind), 0.0) + float(value[0])
     return found
 
@@ -178,10 +178,12 @@ def test_weighted_tables_are_the_same_in_parts(by: list[str], record_type: str) 
 
 
 def test_a_weight_is_a_held_variable_for_what_is_exact() -> None:
-    assert kept(["region", "district"], match=["region", "size"], swap=["district"])
-    assert not kept(["region", "district"], match=["region", "size"], swap=["district"], weight="weight")
-    assert kept(["district"], match=["weight"], swap=["district"], weight="weight")
-    assert kept(["water"], match=["region"], swap=["district"], weight="weight")
+    assert keeps_table(["region", "district"], match=["region", "size"], swap=["district"])
+    assert not keeps_table(
+        ["region", "district"], match=["region", "size"], swap=["district"], weight="weight"
+    )
+    assert keeps_table(["district"], match=["weight"], swap=["district"], weight="weight")
+    assert keeps_table(["water"], match=["region"], swap=["district"], weight="weight")
 
 
 def test_small_and_large_weights_keep_their_digits() -> None:
@@ -206,7 +208,9 @@ def test_a_stratum_that_the_swap_erased_has_no_standard_error_and_a_wide_interva
     first = made.row(0, named=True)
     assert first["estimate"] == 2.0
     assert first["high"] == 6.0
-    counts = finished([parted(units, counted, by=BY, match=MATCH, swap=SWAP, rate=Fraction(1, 2))], BY)
+    counts = finish_cells(
+        [sum_moments(units, counted, by=BY, match=MATCH, swap=SWAP, rate=Fraction(1, 2))], BY
+    )
     assert counts.row(0, named=True)["high"] == 1.5
 
 

@@ -86,7 +86,7 @@ def test_what_is_left_out_is_no_part_of_the_invariants() -> None:
     for margin in margins:
         assert margin.conditions() == {"kind": ("1",)}
         assert "only kind = 1" in margin.words()
-        rows = [sorted(shown(margin.realised(census)).rows(), key=repr) for census in (there, after)]
+        rows = [sorted(shown(margin.tabulate(census)).rows(), key=repr) for census in (there, after)]
         assert rows[0] == rows[1]
 
 
@@ -131,7 +131,7 @@ def test_a_code_of_another_geography_does_not_travel_with_persons() -> None:
 
 def test_mutant_vacant_units_move(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     data = tables()
-    original = mechanism_module.draw
+    original = mechanism_module.draw_moves
     table = data["household"]
     vacant = np.flatnonzero(table["kind"].to_numpy() == 2).astype(np.uint32)  # one stratum: state s, size 0
 
@@ -141,7 +141,7 @@ def test_mutant_vacant_units_move(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
             receivers=np.append(moves.receivers, vacant), givers=np.append(moves.givers, np.roll(vacant, 1))
         )
 
-    monkeypatch.setattr(mechanism_module, "draw", draw)
+    monkeypatch.setattr(mechanism_module, "draw_moves", draw)
     with pytest.raises(PrivacyError, match="take no part by their kind"):
         psa().release(Census.of(SCHEMA, data), key=KEY, out=tmp_path)
     assert not list(tmp_path.iterdir())  # nothing was released

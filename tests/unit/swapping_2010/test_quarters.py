@@ -14,7 +14,7 @@ from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.frames import frame_of
 from stirred.mechanisms.swapping_2010 import Swapping2010
-from stirred.mechanisms.swapping_2010.models import multinomial, poisson, shares
+from stirred.mechanisms.swapping_2010.models import fit_multinomial, fit_poisson, multinomial_shares
 
 KEY = Key.for_tests(2010)
 PLACES = ["state", "county", "block"]
@@ -99,12 +99,12 @@ def test_the_models_are_maximum_likelihood() -> None:
 
     def loss(flat: np.ndarray) -> float:
         b = flat.reshape(3, 2)
-        return float(-(counts * np.log(shares(x, b))).sum() + 0.05 * (b**2).sum())
+        return float(-(counts * np.log(multinomial_shares(x, b))).sum() + 0.05 * (b**2).sum())
 
-    b = multinomial(x, counts, ridge=0.1)
+    b = fit_multinomial(x, counts, ridge=0.1)
     assert np.abs(minimize(loss, np.zeros(6), tol=1e-12).x.reshape(3, 2) - b).max() < 1e-4
     sums, numbers = rng.poisson(30, 12).astype(float), rng.integers(1, 9, 12).astype(float)
-    b1 = poisson(x, sums, numbers, ridge=0.0)
+    b1 = fit_poisson(x, sums, numbers, ridge=0.0)
     assert np.abs(x.T @ (sums - numbers * np.exp(x @ b1))).max() < 1e-6  # the likelihood equations
 
 

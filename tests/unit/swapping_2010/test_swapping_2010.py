@@ -91,7 +91,9 @@ def test_the_unique_are_always_selected_and_the_totally_imputed_never() -> None:
 def share(mechanism: Swapping2010, census: Census, chosen: pl.Series) -> float:
     """The share of selected households of which something is true, over some keys."""
     frame = mechanism.frame(census)
-    begun = np.concatenate([np.flatnonzero(mechanism.pairs(frame, Key.for_tests(k)).begun) for k in range(8)])
+    begun = np.concatenate(
+        [np.flatnonzero(mechanism.pair_records(frame, Key.for_tests(k)).begun) for k in range(8)]
+    )
     return float(chosen.to_numpy()[begun].mean())
 
 
@@ -163,7 +165,7 @@ def test_the_witness() -> None:
         )
         frame = mechanism.frame(Census.of(schema, {"household": homes}))
         return {
-            tuple(mechanism.swapped(frame, Key.for_tests(k), Local())["block"].arrow().to_pylist())
+            tuple(mechanism.draw_swap(frame, Key.for_tests(k), Local())["block"].arrow().to_pylist())
             for k in range(200)
         }
 
@@ -188,7 +190,7 @@ def test_a_cap_is_never_exceeded_and_has_a_witness() -> None:
         )
         frame = mechanism.frame(Census.of(schema, {"household": homes}))
         return {
-            tuple(mechanism.swapped(frame, Key.for_tests(k), Local())["block"].arrow().to_pylist())
+            tuple(mechanism.draw_swap(frame, Key.for_tests(k), Local())["block"].arrow().to_pylist())
             for k in range(100)
         }
 

@@ -5,18 +5,18 @@ import csv
 import numpy as np
 
 from shared_data import extract
-from stirred.census.synthetic.description import rules
+from stirred.census.synthetic.description import list_edit_rules
 from stirred.census.synthetic.people.codes import (
-    CENRACE,
+    CENRACE_OF_MASK,
+    CODE_LABELS,
     CODE_VALUES,
-    DETAILED,
-    ETHNICITY,
+    DETAILED_RACE_WEIGHTS,
+    ETHNICITY_WEIGHTS,
     GQ_CODES,
-    LABELS,
-    MASKS,
     NOT_HISPANIC_CODE,
+    RACE_MASKS,
     gq_type,
-    weighted,
+    parse_weights,
 )
 from stirred.census.synthetic.people.quarters import OLDEST, YOUNGEST
 
@@ -27,9 +27,9 @@ PL94 = {1: "W", 2: "B", 3: "I", 4: "A", 5: "P", 6: "O", 7: "WB", 8: "WI", 11: "W
 
 def test_races_are_numbered_as_in_pl94() -> None:
     for code, letters in PL94.items():
-        assert MASKS[code - 1] == sum(1 << "WBIAPO".index(letter) for letter in letters)
-        assert CENRACE[MASKS[code - 1]] == code
-    assert sorted(MASKS) == list(range(1, 64))
+        assert RACE_MASKS[code - 1] == sum(1 << "WBIAPO".index(letter) for letter in letters)
+        assert CENRACE_OF_MASK[RACE_MASKS[code - 1]] == code
+    assert sorted(RACE_MASKS) == list(range(1, 64))
 
 
 def test_group_quarters_codes_and_types() -> None:
@@ -55,16 +55,16 @@ def test_detailed_codes_belong_to_their_race() -> None:
         if row["ITERATION_CODE"] in major:
             of_code.setdefault(int(row["RACE_ETH_CODE"]), set()).add(major[row["ITERATION_CODE"]])
     words = ("White", "Black", "American Indian", "Asian", "Native Hawaiian", "Some Other Race")
-    for word, text in zip(words, DETAILED, strict=True):
-        for code, _ in weighted(text):
+    for word, text in zip(words, DETAILED_RACE_WEIGHTS, strict=True):
+        for code, _ in parse_weights(text):
             assert any(name.startswith(word) for name in of_code[int(code)]), code
     known = {int(row["RACE_ETH_CODE"]) for row in rows("race-and-ethnicity-codes.txt")}
-    assert {int(code) for code, _ in weighted(ETHNICITY)} | {NOT_HISPANIC_CODE} <= known
+    assert {int(code) for code, _ in parse_weights(ETHNICITY_WEIGHTS)} | {NOT_HISPANIC_CODE} <= known
     assert set(np.unique(CODE_VALUES).tolist()) <= known
 
 
 def test_residents_are_of_ages_the_rules_allow() -> None:
-    for rule in rules():
+    for rule in list_edit_rules():
         forbid = rule["forbid"]
         assert isinstance(forbid, dict)
         low, high = map(int, forbid["age"].split(".."))
@@ -75,5 +75,5 @@ def test_residents_are_of_ages_the_rules_allow() -> None:
 
 
 def test_every_code_has_a_word() -> None:
-    assert sorted(LABELS["relationship"]) == list(range(42))
-    assert sorted(LABELS["race"]) == list(range(64))
+    assert sorted(CODE_LABELS["relationship"]) == list(range(42))
+    assert sorted(CODE_LABELS["race"]) == list(range(64))

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from stirred.census import Census, validate
-from stirred.census.synthetic import Synthetic, synthesise
-from stirred.census.synthetic.drawing import areas_table
-from stirred.census.synthetic.people.codes import DETAILED, GQ_CODES, MASKS, weighted
+from stirred.census.synthetic import SyntheticCensus, synthesise
+from stirred.census.synthetic.drawing import make_areas_table
+from stirred.census.synthetic.people.codes import DETAILED_RACE_WEIGHTS, GQ_CODES, RACE_MASKS, parse_weights
 
 Row = dict[str, int]
 
 
 @pytest.fixture(scope="module")
-def made() -> Synthetic:
+def made() -> SyntheticCensus:
     return synthesise("demo", households=6_000, seed=3)
 
 
 @pytest.fixture(scope="module")
-def homes(made: Synthetic) -> list[tuple[Row, list[Row]]]:
+def homes(made: SyntheticCensus) -> list[tuple[Row, list[Row]]]:
     persons = made.tables["person"].to_pylist()
     by_home: dict[int, list[Row]] = {}
     for person in persons:
@@ -31,7 +31,7 @@ def occupied(homes: list[tuple[Row, list[Row]]]) -> Iterator[tuple[Row, list[Row
     return ((home, people) for home, people in homes if home["kind"] == 1)
 
 
-def test_the_census_has_no_problem(made: Synthetic) -> None:
+def test_the_census_has_no_problem(made: SyntheticCensus) -> None:
     validate(Census.of(made.schema, made.tables)).raise_if_any()
 
 
@@ -42,7 +42,7 @@ def test_sizes_are_the_persons(homes: list[tuple[Row, list[Row]]]) -> None:
     assert sum(home["kind"] == 1 for home, _ in homes) == 6_000
 
 
-def test_persons_follow_their_households(made: Synthetic) -> None:
+def test_persons_follow_their_households(made: SyntheticCensus) -> None:
     household, person = made.tables["household"], made.tables["person"]
     repeated = np.repeat(household["household_id"].to_numpy(), household["size"].to_numpy())
     assert np.array_equal(repeated, person["household_id"].to_numpy())
@@ -128,14 +128,18 @@ def test_topdown_household_zeros(homes: list[tuple[Row, list[Row]]]) -> None:
 
 
 def test_detailed_codes_cover_every_race(homes: list[tuple[Row, list[Row]]]) -> None:
-    race_of = {int(code): race for race, text in enumerate(DETAILED) for code, _ in weighted(text)}
+    race_of = {
+        int(code): race for race, text in enumerate(DETAILED_RACE_WEIGHTS) for code, _ in parse_weights(text)
+    }
     for _, people in homes:
         for person in people:
             codes = [person[f"race_code_{k}"] for k in range(1, 9)]
             used = [code for code in codes if code]
             assert codes == used + [0] * (8 - len(used))
             assert len(set(used)) == len(used)
-            assert sum(1 << race for race in {race_of[code] for code in used}) == MASKS[person["race"] - 1]
+            assert (
+                sum(1 << race for race in {race_of[code] for code in used}) == RACE_MASKS[person["race"] - 1]
+            )
             assert (person["ethnicity_code"] == 9950) == (person["hispanic"] == 1)
 
 
@@ -165,7 +169,7 @@ def test_vacant_units_and_facilities(homes: list[tuple[Row, list[Row]]]) -> None
             assert all(person["relationship"] == 18 + place for person in people)
 
 
-def test_geography_is_a_tree(made: Synthetic) -> None:
+def test_geography_is_a_tree(made: SyntheticCensus) -> None:
     assert made.geography is not None
     geography = made.geography.to_pylist()
     for row in geography:
@@ -176,6 +180,6 @@ def test_geography_is_a_tree(made: Synthetic) -> None:
     blocks = {row["block"] for row in geography}
     assert len(blocks) == len(geography)
     assert set(made.tables["household"]["block"].to_pylist()) < blocks  # many blocks are empty
-    areas = areas_table(made.geography).to_pylist()
+    areas = make_areas_table(made.geography).to_pylist()
     assert sum(row["level"] == "block" for row in areas) == len(blocks)
     assert {row["parent"] for row in areas} - {""} <= {row["code"] for row in areas}

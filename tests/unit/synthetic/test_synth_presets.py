@@ -8,10 +8,10 @@ import pytest
 
 from stirred.census import read, validate
 from stirred.census.synthetic import PRESETS, synthesise, write_preset, writing
-from stirred.census.synthetic.description import toml
-from stirred.census.synthetic.drawing import draw
+from stirred.census.synthetic.description import write_toml
+from stirred.census.synthetic.drawing import draw_states
 from stirred.census.synthetic.massachusetts import TABLE_1
-from stirred.census.synthetic.plans import plan
+from stirred.census.synthetic.plans import find_plan
 from stirred.chance import Key
 from stirred.errors import InputError
 
@@ -39,7 +39,7 @@ def test_presets_have_their_areas_and_households(
 
 
 def test_the_nation_has_the_areas_of_2020() -> None:
-    nation = plan("nation")
+    nation = find_plan("nation")
     totals = [
         sum(getattr(state, name) for state in nation.states)
         for name in ("counties", "tracts", "block_groups", "blocks")
@@ -77,7 +77,7 @@ def test_a_small_nation_is_read_and_valid(tmp_path: Path) -> None:
 
 def test_same_seed_same_bytes_whatever_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_preset("nation", tmp_path / "two", households=20_000, seed=5)
-    monkeypatch.setattr(writing, "WORKERS", 1)
+    monkeypatch.setattr(writing, "STATE_WORKERS", 1)
     write_preset("nation", tmp_path / "one", households=20_000, seed=5)
     write_preset("nation", tmp_path / "other", households=20_000, seed=6)
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.parquet"))
@@ -90,10 +90,10 @@ def test_same_seed_same_bytes_whatever_the_threads(tmp_path: Path, monkeypatch: 
 
 
 def test_pieces_may_be_cut_anywhere() -> None:
-    (one,) = draw(plan("demo", 5_000), Key.for_tests(2))
+    (one,) = draw_states(find_plan("demo", 5_000), Key.for_tests(2))
     groups = one.state.spine.plan.block_groups
-    whole = one.state.piece(0, groups)
-    parts = [one.state.piece(begin, end) for begin, end in one.state.cuts(700)]
+    whole = one.state.make_piece(0, groups)
+    parts = [one.state.make_piece(begin, end) for begin, end in one.state.cut_pieces(700)]
     assert len(parts) > 3
     for name in ("units", "people", "codes"):
         assert np.array_equal(
@@ -151,7 +151,7 @@ def test_toml_quotes_what_needs_it() -> None:
         "name": 'a "b" \\ c',
         "record": {"group quarters": {"variables": {"size": {"levels": [1, 2]}}}},
     }
-    assert tomllib.loads(toml(document)) == document
+    assert tomllib.loads(write_toml(document)) == document
 
 
 def test_nothing_is_left_of_a_census_that_was_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from shared_data import EXTRACTS
 from stirred.chance import Key
 from stirred.mechanisms.targeted import TargetedSwapping, flat_census
-from stirred.mechanisms.targeted.risk import level_areas
+from stirred.mechanisms.targeted.risk import find_level_areas
 
 KEYS = 60
 PLACES = ["nuts1", "nuts2", "lau"]
@@ -39,10 +39,10 @@ def count_moved(design: dict[str, Any]) -> np.ndarray:
         **design, risk_variables=["age", "sex", "nation"], without_guarantee="a comparison with a peer"
     )
     frame = mechanism.frame(census)  # once: a log of every key would tabulate the file again
-    areas = level_areas(frame, design["hierarchy"])
+    areas = find_level_areas(frame, design["hierarchy"])
     found = []
     for seed in range(KEYS):
-        partner = mechanism.pairs(frame, Key.for_tests(seed)).partner
+        partner = mechanism.pair_records(frame, Key.for_tests(seed)).partner
         moved = np.flatnonzero(partner >= 0)
         row, left = [moved.size], np.ones(moved.size, bool)
         for level in PLACES:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from stirred.chance import Key
-from stirred.mechanisms.targeted.chances import by_risk, exponential, rounded, shared
-from stirred.mechanisms.targeted.donors import FREE, Buckets, Pairing, Tier, dense
+from stirred.mechanisms.targeted.chances import draw_exponential, order_by_risk, round_at_random, share_total
+from stirred.mechanisms.targeted.donors import FREE, Buckets, Pairing, Tier, number_densely
 from stirred.mechanisms.targeted.draw import draw_pairs
 
 
@@ -54,7 +54,7 @@ def test_buckets_find_what_a_scan_finds(seed: int) -> None:
     assert sorted(expected) == sorted(
         (int(row), int(pairing.partner[row])) for row in np.flatnonzero(pairing.begun)
     )
-    assert (pairing.partner[pairing.partner[pairing.moved]] == np.flatnonzero(pairing.moved)).all()
+    assert (pairing.partner[pairing.partner[pairing.moved_mask]] == np.flatnonzero(pairing.moved_mask)).all()
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -87,7 +87,7 @@ def test_cycles_are_what_a_scan_finds(seed: int, cycle: int) -> None:
         pairing, seekers, level=0, must=False, cycle=cycle,
         quota_of=np.zeros(n, np.int64), quota=np.full(1, n), done=np.zeros(1, np.int64),
     )  # fmt: skip
-    moved = np.flatnonzero(pairing.moved)
+    moved = np.flatnonzero(pairing.moved_mask)
     assert {int(row): int(pairing.partner[row]) for row in moved} == expected
     assert (own[moved] != own[pairing.partner[moved]]).all()
     assert sorted(pairing.partner[moved]) == sorted(moved)
@@ -118,29 +118,32 @@ def test_who_must_and_cannot_is_no_partner_later() -> None:
 
 def test_dense_numbers_do_not_depend_on_the_room() -> None:
     numbers = np.random.default_rng(1).integers(0, 50, 200)
-    assert all((a == b).all() for a, b in zip(dense(numbers, 50), dense(numbers, 1 << 40), strict=True))
+    assert all(
+        (a == b).all()
+        for a, b in zip(number_densely(numbers, 50), number_densely(numbers, 1 << 40), strict=True)
+    )
 
 
 def test_the_logarithm_is_right() -> None:
     words = np.random.default_rng(1).integers(0, 2**63, 1000, dtype=np.uint64) * np.uint64(2)
     uniform = ((words >> np.uint64(11)).astype(float) + 0.5) * 2.0**-53
-    assert np.allclose(exponential(words), -np.log(uniform), rtol=1e-14, atol=1e-16)
+    assert np.allclose(draw_exponential(words), -np.log(uniform), rtol=1e-14, atol=1e-16)
 
 
 def test_risk_decides_who_is_first() -> None:
     """The first of two records with risks 1 and 1/3 is the first one in three of four draws."""
     ids, risk = np.array([7, 9], np.uint64), np.array([1.0, 1 / 3])
-    first = sum(int(by_risk(Key.for_tests(k), ("t", 0), ids, risk)[0] == 0) for k in range(800))
+    first = sum(int(order_by_risk(Key.for_tests(k), ("t", 0), ids, risk)[0] == 0) for k in range(800))
     assert abs(first / 800 - 0.75) < 0.06
 
 
 def test_shares_are_rounded_with_their_sum_and_mean() -> None:
     sizes = np.array([3, 50, 7, 40])
-    drawn = np.array([shared(Key.for_tests(k).stream("a"), 7, sizes) for k in range(400)])
+    drawn = np.array([share_total(Key.for_tests(k).stream("a"), 7, sizes) for k in range(400)])
     assert (drawn.sum(axis=1) == 7).all()
     assert (np.abs(drawn - 7 * sizes / 100) < 1).all()
     assert np.allclose(drawn.mean(axis=0), 7 * sizes / 100, atol=0.12)
-    assert {rounded(Key.for_tests(k).stream("b"), Fraction(5, 2)) for k in range(20)} == {2, 3}
+    assert {round_at_random(Key.for_tests(k).stream("b"), Fraction(5, 2)) for k in range(20)} == {2, 3}
 
 
 def test_seekers_have_keys_of_their_own() -> None:
@@ -159,6 +162,6 @@ def test_seekers_have_keys_of_their_own() -> None:
             must=np.ones(n, np.int8), rate=Fraction(1, 5),
         )  # fmt: skip
         (seeker,) = np.flatnonzero(pairing.begun)
-        order = by_risk(run, ("targeted", 0), ids, risk)
+        order = order_by_risk(run, ("targeted", 0), ids, risk)
         first += int(order[area[order] == area[seeker]][0] == seeker)
     assert 20 < first <= 120

@@ -9,7 +9,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.targeted import TargetedSwapping
-from stirred.mechanisms.targeted.witnesses import by_cycle
+from stirred.mechanisms.targeted.witnesses import witness_by_cycle
 
 SCHEMA: dict[str, Any] = {"geography": {"spine": ["area"]}, "record": {"household": {"id": "hid"}}}
 KEYS = 200
@@ -43,7 +43,7 @@ def outcomes(census: Census, **settings: Any) -> set[frozenset[tuple[str, str]]]
     frame = mechanism.frame(census)
     found = set()
     for number in range(KEYS):
-        columns = mechanism.swapped(frame, Key.for_tests(number), Local())
+        columns = mechanism.draw_swap(frame, Key.for_tests(number), Local())
         shown = (columns[name].arrow().to_pylist() for name in ("area", "answer"))
         found.add(frozenset(zip(*shown, strict=True)))
     return found
@@ -111,7 +111,7 @@ def test_cycles_do_not_reach_the_universe(n: int) -> None:
 
     assert event not in reached(first)
     assert event in reached(second)
-    assert sum(a != b for a, b in zip(first, second, strict=True)) == by_cycle(n)["distance"] == 2
+    assert sum(a != b for a, b in zip(first, second, strict=True)) == witness_by_cycle(n)["distance"] == 2
 
 
 def test_the_witness_of_cycles_runs() -> None:
@@ -127,7 +127,7 @@ def test_the_witness_of_cycles_runs() -> None:
     assert not mechanism.specification(first).budget.is_finite
     more = mechanism.details()["more_witnesses"]
     assert isinstance(more, list)
-    assert more == [by_cycle(3)]
+    assert more == [witness_by_cycle(3)]
 
 
 @pytest.mark.parametrize("rate", ["1/2", "1"])

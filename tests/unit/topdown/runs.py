@@ -11,12 +11,12 @@ from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.mechanisms.topdown import Workload
 from stirred.mechanisms.topdown.estimate import gls, unbiased
-from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
 from stirred.mechanisms.topdown.measure.noise import Measurements
 from stirred.mechanisms.topdown.rules.constraints import Constraints
 from stirred.mechanisms.topdown.run import replicates
-from stirred.mechanisms.topdown.run.above import whole
-from stirred.mechanisms.topdown.run.estimation import Estimation, estimate
+from stirred.mechanisms.topdown.run.above import build_whole_tree
+from stirred.mechanisms.topdown.run.estimation import Estimation, estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.tree.geounits import Tree
@@ -46,8 +46,8 @@ class Outcome:
         return self.estimation.targets.measurements
 
     @property
-    def informed(self) -> Informed:
-        assert isinstance(self.estimation.targets, Informed)
+    def informed(self) -> TreeEstimate:
+        assert isinstance(self.estimation.targets, TreeEstimate)
         return self.estimation.targets
 
     def replicates(self, count: int) -> list[Sparse]:
@@ -55,7 +55,7 @@ class Outcome:
         return [one.levels[-1] for one in self.again(count)]
 
     def again(self, count: int) -> Iterator[Estimation]:
-        for _, one in replicates.replicates(replace(self.task, replicates=count), self.estimation):
+        for _, one in replicates.run_replicates(replace(self.task, replicates=count), self.estimation):
             yield one
 
     def unbiased(self) -> pa.Table:
@@ -65,9 +65,9 @@ class Outcome:
         rows = [
             rows
             for depth in range(len(informed.levels))
-            for rows in unbiased.of_level(workload, self.spine, informed, depth, cover[depth])
+            for rows in unbiased.tabulate_level(workload, self.spine, informed, depth, cover[depth])
         ]
-        return pa.concat_tables([*rows, unbiased.of_leaves(workload, self.spine, informed, cover[-1])])
+        return pa.concat_tables([*rows, unbiased.tabulate_leaves(workload, self.spine, informed, cover[-1])])
 
 
 def run(
@@ -75,6 +75,6 @@ def run(
 ) -> Outcome:
     """Count, measure, estimate and solve in this process."""
     task = Task(census=census, workload=workload, settings=settings, key=key, engine=engine, **more)
-    above = whole(task)
+    above = build_whole_tree(task)
     noise = None if settings.noiseless else key.bind("input", above.input_digest)
-    return Outcome(task, estimate(task, above, None, noise))
+    return Outcome(task, estimate_run(task, above, None, noise))

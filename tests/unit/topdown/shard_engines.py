@@ -36,7 +36,7 @@ class TurnedFlow(LocalFlow):
     @staticmethod
     def of(flow: LocalFlow, rows: int) -> "TurnedFlow":
         def batches() -> Any:
-            table = turned(flow.gathered(), 1)
+            table = turned(flow.gather(), 1)
             for start in range(0, table.num_rows, rows):
                 yield table.slice(start, rows)
 
@@ -58,11 +58,11 @@ class TurnedParts(LocalParts):
             found = (kernel(part, *found).cast(schema),)
         return found
 
-    def kept(self, steps: Steps | None = None) -> "TurnedParts":
-        return TurnedParts(*_fields(LocalParts.kept(self, steps)), self.seen)
+    def keep(self, steps: Steps | None = None) -> "TurnedParts":
+        return TurnedParts(*_fields(LocalParts.keep(self, steps)), self.seen)
 
-    def gathered(self, steps: Steps | None = None) -> pa.Table:
-        table = LocalParts.gathered(self, steps)
+    def gather(self, steps: Steps | None = None) -> pa.Table:
+        table = LocalParts.gather(self, steps)
         self.seen[0].append(table.num_rows)
         return table
 
@@ -90,8 +90,8 @@ class Narrow(Local):
         assert isinstance(flow, LocalFlow)
         return TurnedFlow.of(flow, self.rows)
 
-    def released(self, data: pa.Table | pads.Dataset) -> Flow:
-        flow = Local.released(self, data)
+    def stream_released(self, data: pa.Table | pads.Dataset) -> Flow:
+        flow = Local.stream_released(self, data)
         assert isinstance(flow, LocalFlow)
         return TurnedFlow.of(flow, self.rows)
 

@@ -9,10 +9,10 @@ from scipy.optimize import minimize
 
 from stirred.mechanisms.topdown.solve.agreed import dual, exchange
 from stirred.mechanisms.topdown.solve.agreed.dual import solve_dual
-from stirred.mechanisms.topdown.solve.agreed.estimator import AgreedEstimator
-from stirred.mechanisms.topdown.solve.agreed.interior import interior_prices
-from stirred.mechanisms.topdown.solve.agreed.linear import best_linear
-from stirred.mechanisms.topdown.solve.agreed.parent import FIRST, AgreedParent
+from stirred.mechanisms.topdown.solve.agreed.estimator import GivenSumsEstimator
+from stirred.mechanisms.topdown.solve.agreed.interior import find_interior_prices
+from stirred.mechanisms.topdown.solve.agreed.linear import estimate_linearly
+from stirred.mechanisms.topdown.solve.agreed.parent import FIRST_WEIGHT_FACTOR, GivenSumsParent
 from stirred.mechanisms.topdown.solve.agreed.system import PricedRows, System
 
 
@@ -63,7 +63,7 @@ def measured(rows: PricedRows) -> np.ndarray:
 
 def objective(rows: PricedRows, x: np.ndarray) -> float:
     sums = np.empty(rows.target.T.shape)
-    exchange.off_by(np.zeros(x.shape, np.int64), -x, measured(rows), sums)
+    exchange.measure_errors(np.zeros(x.shape, np.int64), -x, measured(rows), sums)
     free = rows.soft.T > 0
     fit = ((sums - rows.target.T)[free] ** 2 / rows.soft.T[free]).sum()
     return 0.5 * float(((x - rows.centre.T) ** 2 / rows.inverse.T).sum() + fit)
@@ -120,7 +120,7 @@ def test_a_root_that_is_measured_is_fitted_together_with_its_children():
     def all_squares(flat: np.ndarray) -> float:
         x = flat.reshape(2, 6)
         whole, sums = x.sum(axis=0), np.zeros((1, 5))
-        exchange.off_by(np.zeros((1, 6), np.int64), -whole[None], index, sums)
+        exchange.measure_errors(np.zeros((1, 6), np.int64), -whole[None], index, sums)
         fit = ((sums[0] - target)[measured_rows] ** 2 / soft[measured_rows]).sum()
         return objective(own, x) + 0.5 * float(fit + ((whole - rows.parent) ** 2 / give).sum())
 
@@ -150,12 +150,14 @@ def test_a_search_that_is_stuck_begins_again_near_the_optimum(seed, case, monkey
     free = solve_dual(rows, tolerance=1e-9)
     assert free.residual <= 1e-9
     system, begun = System(rows), []
-    price, products = interior_prices(system)
+    price, products = find_interior_prices(system)
     assert products > 0
     assert dual._search(system, price, 1e9)[0].worst < 0.05  # persons, before any step of Newton's
     assert dual._search(system, system.start, 1e9)[0].worst > 1.0
-    monkeypatch.setattr(dual, "NEWTON", 1 if case == "root alone" else 2)
-    monkeypatch.setattr(dual, "interior_prices", lambda own: begun.append(own) or interior_prices(own))
+    monkeypatch.setattr(dual, "MAX_NEWTON_STEPS", 1 if case == "root alone" else 2)
+    monkeypatch.setattr(
+        dual, "find_interior_prices", lambda own: begun.append(own) or find_interior_prices(own)
+    )
     found = solve_dual(rows, tolerance=1e-6)
     assert len(begun) == 1
     assert found.residual <= 1e-6
@@ -171,7 +173,7 @@ def test_exchanges_keep_exact_sums_and_bring_the_measured_ones_nearer():
     begin = np.searchsorted(group[order], np.arange(3)).astype(np.int64)
     exact, parent = rows.target[2:4].T.astype(np.int64).copy(), rows.parent.astype(np.int64)
     X = np.zeros(x.shape, np.int64)
-    assert exchange.in_turn(x, order, parent, begin, exact, allowed, X)
+    assert exchange.round_in_turn(x, order, parent, begin, exact, allowed, X)
 
     def check() -> None:
         assert (X >= 0).all()
@@ -183,13 +185,13 @@ def test_exchanges_keep_exact_sums_and_bring_the_measured_ones_nearer():
     index = measured(rows)
     weight = np.ascontiguousarray(1.0 / np.maximum(rows.soft.T, 1e-12))
     off, again = np.empty(weight.shape), np.empty(weight.shape)
-    exchange.off_by(X, x, index, off)
+    exchange.measure_errors(X, x, index, off)
     stiff = np.ascontiguousarray(1.0 / rows.inverse.T)
     own = rows.soft[:, 0] > 0
     before = float((weight * off**2)[:, own].sum() + (stiff * (X - x) ** 2).sum())
-    exchange.exchanged(X, x, index, weight, stiff, off, order, begin, allowed, 40, 400)
+    exchange.exchange_persons(X, x, index, weight, stiff, off, order, begin, allowed, 40, 400)
     check()
-    exchange.off_by(X, x, index, again)
+    exchange.measure_errors(X, x, index, again)
     assert np.allclose(off[:, own], again[:, own])
     assert float((weight * again**2)[:, own].sum() + (stiff * (X - x) ** 2).sum()) < before
 
@@ -248,7 +250,7 @@ def test_linear_estimates_are_those_of_least_squares_with_all_sums(seed):
     noisy = (weight * rows.target[:7]).T.ravel()
     best = start + free @ np.linalg.lstsq(left @ free, noisy - left @ start, rcond=1e-10)[0]
     expected = A[:7] @ best.reshape(C, n).T
-    found = best_linear(rows, times)
+    found = estimate_linearly(rows, times)
     assert np.abs(found - expected).max() < 0.01
     assert np.abs(found - rows.target[:7]).max() > 1.0  # the exact sums do contradict the answers
 
@@ -267,7 +269,7 @@ def test_below_a_parent_the_fit_keeps_to_linear_estimates_and_most_to_the_fewest
         return 0.2 * (sums + noise[query.name])[:, query.of(cells)]
 
     low = np.stack([truth[:, :n // 2].sum(axis=1), truth[:, n // 2:].sum(axis=1)], axis=1)  # fmt: skip
-    parent = AgreedParent(
+    parent = GivenSumsParent(
         1, np.arange(C), np.arange(n), truth.sum(axis=0), np.ones((C, n), bool),
         SimpleNamespace(query=SimpleNamespace(of=lambda cells: cells // (n // 2)), low=[low, low]),
         tuple(queries), np.full((C, 2), 0.2),
@@ -280,15 +282,15 @@ def test_below_a_parent_the_fit_keeps_to_linear_estimates_and_most_to_the_fewest
     whole = [truth[:, np.arange(n) % k == g].sum() for k in (20, 2) for g in range(k)]
     assert np.abs(noisy.target[:22].sum(axis=1) - whole).max() < 1e-6
     assert np.abs(plain.target[:22].sum(axis=1) - whole).max() > 1.0
-    assert np.allclose(plain.soft[:22], 1.0 / (FIRST * 0.2))
-    assert np.allclose(noisy.soft[:20], 1.0 / (FIRST * 0.2))
-    assert np.allclose(noisy.soft[20:22], 1.0 / (FIRST * 6.0**1.5 * 0.2))
+    assert np.allclose(plain.soft[:22], 1.0 / (FIRST_WEIGHT_FACTOR * 0.2))
+    assert np.allclose(noisy.soft[:20], 1.0 / (FIRST_WEIGHT_FACTOR * 0.2))
+    assert np.allclose(noisy.soft[20:22], 1.0 / (FIRST_WEIGHT_FACTOR * 6.0**1.5 * 0.2))
     assert np.allclose((noisy.soft * noisy.ahead[:, None])[:22], plain.soft[:22])  # rounding counts all alike
     faint = replace(parent, weights=np.full((C, 2), 1e-4)).rows(
         SimpleNamespace(linear=answers, measurements=SimpleNamespace(key=1))
     )
     assert np.allclose(
-        faint.soft[:22], 1.0 / (FIRST * 1e-4)
+        faint.soft[:22], 1.0 / (FIRST_WEIGHT_FACTOR * 1e-4)
     )  # answers that are mostly noise: none comes before others
     x = solve_dual(noisy).x
     sums = np.stack([x[np.arange(n) % 2 == g].sum(axis=0) for g in range(2)])
@@ -325,4 +327,4 @@ def test_a_root_whose_sums_are_not_reached_with_its_children_is_fitted_alone(joi
         weights=None,
         fitted=lambda _: SimpleNamespace(violation=alone, way="alone"),
     )
-    assert AgreedEstimator._together(estimator, root, None).way == taken
+    assert GivenSumsEstimator._solve_with_children(estimator, root, None).way == taken

@@ -10,7 +10,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import BudgetError, InputError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins, lattice_noise
+from stirred.mechanisms.exact_margins.mechanism import ExactMargins, draw_lattice_noise
 from stirred.spec import Budget, Margin
 
 
@@ -77,7 +77,7 @@ def test_the_distance_bound_is_met_and_tight(both, worst):
 
 def test_noise_is_zero_sum_and_of_the_stated_variance():
     """40,000 free cells: the variance is within 7 standard errors; false alarm below 1e-11."""
-    noise = lattice_noise((201, 201), Fraction(9), Key.for_tests(3), both=True)
+    noise = draw_lattice_noise((201, 201), Fraction(9), Key.for_tests(3), both=True)
     assert not noise.sum(axis=0).any()
     assert not noise.sum(axis=1).any()
     free = noise[:200, :200]
@@ -86,7 +86,7 @@ def test_noise_is_zero_sum_and_of_the_stated_variance():
 
 def test_degenerate_tables_are_released_exactly():
     for shape in ((1, 4), (4, 1), (1, 1)):
-        assert not lattice_noise(shape, Fraction(1), Key.for_tests(4), both=True).any()
+        assert not draw_lattice_noise(shape, Fraction(1), Key.for_tests(4), both=True).any()
 
 
 def test_floats_are_refused():

@@ -13,13 +13,13 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InfeasibleError, InputError, PrivacyError
 from stirred.mechanisms.topdown import TopDown, Workload, statement
-from stirred.mechanisms.topdown.rules.constraints import Constraints, structural, summed
-from stirred.mechanisms.topdown.rules.divided import DividedTypes, dividing
+from stirred.mechanisms.topdown.rules.constraints import Constraints, list_structural_zeros, sum_bounds
+from stirred.mechanisms.topdown.rules.divided import FacilityTypes, find_dividing_rule
 from stirred.mechanisms.topdown.rules.record import Record
-from stirred.mechanisms.topdown.rules.repair import repaired
+from stirred.mechanisms.topdown.rules.repair import repair_leaves
 from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.tree.counts import Sparse, answers, upward
+from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers, sum_upward
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.spec import Margin, Multiverse
 from stirred.spec.files import save
@@ -161,7 +161,7 @@ def office(census: Census, given: Path, *, noiseless: bool = False, workload: Wo
 def by_leaf(outcome: Outcome) -> Counter[tuple[str, int, int, int, int]]:
     """The released persons by block and levels, from the integers alone."""
     above = outcome.estimation.above
-    leaves = outcome.estimation.released[-1]
+    leaves = outcome.estimation.published_levels[-1]
     levels = WORKLOAD.histogram.coordinates(leaves.cells)
     names = above.published.codes[-1].cast(pl.String).to_list()
     found: Counter[tuple[str, int, int, int, int]] = Counter()
@@ -264,7 +264,7 @@ def mended(
         base = replace(WORKLOAD, rules=(*WORKLOAD.rules[:-1], shut))
     units = np.zeros((2, 11), np.int64)
     units[:, list(types)] = 1
-    own = DividedTypes(base=base, rule=base.rules[0])
+    own = FacilityTypes(base=base, rule=base.rules[0])
     leaf, kind, age, count = np.array(persons).T
     shape = WORKLOAD.histogram.shape
     cells = np.ravel_multi_index((kind, age, 0 * age, 0 * age), shape)
@@ -274,14 +274,16 @@ def mended(
         ("tract", "block"), (pl.Series(["t"]), pl.Series(["a", "b"])), (np.zeros(1, int), np.zeros(2, int))
     )
     low, query = units, own.workload.query("types")
-    bounds = replace(summed("residents", query, low, low * 99, spine, 1), late=True)
-    given = own.held("given", own.exact(units, *before), spine)
-    rules = Constraints((given, bounds), structural(own.workload), Record(), own.workload.histogram)
-    leaves = own.longer(Sparse.of(leaf, cells, count, 2, WORKLOAD.histogram.cells), units)
-    levels, counts = repaired(own, rules, spine, upward(spine, leaves, own.workload.histogram.cells))
-    assert np.array_equal(answers(levels[-1], given.query), given.low[-1])
+    bounds = replace(sum_bounds("residents", query, low, low * 99, spine, 1), late=True)
+    given = own.hold_sums("given", own.exact(units, *before), spine)
+    rules = Constraints(
+        (given, bounds), list_structural_zeros(own.workload), Record(), own.workload.histogram
+    )
+    leaves = own.extend_leaves(Sparse.of(leaf, cells, count, 2, WORKLOAD.histogram.cells), units)
+    levels, counts = repair_leaves(own, rules, spine, sum_upward(spine, leaves, own.workload.histogram.cells))
+    assert np.array_equal(sum_answers(levels[-1], given.query), given.low[-1])
     assert np.array_equal(levels[0].cells, levels[1].up(spine.parent[1], 1, rules.histogram.cells).cells)
-    out = own.shorter(levels[-1])
+    out = own.shorten_leaves(levels[-1])
     place = WORKLOAD.histogram.coordinates(out.cells)
     found: dict[tuple[int, int], int] = {}
     ages: dict[tuple[int, int], list[int]] = {}
@@ -301,7 +303,7 @@ def test_what_is_measured_does_not_change(tmp_path):
     for mine, theirs in zip(above.allotment.workload.queries, WORKLOAD.queries, strict=True):
         assert mine.size == theirs.size
         for own, other in zip(above.truth, base.truth, strict=True):
-            assert np.array_equal(answers(own, mine), answers(other, theirs))
+            assert np.array_equal(sum_answers(own, mine), sum_answers(other, theirs))
 
 
 def test_both_ways_release_the_same_bytes(tmp_path, monkeypatch):
@@ -309,7 +311,7 @@ def test_both_ways_release_the_same_bytes(tmp_path, monkeypatch):
     given = earlier(census, tmp_path, seed=2)
     save(TopDown(workload="pl94-persons").specification(census), given / "public" / "spec.json")
     mechanism = TopDown(workload=WORKLOAD, given=given, replicates=2)
-    monkeypatch.setattr(shard_geography, "chosen", lambda sizes: min(1, len(sizes) - 1))
+    monkeypatch.setattr(shard_geography, "choose_cut_level", lambda sizes: min(1, len(sizes) - 1))
     whole = mechanism.release(census, key=KEY)
     assert_same(mechanism.release(census, key=KEY, engine=Narrow(rows=50)), whole)
     assert whole.tables["office-repairs"]["moved"][0].as_py() > 0
@@ -321,10 +323,10 @@ def test_a_run_that_does_not_state_the_facilities_stops(tmp_path, monkeypatch):
     census = made(1)
     given = earlier(census, tmp_path)
     save(TopDown(workload="pl94-persons").specification(census), given / "public" / "spec.json")
-    stated = statement.declared
+    stated = statement.declare_multiverse
     monkeypatch.setattr(
         statement,
-        "declared",
+        "declare_multiverse",
         lambda *args: Multiverse(frozenset(i for i in stated(*args) if "code" not in str(i))),
     )
     with pytest.raises(PrivacyError, match="does not list"):
@@ -382,9 +384,9 @@ def test_units_without_types_keep_the_agreement_by_kind(tmp_path):
 
 
 def test_which_rule_divides():
-    assert dividing(WORKLOAD, "classic") is WORKLOAD.rules[0]
-    assert dividing(WORKLOAD, "gls") is None  # a bound like any other
-    assert dividing(replace(WORKLOAD, given=""), "classic") is None
+    assert find_dividing_rule(WORKLOAD, "classic") is WORKLOAD.rules[0]
+    assert find_dividing_rule(WORKLOAD, "gls") is None  # a bound like any other
+    assert find_dividing_rule(replace(WORKLOAD, given=""), "classic") is None
     coarse = replace(WORKLOAD.rules[0], query="type * age")
-    assert dividing(replace(WORKLOAD, rules=(coarse,)), "classic") is None
-    assert dividing(Workload.preset("dhc-persons"), "classic").query == "hhgq25"
+    assert find_dividing_rule(replace(WORKLOAD, rules=(coarse,)), "classic") is None
+    assert find_dividing_rule(Workload.preset("dhc-persons"), "classic").query == "hhgq25"

@@ -111,7 +111,7 @@ def build(rng, *, totals):
 @pytest.mark.parametrize("seed", range(3))
 def test_tree_estimate_equals_brute_force(seed, totals):
     algebra, levels, leaves, to_node, x, cov = build(np.random.default_rng(seed), totals=totals)
-    gls.estimate(algebra, levels, leaves)
+    gls.estimate_tree(algebra, levels, leaves)
     for depth, level in enumerate(levels):
         truth = (to_node[depth] @ x)[:, algebra.layout]
         assert np.abs(level.e - truth).max() < 1e-9
@@ -135,5 +135,5 @@ def test_a_wrong_component_weight_is_noticed():
     """The mutant that forgets the multiplicity of a summed axis is far from brute force."""
     algebra, levels, leaves, to_node, x, _ = build(np.random.default_rng(0), totals="none")
     levels[0].information = levels[0].information / np.array([8.0, 4.0, 2.0, 1.0])[None, :, None, None]
-    gls.estimate(algebra, levels, leaves)
+    gls.estimate_tree(algebra, levels, leaves)
     assert np.abs(levels[0].e - (to_node[0] @ x)[:, algebra.layout]).max() > 1e-3

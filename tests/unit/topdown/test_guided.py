@@ -9,18 +9,18 @@ import pytest
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
 from stirred.mechanisms.topdown.guide.guide import Guidance
-from stirred.mechanisms.topdown.guide.passes import crossed, rounded_sums
-from stirred.mechanisms.topdown.guide.units import FINE, CountedUnits, UnitSpread, moments
+from stirred.mechanisms.topdown.guide.passes import cross_sums, round_sums
+from stirred.mechanisms.topdown.guide.units import MOMENTS_PER_UNIT, LeafUnits, UnitSpread, sum_moments
 from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.run.above import whole
+from stirred.mechanisms.topdown.run.above import build_whole_tree
 from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.solve.nested import nested
+from stirred.mechanisms.topdown.solve.nested import build_nested_network
 from stirred.mechanisms.topdown.solve.problem import ParentProblem
-from stirred.mechanisms.topdown.solve.rounding import rounded
-from stirred.mechanisms.topdown.tree.counts import answers
+from stirred.mechanisms.topdown.solve.rounding import round_network
+from stirred.mechanisms.topdown.tree.counts import sum_answers
 from unit.topdown.runs import run
 from unit.topdown.shard_engines import Narrow, assert_same
 
@@ -48,7 +48,7 @@ def test_the_same_release_wherever_it_is_cut(make_census, monkeypatch, depth, st
     mechanism = TopDown(workload=PL94, mode="guided", rho_squared=20, replicates=replicates)
     whole = mechanism.release(census, key=KEY)
     assert all(check.kept for check in whole.checks)
-    monkeypatch.setattr(shard_geography, "chosen", lambda sizes: min(depth, len(sizes) - 1))
+    monkeypatch.setattr(shard_geography, "choose_cut_level", lambda sizes: min(depth, len(sizes) - 1))
     assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
 
 
@@ -61,8 +61,8 @@ def test_the_guide_reads_noisy_answers_and_invariants_alone(make_census):
         key=KEY,
         engine=Local(workers=1),
     )
-    above = whole(task)
-    informed = Informed.of(Measurements(above.allotment, above.truth, KEY), above.constraints)
+    above = build_whole_tree(task)
+    informed = TreeEstimate.of(Measurements(above.allotment, above.truth, KEY), above.constraints)
     before = Guidance.of(informed, above.constraints)
     informed.measurements.truth.clear()
     after = Guidance.of(informed, above.constraints)
@@ -80,13 +80,13 @@ def test_sums_of_two_crossed_queries_are_both_kept_at_the_root(make_census):
     total = float(made.levels[0].totals[0])
     first, second = Guidance.of(made.informed, made.constraints).sums[0]
     for one in (first, second):
-        wanted = rounded_sums(one.value[0], total, np.ones(one.query.size, bool))
-        assert (answers(made.levels[0], one.query)[0] == wanted).all(), one.query.name
-    assert crossed(made.informed, (first, first), np.arange(2016), total) is None
+        wanted = round_sums(one.value[0], total, np.ones(one.query.size, bool))
+        assert (sum_answers(made.levels[0], one.query)[0] == wanted).all(), one.query.name
+    assert cross_sums(made.informed, (first, first), np.arange(2016), total) is None
 
 
 def test_spreads_follow_the_moments_and_public_constants_where_there_are_none():
-    seen = np.array([[4.0 * 1e4, 1e4, 0.05 * 1e6, 1e6], [0.0, 0.0, 0.0, 0.0]]) * FINE
+    seen = np.array([[4.0 * 1e4, 1e4, 0.05 * 1e6, 1e6], [0.0, 0.0, 0.0, 0.0]]) * MOMENTS_PER_UNIT
     spread = UnitSpread.of(seen.astype(np.int64))
     assert np.allclose([spread.cells[0], spread.totals[0]], [4.0, 0.05], rtol=0.01)
     assert (spread.cells[1], spread.totals[1]) == (3.0, 1.0)
@@ -96,13 +96,13 @@ def test_a_workload_without_facilities_has_no_prior(make_census):
     made = run(
         make_census(3), Workload.preset("small"), Settings(mode="gls"), key=KEY, engine=Local(workers=1)
     )
-    assert CountedUnits.of(Workload.preset("small"), made.constraints, len(made.spine.levels) - 1) is None
+    assert LeafUnits.of(Workload.preset("small"), made.constraints, len(made.spine.levels) - 1) is None
     assert Guidance.of(made.informed, made.constraints).prior is None
-    units = CountedUnits(
+    units = LeafUnits(
         Workload.preset("small").histogram.query("total", ()),
         np.ones((made.spine.size(-1), 1), np.int64), np.ones((made.spine.size(-2), 1), np.int64), np.zeros(1, np.int64),
     )  # fmt: skip
-    assert (moments(made.informed, units)[1] == 0).all()
+    assert (sum_moments(made.informed, units)[1] == 0).all()
 
 
 def test_aimed_sums_are_rounded_to_a_neighbour_and_everything_else_is_kept():
@@ -117,7 +117,7 @@ def test_aimed_sums_are_rounded_to_a_neighbour_and_everything_else_is_kept():
             parent, x, np.ones((C, n), bool), groups[None], np.ones((1, 1)), np.zeros(C, np.int32), aims=aims
         )
         whole = np.full((C, 1), 1e300)
-        made = rounded(nested(x, parent.astype(np.int64), problem, groups, -whole, whole))
+        made = round_network(build_nested_network(x, parent.astype(np.int64), problem, groups, -whole, whole))
         assert made is not None
         assert (made >= 0).all()
         assert (made.sum(axis=0) == parent).all()

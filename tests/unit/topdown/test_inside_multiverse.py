@@ -14,11 +14,11 @@ from stirred.census import Census
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.topdown import TopDown, Workload, accounting, statement
-from stirred.mechanisms.topdown.inside import Inside, determined, inside
+from stirred.mechanisms.topdown.inside import MultiverseCost, cost_in_multiverse, is_determined
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.tree.splits import split
-from stirred.mechanisms.topdown.workload.families import asked
+from stirred.mechanisms.topdown.tree.splits import split_tree
+from stirred.mechanisms.topdown.workload.families import load_workloads
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.spec import Budget, Domain, Margin, Multiverse, rho_squared_to_epsilon
@@ -85,7 +85,7 @@ def tree(workload: Workload, options: SpineOptions | None = None, world: pl.Data
     """What is measured in which geounit, in the tree of the world or in one with split states."""
     frame, levels = world, spine_of(world)
     if options:
-        frame, levels, workload = split(options, world, levels, workload)
+        frame, levels, workload = split_tree(options, world, levels, workload)
     return Allotment.of(Tree.of(frame, levels, root="us"), workload)
 
 
@@ -154,16 +154,16 @@ def test_no_pair_inside_a_universe_loses_more_than_the_figure(
     rules: tuple[Rule, ...], options: SpineOptions | None, free: set[tuple[str, str]]
 ) -> None:
     workload = replace(TINY, rules=rules)
-    found = inside(workload, options, NESTED)
+    found = cost_in_multiverse(workload, options, NESTED)
     assert set(found.free) == free
-    assert found.rho_squared + found.saved == TINY.rho_squared
+    assert found.rho_squared + found.saving == TINY.rho_squared
     assert worst(workload, options) <= found.rho_squared
 
 
 def test_the_figure_is_attained() -> None:
     """One person changes everything and stays in the state. Without invariants the sum of all stays, as distance asks."""
     workload = replace(TINY, rules=(held(),))
-    assert worst(workload) == inside(workload).rho_squared
+    assert worst(workload) == cost_in_multiverse(workload).rho_squared
     assert worst(TINY) == TINY.rho_squared - TINY.rho("us", "total")
 
 
@@ -173,16 +173,17 @@ def test_a_query_that_is_almost_determined_must_be_charged() -> None:
     for query in ("total", "hispanic"):
         assert worst(workload) > TINY.rho_squared - TINY.rho("state", query) - TINY.rho("us", query)
     several = replace(TINY, rules=(held(level="us"),))
-    assert worst(several) > inside(several).rho_squared - TINY.rho("state", "total")
+    assert worst(several) > cost_in_multiverse(several).rho_squared - TINY.rho("state", "total")
 
 
 def test_leaving_out_the_total_of_split_states_would_claim_too_much() -> None:
     """State a has two parts: one person moves between them, and the total of each part moves."""
     workload = replace(TINY, rules=(held(),))
-    wrongly = inside(workload).rho_squared
+    wrongly = cost_in_multiverse(workload).rho_squared
     assert worst(workload, SpineOptions(aian="aian")) > wrongly
     assert (
-        worst(workload, SpineOptions(aian="aian")) <= inside(workload, SpineOptions(aian="aian")).rho_squared
+        worst(workload, SpineOptions(aian="aian"))
+        <= cost_in_multiverse(workload, SpineOptions(aian="aian")).rho_squared
     )
 
 
@@ -193,8 +194,10 @@ def test_the_share_of_a_level_that_is_spent_on_parts_is_charged(world: pl.DataFr
     """The census has no nation above its one state, or splits the nation: the parts are measured in its place."""
     workload, parts = replace(TINY, rules=(held(level=level),)), SpineOptions(aian="aian")
     assert worst(workload, parts, world) > TINY.rho_squared - TINY.rho("us", "total")
-    assert worst(workload, parts, world) <= inside(workload, parts, spine_of(world)).rho_squared
-    assert worst(workload, parts, world) <= inside(workload, parts).rho_squared  # of an unknown census
+    assert worst(workload, parts, world) <= cost_in_multiverse(workload, parts, spine_of(world)).rho_squared
+    assert (
+        worst(workload, parts, world) <= cost_in_multiverse(workload, parts).rho_squared
+    )  # of an unknown census
 
 
 def test_levels_in_another_order_than_the_areas_nest_are_refused() -> None:
@@ -236,7 +239,7 @@ def test_the_loss_of_one_answer_is_exact_for_whole_orders_and_less_between_them(
 def test_the_geometry_of_specifications_agrees() -> None:
     domain = Domain(name="toy", spine=("us", "state", "county", "block"))
     exact = Multiverse.of(Margin("person", ("state",)))
-    free = inside(replace(TINY, rules=(held(),))).free
+    free = cost_in_multiverse(replace(TINY, rules=(held(),))).free
     for level in TINY.levels:
         wanted = Multiverse.of(Margin("person", (level,)))
         assert bool(exact.refines(wanted, domain)) == (
@@ -251,41 +254,41 @@ def test_a_level_that_the_census_lacks_or_bypasses_keeps_its_free_queries_free()
     allotment = tree(workload)
     assert allotment.start[1].tolist() == [1, -1]
     assert allotment.start[2].tolist() == [-1, -1, 1]  # counties a1 and a2 have one block each
-    assert worst(workload) == inside(workload).rho_squared
+    assert worst(workload) == cost_in_multiverse(workload).rho_squared
 
 
 def test_the_state_total_of_the_production_workload_is_free() -> None:
     workload = Workload.preset("pl94-persons")
-    found = inside(workload)
+    found = cost_in_multiverse(workload)
     assert found.free == {("state", "total"): workload.rho("state", "total")}
     assert str(Budget.of(found.rho_squared)) == "1.7293"
-    epsilon = rho_squared_to_epsilon(found.rho_squared, accounting.DELTA, tight=True)
-    assert statement.rounded_up(epsilon) == "13.68"
-    assert not inside(workload, SpineOptions(aian="aiannh")).free
-    assert not inside(Workload.preset("pl94-units")).free
-    assert not inside(
+    epsilon = rho_squared_to_epsilon(found.rho_squared, accounting.CERTIFICATE_DELTA, tight=True)
+    assert statement.format_epsilon(epsilon) == "13.68"
+    assert not cost_in_multiverse(workload, SpineOptions(aian="aiannh")).free
+    assert not cost_in_multiverse(Workload.preset("pl94-units")).free
+    assert not cost_in_multiverse(
         Workload.preset("dhc-light-persons")
     ).free  # it agrees with noisy counts, which are no invariants
 
 
 def test_the_ledger_shows_both_figures() -> None:
     workload = Workload.preset("small")
-    found = inside(workload)
-    account = statement.ledger([(workload, found)], statement.budget(workload.rho_squared))
+    found = cost_in_multiverse(workload)
+    account = statement.build_ledger([(workload, found)], statement.build_budget(workload.rho_squared))
     free = [entry for entry in account.entries if "free inside the multiverse" in entry.on]
     assert account.total == Budget.sqrt(workload.rho_squared)
-    assert [entry.budget for entry in free] == [Budget.sqrt(found.saved)]
-    rows = accounting.costs(workload, proved=found).rows
+    assert [entry.budget for entry in free] == [Budget.sqrt(found.saving)]
+    rows = accounting.list_costs(workload, proved=found).rows
     assert rows[1][0] == Phrase("topdown.inside.row")
     assert rows[1][1] == str(Budget.of(found.rho_squared))
 
 
 def test_the_preset_of_the_house_spends_nothing_on_what_is_free() -> None:
-    published, ours = asked("pl94", None), asked("pl94-stirred", None)
+    published, ours = load_workloads("pl94", None), load_workloads("pl94-stirred", None)
     for theirs, own in zip(published, ours, strict=True):
         assert own.rho_squared == theirs.rho_squared
         assert own.mode == theirs.mode == "gls"  # guided draws blocks to the mix of their block group
-        assert inside(own) == Inside(own.rho_squared, {})
+        assert cost_in_multiverse(own) == MultiverseCost(own.rho_squared, {})
         assert (own.rules, own.histogram, own.record) == (theirs.rules, theirs.histogram, theirs.record)
     for level in ours[0].levels:
         for query in ours[0].queries:
@@ -297,7 +300,7 @@ def test_the_preset_of_the_house_spends_nothing_on_what_is_free() -> None:
 
 def test_rank_decides_what_several_exact_queries_determine() -> None:
     total, hispanic, yes, no = (TINY.query(name) for name in ("total", "hispanic", "yes", "no"))
-    assert determined(hispanic, [yes, total])
-    assert determined(no, [yes, total])
-    assert not determined(hispanic, [yes])
-    assert not determined(yes, [total])
+    assert is_determined(hispanic, [yes, total])
+    assert is_determined(no, [yes, total])
+    assert not is_determined(hispanic, [yes])
+    assert not is_determined(yes, [total])

@@ -5,7 +5,7 @@ import pytest
 
 from oracles import topdown_prior
 from stirred.mechanisms.topdown.solve.batched import prior as kernel
-from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior, with_prior
+from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior, add_prior
 
 QUERIES = 2
 
@@ -45,7 +45,7 @@ def matrices(groups, weights):
 def agrees(rng, sizes):
     prior, children, place, problem = parent_of(rng, sizes=sizes)
     counts, allowed, linear, groups, weights, classes = problem
-    terms, queries, own = with_prior(prior, children, place, *problem)
+    terms, queries, own = add_prior(prior, children, place, *problem)
     H, b = expected(prior, children, place, problem)
     assert np.array_equal(queries[:QUERIES], groups)
     assert np.array_equal(own[:, :QUERIES], weights[classes])
@@ -107,7 +107,7 @@ def test_without_leaves_or_kinds_nothing_is_added():
     rng = np.random.default_rng(2)
     prior, children, place, problem = parent_of(rng, sizes=9)
     nowhere = prior._replace(kind=np.full(len(prior.kind), -1))
-    terms, queries, own = with_prior(nowhere, children, place, *problem)
+    terms, queries, own = add_prior(nowhere, children, place, *problem)
     assert np.array_equal(terms, problem[2])
     assert (len(queries), own.shape[1]) == (QUERIES, QUERIES)
-    assert len(kernel.no_prior().kind) == 0
+    assert len(kernel.build_no_prior().kind) == 0

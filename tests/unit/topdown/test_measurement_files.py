@@ -10,7 +10,7 @@ import pytest
 from stirred.mechanisms.topdown import Workload
 from stirred.mechanisms.topdown.measure import nmf
 from stirred.mechanisms.topdown.rules.constraints import HeldQuery
-from stirred.mechanisms.topdown.run.subtrees.published import runs, tagged
+from stirred.mechanisms.topdown.run.subtrees.published import split_runs, tag_rows
 
 WORKLOAD = Workload.preset("small")
 GEOUNITS = 700  # more than are written at a time
@@ -21,7 +21,7 @@ def rows(begin: int, end: int, value: pa.DataType) -> pa.Table:
     """Rows of a query with one answer for some geounits."""
     count = end - begin
     columns: dict[str, pa.Array] = {
-        name: pa.repeat(name, count) for name in nmf.schema(WORKLOAD, value).names
+        name: pa.repeat(name, count) for name in nmf.build_schema(WORKLOAD, value).names
     }
     flat = pa.array(np.arange(begin, end), value)
     columns["geocode"] = pa.array([str(i) for i in range(begin, end)])
@@ -30,7 +30,7 @@ def rows(begin: int, end: int, value: pa.DataType) -> pa.Table:
         pa.array(np.arange(count + 1), pa.int32()), pa.array(np.ones(count), pa.int32())
     )
     columns["variance"] = pa.repeat(1.0, count)
-    return pa.table(columns, schema=nmf.schema(WORKLOAD, value))
+    return pa.table(columns, schema=nmf.build_schema(WORKLOAD, value))
 
 
 def written(folder: Path, cuts: list[int]) -> Path:
@@ -49,7 +49,7 @@ def written(folder: Path, cuts: list[int]) -> Path:
 def test_files_have_the_same_bytes_however_rows_arrive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nmf, "MOST", 64)
+    monkeypatch.setattr(nmf, "MAX_NODES_PER_WRITE", 64)
     whole = written(tmp_path / "whole", [])
     parts = written(tmp_path / "parts", [1, 63, 65, 128, 333, 699])
     found = sorted(path.relative_to(whole) for path in whole.rglob("*.parquet") if path.is_file())
@@ -60,7 +60,7 @@ def test_files_have_the_same_bytes_however_rows_arrive(
     assert answers["value"].combine_chunks().flatten().to_pylist() == list(range(GEOUNITS))
     names = [
         set(pq.read_table(path)["query_name"].to_pylist())
-        for path in nmf.table_files(whole / "block.parquet" / "Constraint")
+        for path in nmf.list_table_files(whole / "block.parquet" / "Constraint")
     ]
     assert names == [{"total_con"}, {"facilities_lb_con"}, {"facilities_ub_con"}]
 
@@ -74,8 +74,10 @@ def test_files_of_a_run_that_fails_hold_no_further_rows(tmp_path: Path) -> None:
 
 def test_tagged_rows_are_divided_where_the_table_changes() -> None:
     one, other = rows(0, 3, pa.int32()), rows(3, 5, pa.int32())
-    table = pa.concat_tables([tagged(one, 2, 0), tagged(other, 2, 0), tagged(one, 2, 7), tagged(other, 3, 7)])
-    assert [(depth, number, part.num_rows) for depth, number, part in runs(table)] == [
+    table = pa.concat_tables(
+        [tag_rows(one, 2, 0), tag_rows(other, 2, 0), tag_rows(one, 2, 7), tag_rows(other, 3, 7)]
+    )
+    assert [(depth, number, part.num_rows) for depth, number, part in split_runs(table)] == [
         (2, 0, 5), (2, 7, 3), (3, 7, 2),
     ]  # fmt: skip
-    assert list(runs(table.slice(0, 0))) == []
+    assert list(split_runs(table.slice(0, 0))) == []

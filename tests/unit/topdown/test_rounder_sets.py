@@ -6,8 +6,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.solve.rounding import rounded
-from stirred.mechanisms.topdown.solve.sets import chain, network_of_sets
+from stirred.mechanisms.topdown.solve.rounding import round_network
+from stirred.mechanisms.topdown.solve.sets import build_set_network, list_sets
 
 
 def objective(b: np.ndarray, fraction: np.ndarray, sets: list[np.ndarray], first: float) -> float:
@@ -50,7 +50,7 @@ def test_it_is_the_optimum(seed):
     rng = np.random.default_rng(seed)
     histogram = Workload.preset("pl94-persons").histogram
     cells = np.sort(rng.choice(histogram.cells, 14, replace=False))
-    sets = chain(histogram, cells)
+    sets = list_sets(histogram, cells)
     assert [len(np.unique(one)) for one in sets] == sorted(
         (len(np.unique(one)) for one in sets), reverse=True
     )
@@ -58,8 +58,8 @@ def test_it_is_the_optimum(seed):
     x = (rng.dirichlet(np.ones(3), len(cells)) * parent[:, None]).T
     free = np.full((3, 1), 1e300)
     zero = np.zeros(len(cells), np.int32)
-    net = network_of_sets(x, parent, np.ones(x.shape, bool), sets, zero, -free, free)
-    found = rounded(net)
+    net = build_set_network(x, parent, np.ones(x.shape, bool), sets, zero, -free, free)
+    found = round_network(net)
     assert (found.sum(axis=0) == parent).all()
     floor = np.floor(x + 1e-9)
     fraction = x - floor
@@ -67,19 +67,19 @@ def test_it_is_the_optimum(seed):
     wanted = least(fraction, parent - floor.sum(axis=0), sets)
     assert objective(found - floor, fraction, sets, 1.0) == pytest.approx(wanted, abs=1e-6)
     # a pass of its own for the total: no other rounding has nearer totals
-    total = rounded(
-        network_of_sets(x, parent, np.ones(x.shape, bool), sets, zero, -free, free, first=True)
+    total = round_network(
+        build_set_network(x, parent, np.ones(x.shape, bool), sets, zero, -free, free, first=True)
     ).sum(axis=1)
-    fewest = rounded(
-        network_of_sets(x, parent, np.ones(x.shape, bool), [], zero, -free, free, first=True)
+    fewest = round_network(
+        build_set_network(x, parent, np.ones(x.shape, bool), [], zero, -free, free, first=True)
     ).sum(axis=1)
     near = np.rint(fraction.sum(axis=1)) + floor.sum(axis=1)
     assert np.abs(total - near).sum() == np.abs(fewest - near).sum()
     # held groups keep their bounds
     held = np.unique(sets[-1], return_inverse=True)[1].astype(np.int32)
     sums = np.stack([x[:, held == g].sum(axis=1) for g in range(held.max() + 1)], axis=1)
-    bound = rounded(
-        network_of_sets(x, parent, np.ones(x.shape, bool), sets, held, np.floor(sums), np.ceil(sums))
+    bound = round_network(
+        build_set_network(x, parent, np.ones(x.shape, bool), sets, held, np.floor(sums), np.ceil(sums))
     )
     kept = np.stack([bound[:, held == g].sum(axis=1) for g in range(held.max() + 1)], axis=1)
     assert (np.abs(kept - sums) < 1).all()

@@ -15,7 +15,7 @@ from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.tree.splits import split
+from stirred.mechanisms.topdown.tree.splits import split_tree
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from unit.topdown.shard_engines import Narrow, assert_same
 
@@ -92,7 +92,7 @@ def test_every_path_spends_exactly_the_total(options, preset):
     workload = measured(options, preset)
     for seed in range(6):
         for states in (1, 2):
-            frame, levels, adapted = split(options, leaves(seed, states=states), SPINE, workload)
+            frame, levels, adapted = split_tree(options, leaves(seed, states=states), SPINE, workload)
             spine = Tree.of(frame, levels, root="us")
             for bypass in (True, False):
                 allotment = Allotment.of(spine, adapted, bypass=bypass)
@@ -108,7 +108,7 @@ def test_every_path_spends_exactly_the_total(options, preset):
 
 def test_states_have_at_most_two_parts_and_parts_are_not_mixed():
     source = leaves(1)
-    frame, levels, _ = split(OPTIONS[0], source, SPINE, Workload.preset("small"))
+    frame, levels, _ = split_tree(OPTIONS[0], source, SPINE, Workload.preset("small"))
     assert levels == ("state", "state_part", "county_part", "tract_part", "block_group_part", "block")
     assert frame.group_by("state").agg(pl.col("state_part").n_unique())["state_part"].max() == 2
     both = frame.join(source.select("block", "aiannh"), on="block")
@@ -126,7 +126,7 @@ def test_groups_share_entities_and_obey_the_square_root_rule():
         "state": ["s"] * n, "tract": [f"t{i % 2}" for i in range(n)], "block_group": ["x"] * n,
         "block": [f"b{i:04}" for i in range(n)], "place": rng.choice(["", "a", "b"], n),
     }).with_columns(block_group=pl.col("tract") + "x")  # fmt: skip
-    frame, levels, _ = split(
+    frame, levels, _ = split_tree(
         SpineOptions(block_groups=("place",)),
         source,
         ("state", "tract", "block_group", "block"),
@@ -215,8 +215,8 @@ def test_rules_about_areas_that_are_cut_are_refused():
         small, rules=(*small.rules, Rule(name="county", kind="exact", query="total", level="county"))
     )
     with pytest.raises(InputError, match="cuts into parts"):
-        split(OPTIONS[0], leaves(1), SPINE, county)
-    split(OPTIONS[1], leaves(1), SPINE, county)  # optimized block groups leave counties whole
+        split_tree(OPTIONS[0], leaves(1), SPINE, county)
+    split_tree(OPTIONS[1], leaves(1), SPINE, county)  # optimized block groups leave counties whole
 
 
 def test_the_command_line_takes_both_options(tmp_path, capsys):
@@ -260,7 +260,7 @@ def test_the_command_line_takes_both_options(tmp_path, capsys):
 def test_a_level_that_is_added_is_not_called_missing():
     data = census(1)
     flat = leaves(1).select("state", "tract", "block")
-    frame, levels, adapted = split(
+    frame, levels, adapted = split_tree(
         SpineOptions(block_groups=()), flat, ("state", "tract", "block"), Workload.preset("small")
     )
     assert levels == ("state", "tract", "block_group_optimized", "block")
@@ -296,7 +296,7 @@ def test_county_subdivisions_stand_for_places_in_strong_states():
         "place": ["p", "q"] * 4, "mcd": ["m", "m", "n", "n"] * 2,
     })  # fmt: skip
     options = SpineOptions(block_groups=("place",), strong_mcd="mcd")
-    frame, levels, _ = split(options, source, ("state", "tract", "block"), Workload.preset("small"))
+    frame, levels, _ = split_tree(options, source, ("state", "tract", "block"), Workload.preset("small"))
     groups = frame.join(source.select("block", "place", "mcd"), on="block").group_by("state", levels[-2])
     found = groups.agg(pl.col("place", "mcd").n_unique()).group_by("state").max().sort("state")
     assert found.select("place", "mcd").rows() == [(1, 2), (2, 1)]
@@ -312,7 +312,7 @@ def test_primitive_areas_lie_between_county_and_tract():
         "block": [f"b{i:04}" for i in range(n)], "place": ["p", "q"] * (n // 2),
     })  # fmt: skip
     spine = ("state", "county", "tract", "block")
-    frame, levels, adapted = split(
+    frame, levels, adapted = split_tree(
         SpineOptions(primitives=("place",)), source, spine, Workload.preset("dhc-persons")
     )
     added = ("prim", "tract_subset_group", "tract_subset", "block_group_optimized")
@@ -323,13 +323,13 @@ def test_primitive_areas_lie_between_county_and_tract():
     assert sizes.max() <= isqrt(800) + 13
     Tree.of(frame, levels)
     with pytest.raises(InputError, match="tracts in counties"):
-        split(SpineOptions(primitives=()), source, ("state", "tract", "block"), Workload.preset("small"))
+        split_tree(SpineOptions(primitives=()), source, ("state", "tract", "block"), Workload.preset("small"))
     with pytest.raises(InputError, match="no share for level prim"):
-        split(SpineOptions(primitives=()), source, spine, Workload.preset("pl94-persons"))
+        split_tree(SpineOptions(primitives=()), source, spine, Workload.preset("pl94-persons"))
 
 
 def test_types_of_group_quarters_shape_block_groups_and_are_an_invariant():
-    from stirred.mechanisms.topdown.run.above import whole
+    from stirred.mechanisms.topdown.run.above import build_whole_tree
     from stirred.mechanisms.topdown.run.task import Settings, Task
 
     data = census(3, states=1)
@@ -367,7 +367,7 @@ def test_types_of_group_quarters_shape_block_groups_and_are_an_invariant():
             key=KEY,
             engine=Local(),
         )
-        above = whole(task)
+        above = build_whole_tree(task)
         spine = above.spine
         group = dict(zip(spine.codes[-1].to_list(), spine.parent[-1].tolist(), strict=True))
         mixed = {
@@ -380,11 +380,14 @@ def test_types_of_group_quarters_shape_block_groups_and_are_an_invariant():
 
 
 def test_the_key_knows_no_option_that_is_not_used():
-    from stirred.mechanisms.topdown.workload.workload import canonical
+    from stirred.mechanisms.topdown.workload.workload import write_canonical
 
-    assert canonical(SpineOptions(aian="a")) == "SpineOptions(aian='a', block_groups=None, split_at='state')"
+    assert (
+        write_canonical(SpineOptions(aian="a"))
+        == "SpineOptions(aian='a', block_groups=None, split_at='state')"
+    )
     assert SpineOptions(aian="a").document() == {"aian": "a", "block_groups": None, "split_at": "state"}
-    assert "quarters=True" in canonical(SpineOptions(block_groups=(), quarters=True))
+    assert "quarters=True" in write_canonical(SpineOptions(block_groups=(), quarters=True))
 
 
 def test_the_populations_of_parts_bound_them_and_are_stated():
@@ -413,12 +416,12 @@ def test_the_populations_of_parts_bound_them_and_are_stated():
 
 
 def test_bounds_from_a_total_are_those_of_production():
-    from stirred.mechanisms.topdown.rules.constraints import HeldQuery, tightened
+    from stirred.mechanisms.topdown.rules.constraints import HeldQuery, tighten_bounds
 
     workload = Workload.preset("pl94-persons")
     query = workload.query("hhgq")
     low = np.array([[0, 2, 0, 0, 0, 1, 0, 0], [0, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 3, 0, 0, 0, 0]])
     high = np.array([[90, 200, 0, 0, 0, 100, 0, 0], [90, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 300, 0, 0, 0, 0]])
-    made = tightened(HeldQuery("facilities", query, (low,), (high,)), np.array([50, 7, 40]), 0)
+    made = tighten_bounds(HeldQuery("facilities", query, (low,), (high,)), np.array([50, 7, 40]), 0)
     assert made.high[0].tolist() == [[47, 49, 0, 0, 0, 48, 0, 0], [7, *[0] * 7], [0, 0, 0, 40, 0, 0, 0, 0]]
     assert made.low[0].tolist() == [low[0].tolist(), [7, *[0] * 7], [0, 0, 0, 40, 0, 0, 0, 0]]

@@ -8,7 +8,7 @@ from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
 from stirred.mechanisms.topdown.run.task import Settings
 from stirred.mechanisms.topdown.solve.batched import batch
-from stirred.mechanisms.topdown.solve.batched.networks import pairwise, ranked
+from stirred.mechanisms.topdown.solve.batched.networks import pairwise_sum, sort_part
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from unit.topdown.runs import run
 
@@ -17,7 +17,7 @@ KEY = Key.for_tests(19)
 
 @pytest.fixture(autouse=True)
 def _small_trees_too(monkeypatch):
-    monkeypatch.setattr(batch, "MANY", 0)
+    monkeypatch.setattr(batch, "MIN_COMPILED_GEOUNITS", 0)
 
 
 def test_small_trees_compile_nothing(make_census, monkeypatch):
@@ -31,7 +31,7 @@ def test_a_part_of_a_large_tree_is_solved_in_batches(make_census, monkeypatch):
     census, units = make_census(5, width=3), Workload.preset("pl94-units")
     made = run(census, units, Settings(), key=KEY, engine=Local(workers=1)).estimation
     small = Estimator.of(made.targets, made.above.constraints)
-    part = Estimator.of(made.targets, made.above.constraints, geounits=batch.MANY)
+    part = Estimator.of(made.targets, made.above.constraints, geounits=batch.MIN_COMPILED_GEOUNITS)
     assert batch.LevelSolver(small, 1).shared is None
     assert batch.LevelSolver(part, 1).shared is not None
 
@@ -58,8 +58,8 @@ def solved(census, workload, mode, workers=1):
 def test_batches_and_the_general_path_give_the_same_integers(make_census, monkeypatch, workload, mode):
     census = make_census(5, width=4)
     ours, certificates = solved(census, workload, mode)
-    monkeypatch.setattr(batch, "CELLS", 40)  # one parent in a batch, several threads
-    monkeypatch.setattr(batch, "TABLE", 0)  # as of a large histogram: only cells that occur
+    monkeypatch.setattr(batch, "MAX_BATCH_CELLS", 40)  # one parent in a batch, several threads
+    monkeypatch.setattr(batch, "MAX_TABLED_CELLS", 0)  # as of a large histogram: only cells that occur
     threads, same = solved(census, workload, mode, 3)
     monkeypatch.setattr(Estimator, "batchable", lambda *_: False)
     theirs, expected = solved(census, workload, mode)
@@ -90,8 +90,10 @@ def test_a_parent_that_is_refused_goes_the_general_way(make_census, monkeypatch)
 def test_sums_run_as_numpy_adds(n):
     x = np.random.default_rng(n).normal(size=(n, 2)) * 1e3
     for column in x.T:
-        assert pairwise(np.ascontiguousarray(column), n) == np.ascontiguousarray(column).sum()
-    assert [pairwise(np.ascontiguousarray(c), n) for c in x.T] == np.asfortranarray(x).sum(axis=0).tolist()
+        assert pairwise_sum(np.ascontiguousarray(column), n) == np.ascontiguousarray(column).sum()
+    assert [pairwise_sum(np.ascontiguousarray(c), n) for c in x.T] == np.asfortranarray(x).sum(
+        axis=0
+    ).tolist()
     a = x[:, 0].copy()
-    ranked(a, 0, n)
+    sort_part(a, 0, n)
     assert a.tolist() == sorted(x[:, 0])

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from oracles.topdown_solves import least_squares
-from stirred.compiled import add_four, add_products, compile_slowest, compiled, scale_four
+from stirred.compiled import add_four, add_products, compile_kernel, compile_slowest, scale_four
 from stirred.mechanisms.topdown.solve import generic
-from stirred.mechanisms.topdown.solve.descend import descend, face_times, positive
-from stirred.mechanisms.topdown.solve.layout import NEVER, thresholds, times
-from stirred.mechanisms.topdown.solve.problem import Laid, ParentProblem, merged, solve
+from stirred.mechanisms.topdown.solve.descend import descend, list_positive, multiply_on_face
+from stirred.mechanisms.topdown.solve.layout import NEVER_COUNT, move_thresholds, multiply_hessian
+from stirred.mechanisms.topdown.solve.problem import ParentProblem, ProblemLayout, merge_equal_queries, solve
 from stirred.mechanisms.topdown.solve.root import project_whole
 
 
@@ -31,13 +31,13 @@ def parent(seed, C, n, queries=5, classes=2):
 @pytest.mark.parametrize(("seed", "C", "n"), [(1, 1, 1), (2, 3, 7), (3, 4, 12), (4, 9, 40), (5, 33, 100)])
 def test_sums_through_finer_queries_are_the_hessian(seed, C, n):
     problem = parent(seed, C, n)
-    laid = Laid.out(problem, *merged(problem.groups, problem.weights))
+    laid = ProblemLayout.out(problem, *merge_equal_queries(problem.groups, problem.weights))
     x = np.random.default_rng(seed).normal(size=(C, n))
     X = np.zeros(laid.linear.shape)
     for c in range(C):
         X[c // 4, c % 4 :: 4] = x[c]
     out = np.empty_like(X)
-    times(X, laid.queries, laid.weights, laid.diagonal, np.empty(4 * laid.queries[1][-1] + 4), out)
+    multiply_hessian(X, laid.queries, laid.weights, laid.diagonal, np.empty(4 * laid.queries[1][-1] + 4), out)
     for c in range(C):
         H = np.zeros((n, n))
         for q, row in enumerate(problem.groups):
@@ -49,23 +49,23 @@ def test_sums_through_finer_queries_are_the_hessian(seed, C, n):
 @pytest.mark.parametrize(("seed", "C", "n"), [(3, 4, 12), (5, 33, 100)])
 def test_products_on_a_face_have_the_bits_of_the_whole_histograms(seed, C, n):
     problem = parent(seed, C, n)
-    laid = Laid.out(problem, *merged(problem.groups, problem.weights))
+    laid = ProblemLayout.out(problem, *merge_equal_queries(problem.groups, problem.weights))
     rng = np.random.default_rng(seed)
     X = np.where(rng.random(laid.linear.shape) < 0.2, rng.random(laid.linear.shape), 0.0)
     sums, whole = np.empty(4 * laid.queries[1][-1] + 4), np.empty_like(X)
-    times(X, laid.queries, laid.weights, laid.diagonal, sums, whole)
+    multiply_hessian(X, laid.queries, laid.weights, laid.diagonal, sums, whole)
     first, place = np.empty(len(X) + 1, np.int64), np.empty(X.size // 4, np.int32)
-    positive(X, first, place)
+    list_positive(X, first, place)
     for b, row in enumerate(X):
         own = place[first[b] : first[b + 1]]
         cells = (4 * own[:, None] + np.arange(4)).ravel()
         assert set(np.flatnonzero(row)) <= set(cells.tolist())
         P, Z = np.r_[9.0, row[cells]], np.empty(len(cells) + 1)
-        face_times(P, 1, own, laid.queries, laid.weights[b], laid.diagonal[b], sums, Z)
+        multiply_on_face(P, 1, own, laid.queries, laid.weights[b], laid.diagonal[b], sums, Z)
         assert Z[1:].tobytes() == whole[b][cells].tobytes()
 
 
-@compiled
+@compile_kernel
 def four_wide(y, x, w):
     """All three operations, at places that four does not divide."""
     add_four(y, 1, x, 2)
@@ -103,17 +103,17 @@ def test_the_root_is_projected_alike_from_any_start(start):
     assert np.ptp(((v - one) * d)[one > 0]) < 1e-9
 
 
-@pytest.mark.parametrize("start", [-0.5 * NEVER, -50.0, 0.0, 3.0, 1e6])
+@pytest.mark.parametrize("start", [-0.5 * NEVER_COUNT, -50.0, 0.0, 3.0, 1e6])
 @pytest.mark.parametrize("C", [1, 4, 11])
 def test_thresholds_are_those_of_the_sorted_projection_from_any_start(start, C):
     rng = np.random.default_rng(C)
     n, K = 30, (C + 3) // 4
     values, p = rng.normal(0, 10, (C, n)), rng.integers(1, 30, n).astype(float)
-    T = np.full((K, 4 * n), -NEVER)
+    T = np.full((K, 4 * n), -NEVER_COUNT)
     for c in range(C):
         T[c // 4, c % 4 :: 4] = values[c]
     tau = np.full(4 * n, start)
-    thresholds(T, p, tau, np.empty(4 * n), np.empty(4 * n))
+    move_thresholds(T, p, tau, np.empty(4 * n), np.empty(4 * n))
     for j in range(n):  # Duchi et al. 2008, by sorting
         v = np.sort(values[:, j])[::-1]
         levels = (np.cumsum(v) - p[j]) / np.arange(1, C + 1)
@@ -124,7 +124,7 @@ def test_thresholds_are_those_of_the_sorted_projection_from_any_start(start, C):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_certificate_bounds_the_distance_to_the_optimum(seed):
     problem = parent(seed, 6, 30)
-    best = generic.piqp_solve(problem, eps=1e-12)
+    best = generic.solve_piqp(problem, eps=1e-12)
     for limit in (11, 20, 35, 4000):
         ours = solve(problem, tolerance=1e-4, limit=limit)
         away = np.linalg.norm(ours.x - best.x)
@@ -155,7 +155,7 @@ def test_large_counts_do_not_stop_the_certificate():
     solution = solve(large, tolerance=5e-3)
     assert solution.distance * np.sqrt(5) <= 5e-3
     assert solution.iterations < 1000
-    assert np.abs(solution.x - generic.piqp_solve(large, eps=1e-11).x).max() < 1e-2
+    assert np.abs(solution.x - generic.solve_piqp(large, eps=1e-11).x).max() < 1e-2
 
 
 def test_the_slowest_kernel_is_compiled_for_the_types_that_it_is_called_with():

@@ -20,7 +20,7 @@ from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.tree.counts import answers
+from stirred.mechanisms.topdown.tree.counts import sum_answers
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.spec import Budget, Custom, Hamming, Margin
@@ -163,7 +163,7 @@ def test_a_single_child_is_bypassed_and_measured_once():
     allotment = Allotment.of(spine, Workload.preset("small"))
     assert allotment.start[1].tolist() == [-1, 1]  # county x has one block: not measured
     assert allotment.start[2].tolist() == [1, 2, 2]  # its block spends both parts
-    level, node = allotment.holder(1, np.array([0, 1]))
+    level, node = allotment.find_holders(1, np.array([0, 1]))
     assert (level.tolist(), node.tolist()) == ([2, 1], [0, 1])
 
 
@@ -208,7 +208,7 @@ def test_a_users_exact_marginal_holds_and_is_listed(make_census):
     workload = own_rule(name="adults by county", kind="exact", query="votingage", level="county")
     made = outcome(census, workload)
     query = workload.query("votingage")
-    assert np.array_equal(answers(made.levels[1], query), answers(made.measurements.truth[1], query))
+    assert np.array_equal(sum_answers(made.levels[1], query), sum_answers(made.measurements.truth[1], query))
     listed = TopDown(workload=workload).specification(census).multiverse
     assert any(isinstance(i, Custom) and "votingage" in i.words() for i in listed)
 
@@ -224,7 +224,9 @@ def test_two_exact_marginals_of_the_root_hold_together(make_census, first):
         made = outcome(make_census(seed, width=3), workload)
         for name in names:
             query = workload.query(name)
-            assert np.array_equal(answers(made.levels[0], query), answers(made.measurements.truth[0], query))
+            assert np.array_equal(
+                sum_answers(made.levels[0], query), sum_answers(made.measurements.truth[0], query)
+            )
 
 
 def test_constraints_that_cannot_hold_are_named(make_census):

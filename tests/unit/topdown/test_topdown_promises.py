@@ -18,7 +18,7 @@ from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.topdown import TopDown, Workload, statement
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run import release as running
-from stirred.mechanisms.topdown.run.subtrees.cut import listed
+from stirred.mechanisms.topdown.run.subtrees.cut import list_areas
 from stirred.mechanisms.topdown.run.task import Settings
 from stirred.mechanisms.topdown.tree import leaves as areas
 from stirred.mechanisms.topdown.tree import splits
@@ -86,7 +86,7 @@ def every(*, beside: bool = False) -> list[Census]:
 
 def agreed(data: Census, promise: Specification) -> Hashable:
     """The values of the declared invariants, counted by ``realised`` and not by the mechanism."""
-    return tuple(tuple(map(str, i.realised(data).to_pylist())) for i in promise.multiverse)
+    return tuple(tuple(map(str, i.tabulate(data).to_pylist())) for i in promise.multiverse)
 
 
 def told_apart(data: Iterable[Census], tree: Callable[[Census], Hashable]) -> int:
@@ -107,8 +107,8 @@ def in_memory(data: Census, options: SpineOptions | None = None) -> Hashable:
 
 def in_parts(data: Census, options: SpineOptions | None = None) -> Hashable:
     """All areas that the path by subtrees lists."""
-    parts = listed(Narrow(), data, WORKLOAD, options, 2).parts
-    table = parts.gathered()
+    parts = list_areas(Narrow(), data, WORKLOAD, options, 2).parts
+    table = parts.gather()
     parts.drop()
     return tuple(sorted(tuple(row.values()) for row in table.to_pylist()))
 
@@ -156,7 +156,7 @@ def test_both_ways_list_the_same_leaves():
 
 def small_memory(monkeypatch: pytest.MonkeyPatch) -> Local:
     """This machine with a bound that the census is said to exceed."""
-    monkeypatch.setattr(running, "estimated", lambda *_: 10**12)
+    monkeypatch.setattr(running, "estimate_bytes", lambda *_: 10**12)
     return Local(memory="2 GB", workers=2)
 
 
@@ -195,13 +195,13 @@ def test_the_cluster_declares_and_reads_the_same_tree(spark, tmp_path: Path):
 
 @pytest.mark.parametrize("engine", [None, Narrow()], ids=["memory", "parts"])
 def test_a_run_that_reads_an_undeclared_tree_stops(engine, monkeypatch):
-    declared = statement.declared
+    declared = statement.declare_multiverse
 
     def forgetful(data: Census, workload: Workload, options: SpineOptions | None) -> Multiverse:
         kept = declared(data, workload, options)
         return Multiverse(frozenset(i for i in kept if "quarters" not in str(i)))
 
-    monkeypatch.setattr(statement, "declared", forgetful)
+    monkeypatch.setattr(statement, "declare_multiverse", forgetful)
     with pytest.raises(PrivacyError, match="does not list"):
         TopDown(workload=WORKLOAD).release(census(("a1", "a2"), ("b1",)), key=KEY, engine=engine)
 
@@ -217,7 +217,7 @@ def test_engines_agree_where_only_group_quarters_tell_of_a_reservation(monkeypat
     assert isinstance(tree, tuple)
     assert [code for code, _ in tree[1]] == ["0|s", "1|s"]
     # the mutant: only the first record type is asked where its areas lie
-    monkeypatch.setattr(splits, "deciding", lambda _: ("household",))
+    monkeypatch.setattr(splits, "area_record_types", lambda _: ("household",))
     assert split.release(data, key=KEY).input_digest != parts.input_digest
 
 
@@ -230,7 +230,7 @@ def test_a_public_file_of_areas_decides_alone(tmp_path: Path):
     for homes, quarters in ((("a1", "a1"), ("b1",)), (("a1", "a2"), ())):
         listing = '[geography.areas]\nfiles = ["areas.csv"]\n'
         public = on_disk(census(homes, quarters), tmp_path, listing)
-        assert areas.deciding(public.schema) == ()
+        assert areas.area_record_types(public.schema) == ()
         assert TopDown(workload=WORKLOAD).specification(public).multiverse.is_vacuous
         trees |= {("memory", in_memory(public)), ("parts", in_parts(public))}
     assert len(trees) == 2  # one for each way of listing it

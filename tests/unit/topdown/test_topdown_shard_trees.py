@@ -33,7 +33,7 @@ def cut_at(monkeypatch):
     """Choose the shard level by number."""
 
     def choose(depth: int) -> None:
-        monkeypatch.setattr(shard_geography, "chosen", lambda sizes: min(depth, len(sizes) - 1))
+        monkeypatch.setattr(shard_geography, "choose_cut_level", lambda sizes: min(depth, len(sizes) - 1))
 
     return choose
 

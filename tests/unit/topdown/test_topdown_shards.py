@@ -21,7 +21,7 @@ from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
 from stirred.mechanisms.topdown.run.subtrees import gather as shard_input
 from stirred.mechanisms.topdown.run.subtrees import grove as shard
 from stirred.mechanisms.topdown.run.subtrees import solved as shard_solve
-from stirred.mechanisms.topdown.run.subtrees.grove import Grove
+from stirred.mechanisms.topdown.run.subtrees.grove import SubtreeBatch
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.rule import Rule
 from unit.topdown.shard_engines import Narrow, assert_same, content
@@ -45,7 +45,7 @@ def cut_at(monkeypatch):
     """Choose the shard level by number."""
 
     def choose(depth: int) -> None:
-        monkeypatch.setattr(shard_geography, "chosen", lambda sizes: min(depth, len(sizes) - 1))
+        monkeypatch.setattr(shard_geography, "choose_cut_level", lambda sizes: min(depth, len(sizes) - 1))
 
     return choose
 
@@ -75,13 +75,13 @@ def test_the_same_release_wherever_it_is_cut(
         # subtrees are worked on one by one, a few at a time, or all of a part together
         groups = (1, 4, 4096)
         for leaves in groups if every else groups[depth % 3 : depth % 3 + 1]:
-            monkeypatch.setattr(shard, "LEAVES", leaves)
+            monkeypatch.setattr(shard, "MAX_BATCH_LEAVES", leaves)
             assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
 
 
 @pytest.mark.parametrize("parts", [2, *(pytest.param(parts, marks=pytest.mark.slow) for parts in (1, 7))])
 def test_the_same_release_from_any_number_of_parts_and_workers(make_census, monkeypatch, parts):
-    monkeypatch.setattr(shard_input, "FEWEST", 1)
+    monkeypatch.setattr(shard_input, "MIN_PARTS", 1)
     census = make_census(3, states=2)
     mechanism = TopDown(workload="pl94", rho_squared=1)
     whole = mechanism.release(census, key=KEY)
@@ -169,7 +169,7 @@ def test_no_area_one_area_and_trees_of_one_level(spine, homes):
 
 @pytest.mark.parametrize("nodes", [1, 2, 5])
 def test_a_level_too_wide_to_be_held_here_is_not_cut_at(make_census, monkeypatch, nodes):
-    monkeypatch.setattr(shard_geography, "NODES", nodes)
+    monkeypatch.setattr(shard_geography, "MAX_CUT_GEOUNITS", nodes)
     census = make_census(1, states=3)
     mechanism = TopDown(workload="small")
     assert_same(mechanism.release(census, key=KEY, engine=Narrow()), mechanism.release(census, key=KEY))
@@ -207,7 +207,7 @@ def test_microdata_go_to_a_file_in_the_order_of_the_spine(make_census, tmp_path)
 def test_little_is_gathered(make_census, monkeypatch):
     """One row for each subtree and part, however many records: fewer than 1 % of them."""
     census = make_census(3, states=1, width=3, units=400)
-    monkeypatch.setattr(shard_input, "FEWEST", 1)
+    monkeypatch.setattr(shard_input, "MIN_PARTS", 1)
     gathered: list[int] = []
     mechanism = TopDown(workload="small")
     folder_less = Narrow(parts=2, rows=5000, gathered=(gathered,))
@@ -270,12 +270,12 @@ def test_no_two_geounits_share_noise_and_none_has_other_noise(make_census, cut_a
 
 def test_a_shard_that_forgets_where_it_stands_is_caught(make_census, cut_at, monkeypatch):
     """The mutant numbers the geounits of every subtree from 0: two of them would share noise, a privacy bug."""
-    right = Grove.measurements
+    right = SubtreeBatch.measurements
 
-    def forgetful(grove: Grove, key: Key | None, offsets: Any, emphasis: int) -> Measurements:
+    def forgetful(grove: SubtreeBatch, key: Key | None, offsets: Any, emphasis: int) -> Measurements:
         return right(grove, key, np.zeros_like(offsets), emphasis)
 
-    monkeypatch.setattr(Grove, "measurements", forgetful)
+    monkeypatch.setattr(SubtreeBatch, "measurements", forgetful)
     census = make_census(1)
     cut_at(2)
     with monkeypatch.context() as patch:
@@ -463,7 +463,7 @@ def test_a_killed_run_ends_with_the_same_bytes(make_census, cut_at, monkeypatch,
     mechanism = TopDown(workload="small")
     whole = TopDown(workload="small").release(census, key=KEY)
     with monkeypatch.context() as patch:
-        patch.setattr(shard_solve.Solve, "of", lambda *_: 1 / 0)
+        patch.setattr(shard_solve.SubtreeSolve, "of", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mechanism.release(census, key=KEY, engine=Narrow(workers=1), state=tmp_path / "resume")
     finished = sorted(
@@ -488,7 +488,7 @@ def test_a_killed_run_goes_on_with_the_parts_that_are_left(make_census, cut_at, 
     cut_at(2)
     mechanism = TopDown(workload="small")
     whole = TopDown(workload="small").release(census, key=KEY)
-    solve, numbers = shard_solve.Solve.__call__, []
+    solve, numbers = shard_solve.SubtreeSolve.__call__, []
 
     def counted(self, part, table):
         if len(numbers) == 2:
@@ -497,13 +497,15 @@ def test_a_killed_run_goes_on_with_the_parts_that_are_left(make_census, cut_at, 
         return solve(self, part, table)
 
     with monkeypatch.context() as patch:
-        patch.setattr(shard_solve.Solve, "__call__", counted)
+        patch.setattr(shard_solve.SubtreeSolve, "__call__", counted)
         with pytest.raises(KeyboardInterrupt):
             mechanism.release(census, key=KEY, engine=Narrow(workers=1), state=tmp_path / "state")
         kept = sorted(path.name for path in (tmp_path / "state" / "small").glob("part-*.parquet"))
         assert len(kept) == 2
         numbers.clear()
-        patch.setattr(shard_solve.Solve, "__call__", lambda *call: numbers.append(call[1]) or solve(*call))
+        patch.setattr(
+            shard_solve.SubtreeSolve, "__call__", lambda *call: numbers.append(call[1]) or solve(*call)
+        )
         again = mechanism.release(census, key=KEY, engine=Narrow(workers=1), state=tmp_path / "state")
     assert content(again) == content(whole)
     assert not {int(name.split("-")[1]) for name in kept} & set(numbers)  # they were not solved again

@@ -5,10 +5,10 @@ import pytest
 
 from oracles.topdown_solves import least_squares, objective, rounding_optimum
 from stirred.mechanisms.topdown.solve import generic
-from stirred.mechanisms.topdown.solve.flow import minimum_cost_flow
-from stirred.mechanisms.topdown.solve.problem import HeldSums, ParentProblem, solve, worst_violation
+from stirred.mechanisms.topdown.solve.flow import solve_flow
+from stirred.mechanisms.topdown.solve.problem import HeldSums, ParentProblem, measure_violation, solve
 from stirred.mechanisms.topdown.solve.root import round_root, solve_root
-from stirred.mechanisms.topdown.solve.rounding import network, rounded
+from stirred.mechanisms.topdown.solve.rounding import build_network, round_network
 
 WEIGHTS = np.array([0.4, 0.002, 0.001, 0.001, 0.2, 0.004, 0.001, 0.05])
 
@@ -62,21 +62,21 @@ CASES = [
 @pytest.mark.parametrize(("seed", "C", "n", "people", "options"), CASES)
 def test_the_fast_solver_agrees_with_piqp(seed, C, n, people, options):
     case, constant = problem(seed, C, n, people, **options)
-    ours, theirs = solve(case, tolerance=5e-3), generic.piqp_solve(case)
+    ours, theirs = solve(case, tolerance=5e-3), generic.solve_piqp(case)
     best = least_squares(case, theirs.x) + constant
     assert (least_squares(case, ours.x) + constant - best) / best < 1e-7
     assert np.abs(ours.x - theirs.x).max() < 1e-2
     assert np.abs(ours.x.sum(axis=0) - case.parent).max() < 1e-8
     assert (ours.x >= 0).all()
     assert (ours.x[~case.allowed] == 0).all()
-    assert worst_violation(ours.x, case.held) < 2e-4
+    assert measure_violation(ours.x, case.held) < 2e-4
     if not case.held:  # the certificate bounds the true excess
         assert least_squares(case, ours.x) - least_squares(case, theirs.x) <= ours.gap + 1e-6
 
 
 def test_a_solver_that_stops_early_is_noticed():
     case, constant = problem(5, 30, 130, 2000)
-    early, best = solve(case, limit=20), generic.piqp_solve(case)
+    early, best = solve(case, limit=20), generic.solve_piqp(case)
     assert (least_squares(case, early.x) - least_squares(case, best.x)) / constant > 1e-7
     assert early.distance > 1e-2  # and the certificate says so by itself
 
@@ -90,8 +90,8 @@ def test_rounding_is_optimal_and_exact(seed, C, n, people, options):
     low = np.full((C, 1), 0.0) if k is None else k.low
     high = np.full((C, 1), 1e9) if k is None else k.high
     parent = case.parent.astype(np.int64)
-    net = network(solution.x, parent, case.allowed, groups, low, high)
-    result = rounded(net)
+    net = build_network(solution.x, parent, case.allowed, groups, low, high)
+    result = round_network(net)
     assert result is not None
     assert (result.sum(axis=0) == parent).all()
     assert (result >= 0).all()
@@ -99,14 +99,12 @@ def test_rounding_is_optimal_and_exact(seed, C, n, people, options):
     assert (np.abs(result.sum(axis=1) - solution.x.sum(axis=1)) < 1 + 1e-3).all()
     for g in range(low.shape[1]):
         assert (result[:, groups == g].sum(axis=1) >= low[:, g]).all()
-    flow, balanced = minimum_cost_flow(
-        net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy()
-    )
+    flow, balanced = solve_flow(net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy())
     assert balanced
     best, _ = rounding_optimum(net)
     assert abs(objective(net, flow) - best) < 1e-6
     # the mutant: another start must not matter for the optimum
-    again, _ = minimum_cost_flow(
+    again, _ = solve_flow(
         net.tail, net.head, net.capacity, net.cost, net.supply, np.zeros_like(net.potential)
     )
     assert abs(objective(net, again) - best) < 1e-6
@@ -128,9 +126,7 @@ def test_crossing_sums_round_through_the_integer_programme():
 
 def test_an_impossible_flow_says_so():
     tail, head = np.array([0]), np.array([1])
-    _, balanced = minimum_cost_flow(
-        tail, head, np.array([1]), np.array([0.0]), np.array([2, -2]), np.zeros(2)
-    )
+    _, balanced = solve_flow(tail, head, np.array([1]), np.array([0.0]), np.array([2, -2]), np.zeros(2))
     assert not balanced
 
 

@@ -24,7 +24,7 @@ class Narrow(Local):
 
 def test_what_digests_cannot_make_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
-    survey, measured = running.SubtreeSurvey, estimation.Measured
+    survey, measured = running.SubtreeSurvey, estimation.BatchMeasurements
 
     def surveying(plan: Any, key: Key) -> Any:
         seen["reader"] = key
@@ -35,7 +35,7 @@ def test_what_digests_cannot_make_noise(monkeypatch: pytest.MonkeyPatch) -> None
         return measured(**fields)
 
     monkeypatch.setattr(running, "SubtreeSurvey", surveying)
-    monkeypatch.setattr(estimation, "Measured", measuring)
+    monkeypatch.setattr(estimation, "BatchMeasurements", measuring)
     key = Key.for_tests(4)
     mechanism = TopDown(workload=Workload.parse(WORKLOAD))
     release = mechanism.release(census(120), key=key, engine=Narrow())

@@ -15,10 +15,16 @@ from stirred.cli.main import main
 from stirred.errors import InputError
 from stirred.mechanisms.proposal import Cap, Goal
 from stirred.mechanisms.topdown import TopDown, Workload, accounting
-from stirred.mechanisms.topdown.inside import inside
-from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, tables_of
-from stirred.mechanisms.topdown.tuning.shares import chosen, excess, largest_rho_squared, problem, smallest
-from stirred.mechanisms.topdown.tuning.tuned import _worse
+from stirred.mechanisms.topdown.inside import cost_in_multiverse
+from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, list_tables
+from stirred.mechanisms.topdown.tuning.shares import (
+    build_problem,
+    choose_shares,
+    compute_excess,
+    find_largest_rho_squared,
+    minimise_total,
+)
+from stirred.mechanisms.topdown.tuning.tuned import _describe_worst
 from stirred.publish import load
 
 SMALL = Workload.preset("small")
@@ -49,7 +55,7 @@ def test_closed_form_variances_are_those_of_a_dense_least_squares() -> None:
     C = np.linalg.inv(information)
     one = np.ones(6 * cells)
     C -= np.outer(C @ one, C @ one) / (one @ C @ one)  # the exact total of the state
-    for (level, name), query in tables_of(SMALL, shape.levels).items():
+    for (level, name), query in list_tables(SMALL, shape.levels).items():
         A = np.kron(over[level], rows[name])
         wanted = np.trace(A @ C @ A.T) / len(A)
         assert errors.variances(rho, [(level, query)])[0] == pytest.approx(wanted, rel=1e-8, abs=1e-8)
@@ -64,7 +70,7 @@ def test_derivatives_are_those_of_differences() -> None:
     ]
     errors = LinearErrors.of(SMALL, SHAPE, pairs)
     rho = np.linspace(0.02, 0.3, len(pairs))
-    tables = [(level, query) for (level, _), query in tables_of(SMALL, SHAPE.levels).items()]
+    tables = [(level, query) for (level, _), query in list_tables(SMALL, SHAPE.levels).items()]
     values, slopes = errors.gradients(rho, tables)
     assert np.allclose(values, errors.variances(rho, tables))
     for place in range(0, len(pairs), 5):
@@ -75,23 +81,25 @@ def test_derivatives_are_those_of_differences() -> None:
 
 def test_goals_are_reached_and_no_table_gets_worse() -> None:
     goals = [Goal.parse("mae votingage×county <= 2"), Goal.parse("mae total×block <= 4")]
-    asked = problem(SMALL, SHAPE, goals, ())
+    asked = build_problem(SMALL, SHAPE, goals, ())
     assert ("state", "total") not in asked.pairs  # it is an invariant, and gets nothing
-    found = chosen(asked)
+    found = choose_shares(asked)
     assert found.sum() == pytest.approx(float(SMALL.rho_squared))
     errors = (2 / np.pi * asked.errors.variances(found, asked.asked)) ** 0.5
     assert (errors <= [2, 4]).all()
-    tables = [(level, query) for (level, _), query in tables_of(SMALL, SHAPE.levels).items()]
+    tables = [(level, query) for (level, _), query in list_tables(SMALL, SHAPE.levels).items()]
     before, after = (asked.errors.variances(rho, tables) for rho in (asked.reference, found))
     assert (after <= before * 1.01 + 1e-9).all()
 
 
 def test_goals_out_of_reach_say_what_they_would_need() -> None:
     with pytest.raises(InputError, match="need a total ρ² of about") as caught:
-        chosen(problem(SMALL, SHAPE, [Goal.parse("mae race×votingage×block <= 0.3")], ()))
+        choose_shares(build_problem(SMALL, SHAPE, [Goal.parse("mae race×votingage×block <= 0.3")], ()))
     assert "rho_squared =" in caught.value.fix
     with pytest.raises(InputError, match="within the limits of ε"):
-        chosen(problem(SMALL, SHAPE, [Goal.parse("mae race×county <= 2")], [Cap.parse("race <= 1/2")]))
+        choose_shares(
+            build_problem(SMALL, SHAPE, [Goal.parse("mae race×county <= 2")], [Cap.parse("race <= 1/2")])
+        )
 
 
 @pytest.mark.parametrize(
@@ -107,20 +115,20 @@ def test_goals_out_of_reach_say_what_they_would_need() -> None:
 )
 def test_what_cannot_be_asked_is_said(goal: str, cap: str, words: str) -> None:
     with pytest.raises(InputError, match=words):
-        problem(SMALL, SHAPE, [Goal.parse(goal)], [Cap.parse(cap)] if cap else [])
+        build_problem(SMALL, SHAPE, [Goal.parse(goal)], [Cap.parse(cap)] if cap else [])
 
 
 def test_cells_that_no_query_tells_apart_have_no_closed_form() -> None:
     queries = tuple(query for query in SMALL.queries if query.name != "detailed")
     shares = {level: {"total": Fraction(1)} for level in SMALL.levels}
     with pytest.raises(InputError, match="keeps every axis"):
-        problem(
+        build_problem(
             replace(SMALL, queries=queries, query_shares=shares), SHAPE, [Goal.parse("mae county <= 2")], ()
         )
 
 
 def test_the_largest_budget_of_an_epsilon_is_the_largest() -> None:
-    found = largest_rho_squared(Fraction(10))
+    found = find_largest_rho_squared(Fraction(10))
     assert accounting.epsilon(found) <= 10 < accounting.epsilon(found + Fraction(1, 10**5))
 
 
@@ -155,8 +163,8 @@ def test_a_plan_is_tuned_within_limits_and_runs(tmp_path, capsys) -> None:
     made = load(tmp_path / "tuned-plan.toml")
     workload = made.mechanisms[0].workloads[0]
     assert workload.rho_squared == SMALL.rho_squared
-    assert inside(workload).free == {}
-    assert accounting.epsilon(accounting.attribute(workload, "votingage")) <= Decimal(12)
+    assert cost_in_multiverse(workload).free == {}
+    assert accounting.epsilon(accounting.cost_of_attribute(workload, "votingage")) <= Decimal(12)
     assert main(["plan", "check", str(tmp_path / "tuned-plan.toml"), "--json"]) == 0
     assert (
         main([*words, "--out", str(tmp_path / "second.toml")]) == 0
@@ -172,17 +180,17 @@ def test_a_plan_that_asks_for_another_estimate_is_not_told_of_mode_guided(tmp_pa
     write_preset("demo", tmp_path / "census", households=150)
     census, goals = read(tmp_path / "census" / "census.toml"), [Goal.parse("mae votingage×county <= 1.5")]
     for mode in ("gls", "classic"):
-        tuned = TopDown(workload="small", mode=mode).tuned(census, goals)
+        tuned = TopDown(workload="small", mode=mode).tune(census, goals)
         assert tuned is not None
         assert f"in mode {mode}, which does not hold" in tuned.sentence
 
 
 def test_the_table_that_loses_most_is_named() -> None:
-    asked = problem(SMALL, SHAPE, [Goal.parse("mae votingage×county <= 5")], ())
-    assert _worse(asked, asked.reference) == ""
+    asked = build_problem(SMALL, SHAPE, [Goal.parse("mae votingage×county <= 5")], ())
+    assert _describe_worst(asked, asked.reference) == ""
     less = asked.reference.copy()
     less[[level == "block" for level, _ in asked.pairs]] /= 9
-    words = _worse(asked, less)
+    words = _describe_worst(asked, less)
     assert " × block: from " in words
     before, after = (float(text) for text in words.rstrip(".").rsplit(": from ", 1)[1].split(" to "))
     assert 1.02 * before < after <= 3.01 * before  # a ninth of ρ² is three times the error at most
@@ -191,10 +199,10 @@ def test_the_table_that_loses_most_is_named() -> None:
 def test_goals_that_are_met_have_a_smallest_budget() -> None:
     """No other shares reach the goals with less: random ones around the best, scaled until they do, need more."""
     goals = [Goal.parse("mae votingage×county <= 20"), Goal.parse("mae total×block <= 30")]
-    asked = problem(SMALL, SHAPE, goals, ())
-    assert excess(asked) > 1
-    found = smallest(asked)
-    assert found.sum() < asked.reference.sum() / excess(asked) + 1e-12
+    asked = build_problem(SMALL, SHAPE, goals, ())
+    assert compute_excess(asked) > 1
+    found = minimise_total(asked)
+    assert found.sum() < asked.reference.sum() / compute_excess(asked) + 1e-12
 
     def needed(rho: np.ndarray) -> float:  # a variance is inversely proportional to the total
         errors = (2 / np.pi * asked.errors.variances(rho, asked.asked)) ** 0.5
@@ -204,7 +212,7 @@ def test_goals_that_are_met_have_a_smallest_budget() -> None:
     assert needed(found) == pytest.approx(found.sum(), rel=0.01)
     # the detailed query of the leaves keeps a tenth of what it would have with the plan's own shares
     detailed = asked.pairs.index(("block", "detailed"))
-    floor = 0.1 * asked.reference[detailed] / excess(asked)
+    floor = 0.1 * asked.reference[detailed] / compute_excess(asked)
     dice, compared = np.random.default_rng(1), 0
     for _ in range(400):
         other = found * np.exp(dice.normal(0, 0.5, len(found)))

@@ -13,10 +13,10 @@ from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.estimate import unbiased, uncertainty
-from stirred.mechanisms.topdown.estimate.sizes import drift, lost
+from stirred.mechanisms.topdown.estimate.sizes import estimate_bias, estimate_drift
 from stirred.mechanisms.topdown.run import replicates
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.tree.counts import Sparse, answers
+from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers
 from unit.topdown.runs import run
 
 KEY = Key.for_tests(5)
@@ -36,7 +36,7 @@ def test_a_replicate_keeps_what_the_release_keeps(make_census):
         for leaves in again:
             for held in made.constraints.held:
                 if len(held.low) == len(made.spine.levels):
-                    value = answers(leaves, held.query)
+                    value = sum_answers(leaves, held.query)
                     assert ((value >= held.low[-1]) & (value <= held.high[-1])).all()
             assert leaves.counts.sum() == made.levels[0].counts.sum()  # the state's population is exact
         assert len({leaves.counts.tobytes() for leaves in again}) == 3  # fresh noise every time
@@ -80,7 +80,7 @@ def test_intervals_against_a_direct_count():
     again = count + np.rint(rng.normal(0, np.repeat([3, 9], 40), (9, 80))).astype(np.int64)
     again = np.clip(again, np.repeat([100, 1000], 40), np.repeat([199, 1999], 40))
     for level in (0.9, 0.95):
-        found = uncertainty.intervals(count, again, level=level)
+        found = uncertainty.compute_intervals(count, again, level=level)
         for cells in (slice(0, 40), slice(40, 80)):
             apart = (count - again)[:, cells].ravel()
             low, high = found["low"][cells] - count[cells], found["high"][cells] - count[cells]
@@ -89,7 +89,7 @@ def test_intervals_against_a_direct_count():
             assert (apart > high[0]).sum() <= 361 * (1 - level) / 2 < (apart >= high[0]).sum() + 1
             assert found["standard_error"][cells] == pytest.approx(np.full(40, apart.std()))
             assert found["estimate"][cells] - count[cells] == pytest.approx(np.full(40, apart.mean()))
-    few = uncertainty.intervals(np.array([500]), np.array([[503], [497]]))
+    few = uncertainty.compute_intervals(np.array([500]), np.array([[503], [497]]))
     assert few["low"][0] < 497 < 503 < few["high"][0]  # two replicates: Student's t, and at least all of them
 
 
@@ -105,7 +105,7 @@ def test_numbers_published_as_small_are_covered():
 
     release = published(truth)
     again = np.stack([published(release) for _ in range(8)])
-    found = uncertainty.intervals(release, again)
+    found = uncertainty.compute_intervals(release, again)
     inside = (found["low"] <= truth) & (truth <= found["high"])
     size = np.digitize(release, (1, 5, 20))
     for i in range(4):
@@ -118,7 +118,7 @@ def test_numbers_published_as_small_are_covered():
 def test_a_cell_that_never_moved_is_not_called_exact():
     count = np.array([0, 0, 0, 50])
     again = np.array([[0, 0, 3, 50], [0, 0, 0, 50], [0, 0, 0, 50]])
-    found = uncertainty.intervals(count, again)
+    found = uncertainty.compute_intervals(count, again)
     assert (found["standard_error"][:3] > 0).all()
     assert found["standard_error"][3] == 0  # a size class in which nothing ever moves
     assert (found["low"] >= 0).all()
@@ -130,10 +130,10 @@ def test_tabulated_has_cells_of_the_release_and_of_replicates():
         {"area": ["a", "b", "a", "c"], "replicate": [0, 0, 1, 1], "count": [3, 1, 1, 2]},
         schema={"area": pl.Categorical, "replicate": pl.Int16, "count": pl.Int32},
     )
-    found, runs = uncertainty.tabulated(records, again, ["area"])
+    found, runs = uncertainty.tabulate_replicates(records, again, ["area"])
     assert found.rows() == [("a", 2), ("b", 1), ("c", 0)]
     assert runs.tolist() == [[3, 1, 0], [1, 0, 2]]
-    whole, runs = uncertainty.tabulated(records, again, [])
+    whole, runs = uncertainty.tabulate_replicates(records, again, [])
     assert (whole.rows(), runs.tolist()) == ([(3,)], [[4], [3]])
 
 
@@ -150,7 +150,7 @@ def test_unbiased_marginals_have_the_variance_they_state(make_census):
         totals = table.filter(
             pl.col("race").is_null(), pl.col("votingage").is_null(), pl.col("level") == leaf
         )
-        truth = answers(made.measurements.truth[-1], query).ravel()
+        truth = sum_answers(made.measurements.truth[-1], query).ravel()
         first = np.flatnonzero(totals["standard_deviation"].to_numpy() > 0)[0]
         row = totals.row(int(first), named=True)
         scores.append((row["estimate"] - truth[first]) / row["standard_deviation"])
@@ -170,7 +170,7 @@ def test_leaf_totals_agree_with_the_general_formula(make_census):
     algebra = informed.algebra
     everything = unbiased.gls.covariances(algebra, informed.levels, informed.leaves)
     want = unbiased.gls.variances(algebra, everything[-1], np.zeros(algebra.K, np.int64), 0)[:, 0]
-    _, variance = unbiased.leaf_totals(informed, everything[-2])
+    _, variance = unbiased.estimate_leaf_totals(informed, everything[-2])
     assert np.allclose(variance, want, atol=1e-9)
 
 
@@ -181,7 +181,7 @@ def test_intervals_of_normal_replicates_cover():
     truth = rng.integers(200, 499, 4000)
     release = np.rint(rng.normal(truth, 6)).astype(np.int64)
     again = np.rint(rng.normal(release, 6, (20, 4000))).astype(np.int64)
-    found = uncertainty.intervals(release, again)
+    found = uncertainty.compute_intervals(release, again)
     hit = int(((found["low"] <= truth) & (truth <= found["high"])).sum())
     assert binom.ppf(1e-7, 4000, 0.94) <= hit <= binom.isf(1e-7, 4000, 0.96)
 
@@ -196,15 +196,20 @@ def test_totals_of_leaves_allow_for_a_smoother_release(make_census):
     frame = pl.DataFrame(pl.from_arrow(release.microdata["person"])).lazy()
     totals = None
     for by in (["tract"], ["block"], ["block", "race"]):
-        found = uncertainty.uncertain(release, census.schema, by, frame, None)
-        table, runs = uncertainty.tabulated(frame, again, by)
+        found = uncertainty.tabulate_uncertainty(release, census.schema, by, frame, None)
+        table, runs = uncertainty.tabulate_replicates(frame, again, by)
         count = table["count"].to_numpy()
-        places = np.digitize(runs, uncertainty.CLASSES), np.digitize(count, uncertainty.CLASSES)
+        places = (
+            np.digitize(runs, uncertainty.SIZE_CLASS_LIMITS),
+            np.digitize(count, uncertainty.SIZE_CLASS_LIMITS),
+        )
         if by == ["tract"]:
-            unseen = drift(count, runs, uncertainty.CLASSES, least=uncertainty.LEAST)
+            unseen = estimate_drift(
+                count, runs, uncertainty.SIZE_CLASS_LIMITS, least=uncertainty.MIN_DRIFT_NUMBERS
+            )
         else:
-            totals = unseen = lost(count, runs, *places, totals=totals)
-        want = uncertainty.intervals(count, runs, unseen=unseen)
+            totals = unseen = estimate_bias(count, runs, *places, totals=totals)
+        want = uncertainty.compute_intervals(count, runs, unseen=unseen)
         assert found["high"].to_list() == want["high"].tolist()
         assert found["low"].to_list() == want["low"].tolist()
 
@@ -222,15 +227,18 @@ def test_unbiased_totals_show_the_bias_that_replicates_do_not():
     count, noise = published(true, 1.0)
     again = np.stack([published(count, 0.5)[0] for _ in range(6)])
     estimate = true + noise + rng.normal(0.0, 30.0, len(true))
-    places = np.digitize(again, uncertainty.CLASSES), np.digitize(count, uncertainty.CLASSES)
-    seen = lost(count, again, *places, estimate, np.full(len(true), 30.15))
+    places = (
+        np.digitize(again, uncertainty.SIZE_CLASS_LIMITS),
+        np.digitize(count, uncertainty.SIZE_CLASS_LIMITS),
+    )
+    seen = estimate_bias(count, again, *places, estimate, np.full(len(true), 30.15))
     assert seen.slope == pytest.approx(0.5, abs=0.12)
-    found = uncertainty.intervals(count, again, unseen=seen)
+    found = uncertainty.compute_intervals(count, again, unseen=seen)
     for size in (count >= 200, (count >= 50) & (count < 200)):
-        plain = (true - uncertainty.intervals(count, again)["estimate"])[size].mean()
+        plain = (true - uncertainty.compute_intervals(count, again)["estimate"])[size].mean()
         assert abs((true - found["estimate"])[size].mean()) < 0.35 * abs(plain)
         assert 0.94 < ((found["low"] <= true) & (true <= found["high"]))[size].mean() < 0.99
-    unknown = lost(count, again, *places)
+    unknown = estimate_bias(count, again, *places)
     assert unknown.ratio == 1.0
     assert (np.diff(unknown.factor(np.array([5, 50, 500, 5_000]))) > 0).all()
 
@@ -239,7 +247,7 @@ def test_mode_classic_knows_the_tree_estimate_of_its_measurements(make_census):
     """One key and one census have the same noise in both modes, so the estimate over the tree is the same number."""
     census = make_census(3)
     classic, tree = outcome(census, mode="classic"), outcome(census, mode="gls").informed
-    found = replicates.tree_estimate(replace(classic.task, replicates=2), classic.estimation, None)
+    found = replicates.estimate_release_tree(replace(classic.task, replicates=2), classic.estimation, None)
     assert found is not None
     informed, solve = found
     assert solve is None
@@ -247,9 +255,9 @@ def test_mode_classic_knows_the_tree_estimate_of_its_measurements(make_census):
         assert np.array_equal(own.e, want.e)
     for one, other in zip(informed.leaves.patterns, tree.leaves.patterns, strict=True):
         assert np.array_equal(one.e, other.e)
-    assert not replicates.estimates_tree(classic.task)  # without replicates nothing is published of it
+    assert not replicates.can_estimate_tree(classic.task)  # without replicates nothing is published of it
     wide = replace(classic.task, workload=Workload.preset("dhc-persons"), replicates=2)
-    assert not replicates.estimates_tree(wide)  # the closed form does not fit
+    assert not replicates.can_estimate_tree(wide)  # the closed form does not fit
 
 
 def test_drawn_numbers_have_the_variance_of_their_closed_form():
@@ -268,13 +276,15 @@ def test_drawn_numbers_have_the_variance_of_their_closed_form():
 
     count = published(census)
     again = np.stack([published(count) for _ in range(10)])
-    found = drift(np.rint(count).astype(np.int64), np.rint(again).astype(np.int64), ())
+    found = estimate_drift(np.rint(count).astype(np.int64), np.rint(again).astype(np.int64), ())
     u = 1.0 - g
     ratio = (census - count).var() / (count - again).var()
     assert ratio == pytest.approx(1.0 / (1.0 - u**2), abs=0.08)
     assert found.factors[0] == pytest.approx(1.0 + u / 2.0, abs=0.02)  # the larger of the two below u = 0.65
     assert found.factors[0] ** 2 >= ratio - 0.08
-    totals = drift(np.rint(count).astype(np.int64), np.rint(again).astype(np.int64), (), by_cells=True)
+    totals = estimate_drift(
+        np.rint(count).astype(np.int64), np.rint(again).astype(np.int64), (), by_cells=True
+    )
     assert totals.factors[0] == pytest.approx(math.sqrt((1 + 4 * u) / (1 + u)), abs=0.02)
 
 
@@ -285,7 +295,7 @@ def test_the_exact_interval_is_taken_where_it_is_not_longer(make_census):
     frame = pl.DataFrame(pl.from_arrow(release.microdata["person"])).lazy()
     known = pl.DataFrame(pl.from_arrow(release.tables["small-unbiased"]))
     known = known.filter(pl.col("level") == "tract", pl.col("race").is_null(), pl.col("votingage").is_null())
-    found = uncertainty.uncertain(release, census.schema, ["tract"], frame, None).sort("tract")
+    found = uncertainty.tabulate_uncertainty(release, census.schema, ["tract"], frame, None).sort("tract")
     assert found["standard_error"].to_list() == known.sort("code")["standard_deviation"].to_list()
     margin = 1.959963984540054 * known.sort("code")["standard_deviation"]
     assert found["high"].to_numpy() == pytest.approx((known.sort("code")["estimate"] + margin).to_numpy())
@@ -301,9 +311,11 @@ def test_numbers_drawn_to_a_prior_have_wider_intervals():
         noise = rng.normal(0.0, 4.0, (8, len(prior)))
         return np.rint(prior + part * (count - prior) + noise).astype(np.int64)
 
-    assert drift(count, drawn(1.0), (50,)).factors == pytest.approx(1.0, abs=0.02)
-    assert drift(count, drawn(0.5), ()).factors == pytest.approx(5 / 3, abs=0.01)  # u = 1 is taken for 0.8
-    few = drift(count[:20], drawn(0.5)[:, :20], (50,))
+    assert estimate_drift(count, drawn(1.0), (50,)).factors == pytest.approx(1.0, abs=0.02)
+    assert estimate_drift(count, drawn(0.5), ()).factors == pytest.approx(
+        5 / 3, abs=0.01
+    )  # u = 1 is taken for 0.8
+    few = estimate_drift(count[:20], drawn(0.5)[:, :20], (50,))
     assert few.factors[0] == few.factors[1]
     assert (few.shift(count) == 0).all()
 

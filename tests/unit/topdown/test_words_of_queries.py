@@ -12,7 +12,7 @@ from stirred.mechanisms import topdown
 from stirred.mechanisms.exhibits import Listing, Series
 from stirred.mechanisms.topdown import TopDown, Workload, accounting, statement
 from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.words import axis_words, query_words
+from stirred.mechanisms.topdown.workload.words import describe_axis, describe_query
 from stirred.publish.packet.labels import read_labels, write_labels
 
 PRESETS = sorted(path.stem for path in (Path(topdown.__file__).parent / "presets").glob("*.toml"))
@@ -21,11 +21,11 @@ PRESETS = sorted(path.stem for path in (Path(topdown.__file__).parent / "presets
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_query_of_a_preset_has_words_of_its_own(name: str) -> None:
     workload = Workload.preset(name)
-    words = [query_words(workload, query.name) for query in workload.queries]
-    axes = [axis_words(axis.name) for axis in workload.histogram.axes]
+    words = [describe_query(workload, query.name) for query in workload.queries]
+    axes = [describe_axis(axis.name) for axis in workload.histogram.axes]
     assert all(isinstance(text, Phrase) for text in (*words, *axes))
     for code in CODES:
-        said = [Language.of(code).translated(text) for text in words]
+        said = [Language.of(code).translate(text) for text in words]
         assert len(set(said)) == len(said)
         for axis in workload.histogram.axes:
             short = [
@@ -57,11 +57,11 @@ region = { busy = 1 }
 block = { busy = 1 }
 """
     )
-    assert query_words(own, "busy") == "busy"
+    assert describe_query(own, "busy") == "busy"
 
 
 def listing(options: SpineOptions | None) -> list[str]:
-    exhibit = accounting.where_noise_fell(Workload.preset("pl94-persons"), options=options)
+    exhibit = accounting.show_noise(Workload.preset("pl94-persons"), options=options)
     series, costs = exhibit.parts
     assert isinstance(series, Series)
     assert isinstance(costs, Listing)
@@ -89,7 +89,7 @@ def test_a_check_before_a_run_knows_the_parts_of_the_census() -> None:
     homes |= {"block": ["1", "2"], "aiannh": ["9999", "0010"], "household_id": [1, 2]}
     geography = {"spine": spine, "off_spine": {"aiannh": {"of": "block"}}}
     schema = {"geography": geography, "record": {"household": {"id": "household_id"}}}
-    exhibits, details = TopDown(workload="pl94").before(Census.of(schema, {"household": homes}))
+    exhibits, details = TopDown(workload="pl94").preview(Census.of(schema, {"household": homes}))
     assert len(exhibits) == 2
     for exhibit in exhibits:
         (costs,) = (part for part in exhibit.parts if isinstance(part, Listing))
@@ -173,7 +173,8 @@ def test_the_share_of_a_missing_level_is_said_to_be_spent_on_parts() -> None:
         {"geography": {"spine": ["state", "county", "block"]}, "record": {"person": {}}}, {"person": people}
     )
     preset = Workload.preset("pl94-persons")
-    assert "spent at level state" in statement.moved_notes(census, preset)[0]
+    assert "spent at level state" in statement.note_moved_shares(census, preset)[0]
     assert (
-        "spent on the parts of state" in statement.moved_notes(census, preset, SpineOptions(aian="aiannh"))[0]
+        "spent on the parts of state"
+        in statement.note_moved_shares(census, preset, SpineOptions(aian="aiannh"))[0]
     )

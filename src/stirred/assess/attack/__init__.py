@@ -2,21 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.assess.attack.entry import attack as attack
     from stirred.assess.attack.result import AttackResult as AttackResult
-    from stirred.assess.attack.singling import unique_counts as unique_counts
-    from stirred.assess.attack.singling import uniques as uniques
+    from stirred.assess.attack.singling import count_uniques as count_uniques
+    from stirred.assess.attack.singling import measure_uniques as measure_uniques
 
-__all__ = ["AttackResult", "attack", "unique_counts", "uniques"]
+__all__ = ["AttackResult", "attack", "count_uniques", "measure_uniques"]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "entry": ("attack",),
         "result": ("AttackResult",),
-        "singling": ("unique_counts", "uniques"),
+        "singling": ("count_uniques", "measure_uniques"),
     },
 )

@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 
 from stirred.assess.attack.linkage import (
     Attacker,
-    agreement,
-    attacker_file,
-    attacker_named,
+    count_agreement,
+    find_attacker,
+    make_attacker_file,
     random_draw_hits,
     reidentify,
 )
-from stirred.assess.attack.linkage.leave_one_out import chosen_targets, leave_one_out
-from stirred.assess.attack.linkage.reidentification import groups_of
+from stirred.assess.attack.linkage.leave_one_out import choose_targets, leave_one_out
+from stirred.assess.attack.linkage.reidentification import group_people
 from stirred.assess.attack.linkage.variables import AGE
 from stirred.assess.attack.measures import (
-    EXPOSED,
+    EXPOSED_GROUP,
     agreement_measure,
     left_out_measure,
     linkage_measures,
@@ -29,31 +29,31 @@ from stirred.assess.attack.reconstruction import (
     AreaCounts,
     Effort,
     calibration,
+    collect_tables,
     fits_blocks,
-    held_against,
-    published_blocks,
-    published_tables,
+    mark_true,
     reconstruct,
+    tabulate_blocks,
 )
-from stirred.assess.attack.reconstruction.tracts import reconstruct_joined, tract_tables
+from stirred.assess.attack.reconstruction.tracts import reconstruct_joined, tabulate_tracts
 from stirred.assess.attack.result import AttackResult
 from stirred.assess.attack.sources import (
     HOUSEHOLD,
     PERSON,
     AttackTarget,
-    released_records,
-    released_tables,
-    target_of,
-    true_records,
+    choose_target,
+    read_released_records,
+    read_released_tables,
+    read_true_records,
 )
-from stirred.assess.risk import RiskMeasure, named
+from stirred.assess.risk import RiskMeasure, name_measure
 from stirred.census import Census
 from stirred.census.progress import Progress, silent
 from stirred.errors import InputError
 from stirred.mechanisms.release import Release
 
-LISTS = ("cells", "counts", "candidates", "copies", "confidences")
-RECORDS, TABLES = named("source.records"), named("source.tables")
+LIST_COLUMNS = ("cells", "counts", "candidates", "copies", "confidences")
+RECORDS, TABLES = name_measure("source.records"), name_measure("source.tables")
 
 
 def attack(
@@ -86,37 +86,37 @@ def attack(
     more release of a census, for the counterfactual without ``left_out`` people. Everything is internal but the
     measures that say that they are public.
     """
-    target = target_of(release, census, record_type=record_type, area=area, known=known, secret=secret)
+    target = choose_target(release, census, record_type=record_type, area=area, known=known, secret=secret)
     if isinstance(target, str):
-        return AttackResult(measures=(_unknown(target),))
+        return AttackResult(measures=(_unknown_measure(target),))
     variables = target.variables
-    people = true_records(census, target)
-    truth = variables.keyed(people, also=[PERSON])
-    file = attacker if isinstance(attacker, Attacker) else attacker_named(attacker)
+    people = read_true_records(census, target)
+    truth = variables.add_keys(people, also=[PERSON])
+    file = attacker if isinstance(attacker, Attacker) else find_attacker(attacker)
     known_file = people.drop([name for name in variables.secret if name not in variables.known])
-    listed = attacker_file(known_file, file, area=variables.area, household=HOUSEHOLD, seed=seed)
-    listed = variables.keyed(listed, also=[PERSON])
+    listed = make_attacker_file(known_file, file, area=variables.area, household=HOUSEHOLD, seed=seed)
+    listed = variables.add_keys(listed, also=[PERSON])
     measures: list[RiskMeasure] = []
     shown: dict[str, pl.DataFrame] = {}
-    records = released_records(release, target, also=(tracts,) if tracts else ())
+    records = read_released_records(release, target, also=(tracts,) if tracts else ())
     if records is not None:
-        released = variables.keyed(records)
+        released = variables.add_keys(records)
         found = reidentify(released, truth, listed, seed=seed)
         shown["reidentification"] = found.table()
         measures += linkage_measures(found, source=RECORDS)
-        measures += _agreement(released, truth, seed=seed, source=RECORDS, shown=shown)
-    published = _published(release, census, target, records, tables=tables, bound=bound)
+        measures += _measure_agreement(released, truth, seed=seed, source=RECORDS, shown=shown)
+    published = _collect_counts(release, census, target, records, tables=tables, bound=bound)
     if published is not None:
-        measures += _reconstructed(
-            published, _tracts_of(records, target, tracts), target, truth, listed, shown,
+        measures += _reconstruct_areas(
+            published, _find_tracts(records, target, tracts), target, truth, listed, shown,
             areas=areas, effort=effort, seed=seed, workers=workers, state=state, progress=progress,
         )  # fmt: skip
     if again is not None and records is not None:
-        targets = chosen_targets(truth, groups_of(truth)[EXPOSED], most=left_out, seed=seed)
+        targets = choose_targets(truth, group_people(truth)[EXPOSED_GROUP], most=left_out, seed=seed)
 
         def released_of(one: Census) -> pl.DataFrame:
-            made = released_records(again(one), target)
-            return variables.keyed(made if made is not None else people.head(0))
+            made = read_released_records(again(one), target)
+            return variables.add_keys(made if made is not None else people.head(0))
 
         without = leave_one_out(
             census, released_of, truth, targets,
@@ -124,11 +124,11 @@ def attack(
         )  # fmt: skip
         measures.append(left_out_measure(without))
     if not measures:
-        measures.append(_unknown("the release has neither such records nor tables of the area"))
+        measures.append(_unknown_measure("the release has neither such records nor tables of the area"))
     return AttackResult(measures=tuple(measures), tables=shown)
 
 
-def _reconstructed(
+def _reconstruct_areas(
     published: AreaCounts,
     above: "tuple[pl.DataFrame, pl.DataFrame] | None",
     target: AttackTarget,
@@ -146,12 +146,12 @@ def _reconstructed(
     """Reconstruct areas, with tracts and their tables (``above``), and link what was found as if it had been released."""
     whole = areas is None or areas >= len(published.areas)
     if areas is not None and not whole:
-        published = published.among(_drawn(published, areas, seed, None if above is None else above[0]))
+        published = published.select(_draw_areas(published, areas, seed, None if above is None else above[0]))
     made = reconstruct(published, effort=effort, workers=workers, state=state, progress=progress)
-    shown["reconstructed areas"] = made.areas.drop(LISTS)
+    shown["reconstructed areas"] = made.areas.drop(LIST_COLUMNS)
     measures = reconstruction_measures(made.areas, whole=whole)
     variables = target.variables
-    if not {*variables.classed, *variables.secret} <= set(made.cells.columns):
+    if not {*variables.class_variables, *variables.secret} <= set(made.cells.columns):
         return measures
     found_records = made.records()
     if above is not None:
@@ -165,7 +165,7 @@ def _reconstructed(
             progress=progress,
         )
         shown["reconstructed tracts"], found_records = joint.tracts, joint.records.drop("certain")
-    rebuilt = variables.keyed(found_records.rename({"area": variables.area}))
+    rebuilt = variables.add_keys(found_records.rename({"area": variables.area}))
     within = pl.lit(value=True) if whole else pl.col("area").is_in(published.areas.implode())
     inside = truth.filter(within)
     rows = pl.DataFrame({PERSON: inside[PERSON], "row": np.arange(inside.height)})
@@ -173,21 +173,23 @@ def _reconstructed(
     if (
         effort is not None
         and effort.samples
-        and {*variables.classed, *variables.secret} == set(made.cells.columns)
+        and {*variables.class_variables, *variables.secret} == set(made.cells.columns)
     ):
-        sure = variables.keyed(
+        sure = variables.add_keys(
             made.confidences().rename({"area": variables.area}), also=["copy", "confidence"]
         )
-        shown["calibration"] = calibration(held_against(sure, inside))
+        shown["calibration"] = calibration(mark_true(sure, inside))
     proved = made.areas.filter(pl.col("unique").fill_null(value=False))["area"]
     found = reidentify(rebuilt, inside, asked, seed=seed, unique_areas=proved)
     shown["reidentification from tables"] = found.table()
     measures += linkage_measures(found, source=TABLES)
-    return measures + _agreement(rebuilt, inside, seed=seed, source=TABLES, shown=shown)
+    return measures + _measure_agreement(rebuilt, inside, seed=seed, source=TABLES, shown=shown)
 
 
-def _drawn(published: AreaCounts, areas: int, seed: int, tracts: pl.DataFrame | None) -> NDArray[np.int64]:
-    """Areas drawn at random; with tracts, all areas of tracts drawn at random until there are so many."""
+def _draw_areas(
+    published: AreaCounts, areas: int, seed: int, tracts: pl.DataFrame | None
+) -> NDArray[np.int64]:
+    """Draw areas at random; with tracts, draw whole tracts until there are enough areas."""
     draws = np.random.default_rng(seed)
     if tracts is None:
         return np.sort(draws.choice(len(published.areas), areas, replace=False))
@@ -202,10 +204,10 @@ def _drawn(published: AreaCounts, areas: int, seed: int, tracts: pl.DataFrame | 
     return np.sort(np.array(chosen, np.int64))
 
 
-def _tracts_of(
+def _find_tracts(
     records: pl.DataFrame | None, target: AttackTarget, tracts: str
 ) -> tuple[pl.DataFrame, pl.DataFrame] | None:
-    """Which tract each area lies in, and the tables of the tracts, where they were asked for and records have both."""
+    """Return the tract of each area and the tables of the tracts, or None where the records lack them."""
     if not tracts:
         return None
     area = target.variables.area
@@ -218,13 +220,13 @@ def _tracts_of(
     inside = records.select(
         pl.col(area).cast(pl.String).alias("area"), pl.col(tracts).cast(pl.String).alias("tract")
     )
-    return inside.unique().sort("area"), tract_tables(records, tracts)
+    return inside.unique().sort("area"), tabulate_tracts(records, tracts)
 
 
-def _agreement(
+def _measure_agreement(
     released: pl.DataFrame, truth: pl.DataFrame, *, seed: int, source: str, shown: dict[str, pl.DataFrame]
 ) -> list[RiskMeasure]:
-    agreed = agreement(released, truth, seed=seed)
+    agreed = count_agreement(released, truth, seed=seed)
     shown[f"agreement, {source}"] = agreed
     made = []
     for column in ("exact", "classed"):
@@ -234,7 +236,7 @@ def _agreement(
     return made
 
 
-def _published(
+def _collect_counts(
     release: Release,
     census: Census,
     target: AttackTarget,
@@ -243,15 +245,15 @@ def _published(
     tables: Sequence[str] | None,
     bound: int | None,
 ) -> AreaCounts | None:
-    """The numbers to reconstruct from: the release's own tables, or block tables of its records."""
+    """Return the numbers to reconstruct from: the release's own tables, or block tables of its records."""
     if tables is None and records is not None and fits_blocks(records):
-        return published_blocks(records, target.variables.area)
-    own = released_tables(release, census, target, tables)
+        return tabulate_blocks(records, target.variables.area)
+    own = read_released_tables(release, census, target, tables)
     area = target.variables.area  # a number that may be off can be 0 where a record is
-    return published_tables(own, area, bound=bound, zeros_kept=bound == 0) if own else None
+    return collect_tables(own, area, bound=bound, zeros_kept=bound == 0) if own else None
 
 
-def _unknown(reason: str) -> RiskMeasure:
+def _unknown_measure(reason: str) -> RiskMeasure:
     return RiskMeasure(
         name="reidentification", about="all records", kind="absolute", value=None, unit="share", reason=reason
     )

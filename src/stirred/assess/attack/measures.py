@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from stirred.assess.attack.linkage.intervals import normalised, wilson
+from stirred.assess.attack.linkage.intervals import normalise_risk, wilson_interval
 from stirred.assess.attack.linkage.leave_one_out import LeaveOneOut
 from stirred.assess.attack.linkage.reidentification import (
     ATTACK,
@@ -12,22 +12,22 @@ from stirred.assess.attack.linkage.reidentification import (
     PROPORTIONAL,
     Reidentification,
 )
-from stirred.assess.risk import Baseline, RiskMeasure, named
+from stirred.assess.risk import Baseline, RiskMeasure, name_measure
 
-EVERYONE, EXPOSED = ("all", "all"), ("mode and unique", "nonmodal unique")
-PROVED = ("mode, unique and area", "nonmodal unique, one reconstruction")
-ABOUT = {
-    EVERYONE: named("about.all"),
-    EXPOSED: named("about.exposed"),
-    PROVED: named("about.proved"),
+EVERYONE_GROUP, EXPOSED_GROUP = ("all", "all"), ("mode and unique", "nonmodal unique")
+PROVED_GROUP = ("mode, unique and area", "nonmodal unique, one reconstruction")
+PHRASE_BY_GROUP = {
+    EVERYONE_GROUP: name_measure("about.all"),
+    EXPOSED_GROUP: name_measure("about.exposed"),
+    PROVED_GROUP: name_measure("about.proved"),
 }
 GUESSES = (MODAL, PROPORTIONAL, MAJORITY, CEILING)
 
 
 def linkage_measures(found: Reidentification, *, source: str) -> list[RiskMeasure]:
-    """Recall and precision of an attack on all and on the exposed, and its normalised risk; ``source`` names the records."""
+    """Return recall, precision and normalised risk of an attack, for all and for exposed persons."""
     made = []
-    for group in (EVERYONE, EXPOSED, PROVED):
+    for group in (EVERYONE_GROUP, EXPOSED_GROUP, PROVED_GROUP):
         if group not in found.groups:
             continue
         for name in ("recall", "precision"):
@@ -36,8 +36,8 @@ def linkage_measures(found: Reidentification, *, source: str) -> list[RiskMeasur
             guesses = [(guess, getattr(found, name)(group, guess)) for guess in GUESSES]
             made.append(
                 RiskMeasure(
-                    name=named(name, source=source),
-                    about=ABOUT[group],
+                    name=name_measure(name, source=source),
+                    about=PHRASE_BY_GROUP[group],
                     kind="absolute",
                     value=value,
                     low=low,
@@ -49,29 +49,34 @@ def linkage_measures(found: Reidentification, *, source: str) -> list[RiskMeasur
                     reason="" if value is not None else "nobody is linked",
                 )
             )
-        made.append(_normalised(found, group, source))
+        made.append(_measure_normalised(found, group, source))
     return made
 
 
-def _normalised(found: Reidentification, group: tuple[str, str], source: str) -> RiskMeasure:
-    """How far the attack is above a proportional guess, of what is possible: (a − c) / (1 − c), by recall."""
+def _measure_normalised(found: Reidentification, group: tuple[str, str], source: str) -> RiskMeasure:
+    """Measure how far the recall exceeds a proportional guess: (a − c) / (1 − c)."""
     persons, _, hits = found.counts(group, ATTACK)
     _, _, guessed = found.counts(group, PROPORTIONAL)
-    name = named("normalised", source=source)
+    name = name_measure("normalised", source=source)
     if not persons:
         return RiskMeasure(
-            name=name, about=ABOUT[group], kind="absolute", value=None, unit="share", reason="there are none"
+            name=name,
+            about=PHRASE_BY_GROUP[group],
+            kind="absolute",
+            value=None,
+            unit="share",
+            reason="there are none",
         )
     halves = []
     for method in (ATTACK, PROPORTIONAL):
         low, high = found.interval(group, method, of="recall")
         halves.append((high - low) / 2)
-    risk, low, high = normalised(
+    risk, low, high = normalise_risk(
         hits / persons, guessed / persons, attack_half=halves[0], control_half=halves[1]
     )
     return RiskMeasure(
         name=name,
-        about=ABOUT[group],
+        about=PHRASE_BY_GROUP[group],
         kind="absolute",
         value=risk,
         low=low,
@@ -82,19 +87,22 @@ def _normalised(found: Reidentification, group: tuple[str, str], source: str) ->
 
 
 def reconstruction_measures(areas: pl.DataFrame, *, whole: bool) -> list[RiskMeasure]:
-    """From the published tables alone: how many areas have one reconstruction, and how far two can differ.
+    """Measure how many areas have one reconstruction, and how far two can differ.
 
     ``whole`` says that all areas were reconstructed; otherwise the interval is also about those that were not.
     """
     known, proved = int(areas["unique"].is_not_null().sum()), int(areas["unique"].sum() or 0)
     low, high = proved / max(areas.height, 1), (proved + areas.height - known) / max(areas.height, 1)
     if not whole:
-        low, high = wilson(proved, areas.height)[0], wilson(proved + areas.height - known, areas.height)[1]
+        low, high = (
+            wilson_interval(proved, areas.height)[0],
+            wilson_interval(proved + areas.height - known, areas.height)[1],
+        )
     missing = areas.height - known
     made = [
         RiskMeasure(
-            name=named("one_reconstruction"),
-            about=named("about.areas"),
+            name=name_measure("one_reconstruction"),
+            about=name_measure("about.areas"),
             kind="absolute",
             value=proved / areas.height if areas.height and not missing else None,
             low=low,
@@ -115,7 +123,7 @@ def reconstruction_measures(areas: pl.DataFrame, *, whole: bool) -> list[RiskMea
         ]
         made.append(
             RiskMeasure(
-                name=named("two_reconstructions"),
+                name=name_measure("two_reconstructions"),
                 about="records of the areas that were reconstructed, at most",
                 kind="absolute",
                 value=bounds[0] if bounds[1] - bounds[0] < 1e-12 else None,
@@ -132,12 +140,12 @@ def reconstruction_measures(areas: pl.DataFrame, *, whole: bool) -> list[RiskMea
 def agreement_measure(
     agreed: pl.DataFrame, draws: dict[str, float], *, column: str, source: str
 ) -> RiskMeasure:
-    """How many true records are among those released or reconstructed, one for one, secret and all."""
+    """Measure how many true records are among those released or reconstructed, one for one."""
     persons, hits = int(agreed["records"].sum()), int(agreed[column].sum())
-    low, high = wilson(hits, persons)
+    low, high = wilson_interval(hits, persons)
     return RiskMeasure(
-        name=named("agreement", source=source),
-        about=named("about.classes") if column == "classed" else ABOUT[EVERYONE],
+        name=name_measure("agreement", source=source),
+        about=name_measure("about.classes") if column == "classed" else PHRASE_BY_GROUP[EVERYONE_GROUP],
         kind="absolute",
         value=hits / persons if persons else None,
         low=low,
@@ -152,12 +160,12 @@ def agreement_measure(
 
 
 def left_out_measure(found: LeaveOneOut) -> RiskMeasure:
-    """How much more often the attack is right because a person took part."""
+    """Measure how much more often the attack is right because a person took part."""
     low, high = found.interval()
     many = found.included.size
     return RiskMeasure(
-        name=named("excess"),
-        about=ABOUT[EXPOSED],
+        name=name_measure("excess"),
+        about=PHRASE_BY_GROUP[EXPOSED_GROUP],
         kind="relative",
         value=found.excess if many else None,
         low=low,

@@ -15,5 +15,5 @@ class AttackResult:
     tables: dict[str, pl.DataFrame] = field(default_factory=dict)
 
     def measure(self, name: str, about: str = "") -> RiskMeasure:
-        """The measure of a name (and of these records, where several have it)."""
+        """Return the measure of a name (and of these records, where several have it)."""
         return next(m for m in self.measures if m.name == name and about in ("", m.about))

@@ -4,33 +4,33 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from stirred.assess.risk import RiskMeasure, named
+from stirred.assess.risk import RiskMeasure, name_measure
 from stirred.census import Census, Schema
 from stirred.errors import InputError
-from stirred.frames import collected
+from stirred.frames import collect_frame
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.released import joined, schema_of, with_variables
+from stirred.mechanisms.released import join_household, join_variables, require_schema
 
 
-def uniques(
+def measure_uniques(
     source: Release | Census,
     by: Sequence[str] | None = None,
     record_type: str = "household",
     *,
     place: bool = True,
 ) -> RiskMeasure:
-    """How many records of a release or a census are unique on these variables; on all but identifiers if none is named.
+    """Measure how many records of a release or a census are unique on these variables.
 
     Without ``place`` no area is among the variables. The number of a release is public, that of a census is not.
 
     >>> census = Census.of({"geography": {"spine": ["county"]}},
     ...                    {"household": {"county": ["a", "a", "b"], "size": [1, 1, 1]}})
-    >>> uniques(census, ["county", "size"]).value, uniques(census, ["size"]).value
+    >>> measure_uniques(census, ["county", "size"]).value, measure_uniques(census, ["size"]).value
     (1.0, 0.0)
     """
-    table = unique_counts(source, [by], record_type, place=place)
+    table = count_uniques(source, [by], record_type, place=place)
     return RiskMeasure(
-        name=named("unique"),
+        name=name_measure("unique"),
         about=f"{record_type} records, on {table['by'][0]}",
         kind="absolute",
         value=float(table["unique"][0]),
@@ -39,18 +39,18 @@ def uniques(
     )
 
 
-def unique_counts(
+def count_uniques(
     source: Release | Census,
     asked: Sequence[Sequence[str] | None],
     record_type: str = "household",
     *,
     place: bool = True,
 ) -> pl.DataFrame:
-    """One row for each list of variables: by, records, unique, share."""
-    schema = schema_of(source) if isinstance(source, Release) else source.schema
+    """Return one row for each list of variables: by, records, unique, share."""
+    schema = require_schema(source) if isinstance(source, Release) else source.schema
     rows = []
     for by in asked:
-        names = list(by) if by is not None else _published(source, schema, record_type)
+        names = list(by) if by is not None else _published_variables(source, schema, record_type)
         names = [name for name in names if place or name not in _areas(schema)]
         if not names:
             raise InputError(
@@ -59,12 +59,12 @@ def unique_counts(
                 fix="name a variable that is not an area, or leave place=True",
             )
         frame = (
-            with_variables(source, record_type, names)
+            join_variables(source, record_type, names)
             if isinstance(source, Release)
             else source.scan(record_type, names, ordered=False)
         )
         sizes = frame.group_by(names).agg(pl.len().alias("many"))
-        found = collected(
+        found = collect_frame(
             sizes.select(pl.col("many").sum().alias("all"), (pl.col("many") == 1).sum().alias("one"))
         )
         records, alone = int(found["all"][0] or 0), int(found["one"][0] or 0)
@@ -72,11 +72,11 @@ def unique_counts(
     return pl.DataFrame(rows, schema=["by", "records", "unique", "share"], orient="row")
 
 
-def _published(source: Release | Census, schema: Schema, record_type: str) -> list[str]:
-    """All variables of the records, with those of their household, but no identifier."""
+def _published_variables(source: Release | Census, schema: Schema, record_type: str) -> list[str]:
+    """Return all variables of the records, with those of their household, but no identifier."""
     record = schema.record(record_type)
     if isinstance(source, Release):
-        there = joined(source, schema, record_type).collect_schema().names()
+        there = join_household(source, schema, record_type).collect_schema().names()
     else:
         home = source.columns(record.linked_to) if record.linked_to else ()
         there = list(dict.fromkeys([*source.columns(record_type), *home]))

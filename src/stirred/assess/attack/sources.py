@@ -10,7 +10,7 @@ from stirred.census import Census
 from stirred.errors import InputError, did_you_mean
 from stirred.frames import frame_of
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.released import MEASURES, joined, schema_of, with_variables
+from stirred.mechanisms.released import MEASURE_COLUMNS, join_household, join_variables, require_schema
 
 KNOWN, SECRET = ("sex", "age"), ("race", "hispanic")
 PERSON, HOUSEHOLD = (
@@ -27,16 +27,16 @@ class AttackTarget:
     variables: LinkVariables
 
 
-def released_names(release: Release, record_type: str) -> list[str]:
-    """The variables that released records of a type have, with those of their household and all areas."""
-    schema = schema_of(release)
-    there = joined(release, schema, record_type).collect_schema().names()
+def list_released_names(release: Release, record_type: str) -> list[str]:
+    """Return the variables that released records of a type have, with household variables and areas."""
+    schema = require_schema(release)
+    there = join_household(release, schema, record_type).collect_schema().names()
     finest = schema.spine[-1:]
     more = schema.spine if schema.geography.areas is not None and set(finest) <= set(there) else ()
     return list(dict.fromkeys([*there, *more]))
 
 
-def target_of(
+def choose_target(
     release: Release,
     census: Census,
     *,
@@ -45,11 +45,11 @@ def target_of(
     known: Sequence[str] | None,
     secret: Sequence[str] | None,
 ) -> AttackTarget | str:
-    """What is attacked; a sentence that says why not, where nothing was named and the usual variables are missing."""
+    """Return what is attacked, or a sentence that says why the usual variables are missing."""
     schema = census.schema
     chosen = record_type or ("person" if "person" in schema.record_types else schema.record_types[0])
     if chosen in release.microdata:
-        published = released_names(release, chosen)
+        published = list_released_names(release, chosen)
     else:
         published = list(
             dict.fromkeys(name for table in release.tables.values() for name in table.column_names)
@@ -91,8 +91,8 @@ def target_of(
     )
 
 
-def true_records(census: Census, target: AttackTarget) -> pl.DataFrame:
-    """The records of the census with the variables of the linkage, their row and their household."""
+def read_true_records(census: Census, target: AttackTarget) -> pl.DataFrame:
+    """Return the records of the census with the variables of the linkage, their row and their household."""
     record, variables = census.schema.record(target.record_type), target.variables
     names = [variables.area, *variables.known, *variables.secret]
     names += [variables.parent] if variables.parent else []
@@ -102,24 +102,31 @@ def true_records(census: Census, target: AttackTarget) -> pl.DataFrame:
     return frame.with_columns(pl.int_range(pl.len()).alias(PERSON), home.alias(HOUSEHOLD))
 
 
-def released_records(
+def read_released_records(
     release: Release, target: AttackTarget, *, also: Sequence[str] = ()
 ) -> pl.DataFrame | None:
-    """The released records with the variables of the linkage and others; None where only tables are released."""
+    """Return the released records with the variables of the linkage; None where only tables exist."""
     if target.record_type not in release.microdata:
         return None
     variables = target.variables
-    there = released_names(release, target.record_type)
-    names = [variables.area, *variables.known, *variables.classed, *variables.secret, variables.parent, *also]
+    there = list_released_names(release, target.record_type)
+    names = [
+        variables.area,
+        *variables.known,
+        *variables.class_variables,
+        *variables.secret,
+        variables.parent,
+        *also,
+    ]
     wanted = [name for name in dict.fromkeys(names) if name in there]
-    frame = with_variables(release, target.record_type, wanted).select(wanted)
+    frame = join_variables(release, target.record_type, wanted).select(wanted)
     return pl.DataFrame(frame.collect())
 
 
-def released_tables(
+def read_released_tables(
     release: Release, census: Census, target: AttackTarget, named: Sequence[str] | None = None
 ) -> dict[str, pl.DataFrame]:
-    """The tables of counts that share the area: its code, variables of the census, and the count; only those named."""
+    """Return the tables of counts that share the area; only those named."""
     for name in named or ():
         if name not in release.tables:
             raise InputError(
@@ -132,7 +139,7 @@ def released_tables(
     for name, table in release.tables.items():
         if named is not None and name not in named:
             continue
-        by = [column for column in table.column_names if column not in MEASURES]
+        by = [column for column in table.column_names if column not in MEASURE_COLUMNS]
         if target.variables.area in by and "count" in table.column_names and set(by) <= variables:
             found[name] = frame_of(table.select([*by, "count"]))
     return found

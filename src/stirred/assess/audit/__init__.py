@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.assess.audit.entry import audit as audit
@@ -12,4 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AuditResult", "AuditTest", "WorstPair", "audit"]
 
-__getattr__ = on_demand(__name__, {"entry": ("audit",), "result": ("AuditResult", "AuditTest", "WorstPair")})
+__getattr__ = load_on_demand(
+    __name__, {"entry": ("audit",), "result": ("AuditResult", "AuditTest", "WorstPair")}
+)

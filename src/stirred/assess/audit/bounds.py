@@ -16,13 +16,30 @@ from scipy import special
 from stirred.mechanisms.contents import Content
 
 Floats = NDArray[np.float64]
-ORDERS = (1.0001, 1.01, 1.05, 1.1, 1.2, 1.35, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 9.0, 14.0, 20.0)  # of Rényi
+RENYI_ORDERS = (
+    1.0001,
+    1.01,
+    1.05,
+    1.1,
+    1.2,
+    1.35,
+    1.5,
+    1.75,
+    2.0,
+    2.5,
+    3.0,
+    4.0,
+    6.0,
+    9.0,
+    14.0,
+    20.0,
+)  # of Rényi
 
 
-def at_least(hits: ArrayLike, runs: int, error: float) -> Floats:
-    """The Clopper–Pearson lower limit of a probability; it exceeds the true one with probability ``error`` at most.
+def lower_limit(hits: ArrayLike, runs: int, error: float) -> Floats:
+    """Return the Clopper–Pearson lower limit; it exceeds the true probability with chance ``error`` at most.
 
-    >>> float(at_least(0, 100, 0.05)), round(float(at_least(100, 100, 0.05)), 4)
+    >>> float(lower_limit(0, 100, 0.05)), round(float(lower_limit(100, 100, 0.05)), 4)
     (0.0, 0.9705)
     """
     k = np.asarray(hits, float)
@@ -30,10 +47,10 @@ def at_least(hits: ArrayLike, runs: int, error: float) -> Floats:
     return np.asarray(np.where(k > 0, low, 0.0))
 
 
-def at_most(hits: ArrayLike, runs: int, error: float) -> Floats:
-    """The Clopper–Pearson upper limit.
+def upper_limit(hits: ArrayLike, runs: int, error: float) -> Floats:
+    """Return the Clopper–Pearson upper limit.
 
-    >>> round(float(at_most(0, 100, 0.05)), 4)
+    >>> round(float(upper_limit(0, 100, 0.05)), 4)
     0.0295
     """
     k = np.asarray(hits, float)
@@ -56,13 +73,13 @@ class DecidingEvent:
     outputs: frozenset[Any]
     swapped: bool
 
-    def hits(self, draws: Draws) -> int:
-        """How often it occurred."""
+    def count_hits(self, draws: Draws) -> int:
+        """Count how often the event occurred."""
         return sum(count for output, count in draws.counts.items() if output in self.outputs)
 
 
-def chosen_event(one: Draws, other: Draws, error: float) -> tuple[DecidingEvent, float]:
-    """The event with the largest lower bound on training runs: the outputs of highest ratio, as many as pay."""
+def choose_event(one: Draws, other: Draws, error: float) -> tuple[DecidingEvent, float]:
+    """Choose the event with the largest lower bound on training runs; return it with that bound."""
     best = (DecidingEvent(frozenset(), swapped=False), 0.0)
     for first, second, swapped in ((one, other, False), (other, one, True)):
         ratio = {
@@ -78,8 +95,8 @@ def chosen_event(one: Draws, other: Draws, error: float) -> tuple[DecidingEvent,
         rare = np.array([second.counts.get(output, 0) for output in order])
         for k, k_other, alone in ((hits, others, False), (single, rare, True)):
             with np.errstate(divide="ignore"):
-                value = np.log(at_least(k, first.runs, error / 2)) - np.log(
-                    at_most(k_other, second.runs, error / 2)
+                value = np.log(lower_limit(k, first.runs, error / 2)) - np.log(
+                    upper_limit(k_other, second.runs, error / 2)
                 )
             at = int(value.argmax())
             if value[at] > best[1]:
@@ -88,20 +105,20 @@ def chosen_event(one: Draws, other: Draws, error: float) -> tuple[DecidingEvent,
     return best
 
 
-def event_limits(event: DecidingEvent, one: Draws, other: Draws, error: float) -> tuple[float, float]:
-    """Limits from fresh runs: the event is at least this likely under one data set, and at most that under the other."""
+def bound_event(event: DecidingEvent, one: Draws, other: Draws, error: float) -> tuple[float, float]:
+    """Bound the event from fresh runs: its least chance on one data set, its largest on the other."""
     first, second = (other, one) if event.swapped else (one, other)
-    low = float(at_least(event.hits(first), first.runs, error / 2))
-    return low, float(at_most(event.hits(second), second.runs, error / 2))
+    low = float(lower_limit(event.count_hits(first), first.runs, error / 2))
+    return low, float(upper_limit(event.count_hits(second), second.runs, error / 2))
 
 
-def loss_at_least(event: DecidingEvent, one: Draws, other: Draws, error: float) -> float:
-    """The lower bound on |ln P(event) / P'(event)| from fresh runs, right with probability 1 − error."""
-    return ratio_loss(*event_limits(event, one, other, error))
+def bound_loss_below(event: DecidingEvent, one: Draws, other: Draws, error: float) -> float:
+    """Bound |ln P(event) / P'(event)| from below by fresh runs, right with probability 1 − error."""
+    return ratio_loss(*bound_event(event, one, other, error))
 
 
 def ratio_loss(low: float, high: float) -> float:
-    """The loss ε of an event that is at least this likely under one data set and at most that under the other."""
+    """Return the loss ε that the least chance on one data set and the largest on the other show."""
     return max(log(low / high), 0.0) if low > 0 else 0.0
 
 
@@ -118,15 +135,15 @@ def renyi_loss(low: float, high: float) -> float:
         return 0.0
     best = 0.0
     for p, q in ((low, high), (high, low)):
-        for order in ORDERS:
+        for order in RENYI_ORDERS:
             terms = [a**order * b ** (1 - order) for a, b in ((p, q), (1 - p, 1 - q)) if a > 0 and b > 0]
             divergence = inf if (p > 0 and q == 0) or (p < 1 and q == 1) else log(sum(terms)) / (order - 1)
             best = max(best, divergence / order)
     return best
 
 
-def loss_at_most(one: Draws, other: Draws, outputs: Sequence[Content], error: float) -> float:
-    """The upper bound on the loss over all ``outputs``: ∞ where one of them was never seen."""
+def bound_loss_above(one: Draws, other: Draws, outputs: Sequence[Content], error: float) -> float:
+    """Bound the loss over all ``outputs`` from above; ∞ where one of them was never seen."""
     if not outputs:
         return inf
     each = error / (4 * len(outputs))
@@ -134,23 +151,23 @@ def loss_at_most(one: Draws, other: Draws, outputs: Sequence[Content], error: fl
     k_other = np.array([other.counts.get(output, 0) for output in outputs])
     if not k.all() or not k_other.all():
         return inf
-    up = np.log(at_most(k, one.runs, each)) - np.log(at_least(k_other, other.runs, each))
-    down = np.log(at_most(k_other, other.runs, each)) - np.log(at_least(k, one.runs, each))
+    up = np.log(upper_limit(k, one.runs, each)) - np.log(lower_limit(k_other, other.runs, each))
+    down = np.log(upper_limit(k_other, other.runs, each)) - np.log(lower_limit(k, one.runs, each))
     return float(max(up.max(), down.max()))
 
 
-def guesses_at_least(right: int, guesses: int, error: float) -> float:
+def bound_loss_by_guesses(right: int, guesses: int, error: float) -> float:
     r"""The loss that so many right guesses of fair coins show: $\Pr[\mathrm{Bin}(r, e^\ell/(1+e^\ell)) \ge v] =$ error.
 
-    >>> round(guesses_at_least(950, 1000, 0.05), 2)
+    >>> round(bound_loss_by_guesses(950, 1000, 0.05), 2)
     2.7
     """
-    q = float(at_least(right, guesses, error)) if guesses else 0.0
+    q = float(lower_limit(right, guesses, error)) if guesses else 0.0
     return log(q / (1 - q)) if 0.5 < q < 1 else 0.0
 
 
 def chance_of_deviation(hits: ArrayLike, runs: int, chance: ArrayLike) -> Floats:
-    """The exact two-sided binomial p-values of counts under given probabilities."""
+    """Return the exact two-sided binomial p-values of counts under given probabilities."""
     k, p = np.asarray(hits, float), np.asarray(chance, float)
     low = special.betainc(np.maximum(runs - k, 1e-300), k + 1, 1 - p)
     low = np.where(k >= runs, 1.0, low)

@@ -9,14 +9,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.census import Census
-from stirred.frames import collected
-from stirred.mechanisms.contents import Row, numbered, rows_of
+from stirred.frames import collect_frame
+from stirred.mechanisms.contents import Row, identifier_columns, rows_of
 from stirred.spec import Margin, Specification
 from stirred.spec.premetrics import Hamming, RecordPremetric
 
-CELLS = 400  # combinations of values; more are not enumerated
-RECORDS = 12  # of a data set
-MOST = 720  # data sets of one universe
+MAX_CELLS = 400  # combinations of values; more are not enumerated
+MAX_RECORDS = 12  # of a data set
+MAX_DATA_SETS = 720  # data sets of one universe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,20 +33,20 @@ class SmallUniverse:
         return len(self.histograms)
 
     def rows(self, number: int) -> pl.DataFrame:
-        """The records of one data set."""
+        """Return the records of one data set."""
         return self.cells[np.repeat(np.arange(self.cells.height), self.histograms[number])]
 
     def texts(self, number: int) -> tuple[Row, ...]:
-        """The records of one data set as sorted texts."""
+        """Return the records of one data set as sorted texts."""
         return tuple(sorted(rows_of(self.rows(number))))
 
     @property
     def columns(self) -> Row:
-        """The variables, in the order of the texts."""
+        """Return the variables, in the order of the texts."""
         return tuple(sorted(self.cells.columns))
 
-    def of(self, number: int) -> Census:
-        """One data set as a census of its own."""
+    def build_census(self, number: int) -> Census:
+        """Return one data set as a census of its own."""
         record = self.census.schema.record(self.record_type)
         frame = self.rows(number)
         if record.id:
@@ -56,21 +56,21 @@ class SmallUniverse:
         )
 
     def distances(self) -> NDArray[np.int64]:
-        """Records that differ, between all data sets: half the l1 distance, as all have equally many records."""
+        """Return the number of records that differ, between all data sets: half the l1 distance."""
         counts = self.histograms
         return np.array([np.abs(counts - one).sum(axis=1) // 2 for one in counts], np.int64)
 
 
-def alone(census: Census, record_type: str) -> Census:
-    """The records of one type as a census of their own: without linked types and without edit rules."""
+def isolate_records(census: Census, record_type: str) -> Census:
+    """Return the records of one type as a census without linked types and without edit rules."""
     record = census.schema.record(record_type)
     schema = replace(census.schema, records=(record,), rules=())
-    frame = collected(census.scan(record_type, list(census.columns(record_type))))
+    frame = collect_frame(census.scan(record_type, list(census.columns(record_type))))
     return Census(schema=schema, files={record_type: frame.lazy()}, folder=census.folder)
 
 
-def small_universe(census: Census, specification: Specification) -> SmallUniverse | None:
-    """The data sets that agree with a small census on the stated margins; None where they cannot be enumerated."""
+def enumerate_universe(census: Census, specification: Specification) -> SmallUniverse | None:
+    """Enumerate the data sets that agree with a small census on the stated margins; None if too many."""
     premetric = specification.input_premetric
     if not isinstance(premetric, Hamming) or not isinstance(premetric, RecordPremetric):
         return None
@@ -80,20 +80,20 @@ def small_universe(census: Census, specification: Specification) -> SmallUnivers
     margins = [margin for invariant in specification.multiverse for margin in invariant.needs()]
     if any(margin.record_type != record_type for margin in margins):
         return None
-    if census.count(record_type) > RECORDS:
+    if census.count(record_type) > MAX_RECORDS:
         return None
-    frame = collected(census.scan(record_type, list(census.columns(record_type))))
-    frame = frame.drop(numbered(census.schema, record_type) & {*frame.columns})
+    frame = collect_frame(census.scan(record_type, list(census.columns(record_type))))
+    frame = frame.drop(identifier_columns(census.schema, record_type) & {*frame.columns})
     cells = _cells(frame, margins, census.schema.spine)
     if cells is None:
         return None
     start = _histogram(frame, cells)
-    sums = [_places(cells, margin) for margin in (*margins, Margin(record_type))]
+    sums = [_margin_cells(cells, margin) for margin in (*margins, Margin(record_type))]
     found = [start]
     whole = True
-    for histogram in _solutions(start, sums):
+    for histogram in _enumerate_histograms(start, sums):
         if (histogram != start).any():
-            if len(found) == MOST:
+            if len(found) == MAX_DATA_SETS:
                 whole = False
                 break
             found.append(histogram)
@@ -102,10 +102,12 @@ def small_universe(census: Census, specification: Specification) -> SmallUnivers
     )
 
 
-def blocks(columns: Sequence[str], margins: Sequence[Margin], spine: Sequence[str]) -> list[list[str]]:
-    """Variables that occur in the same margins, which take their values together; areas are one block.
+def group_variables(
+    columns: Sequence[str], margins: Sequence[Margin], spine: Sequence[str]
+) -> list[list[str]]:
+    """Group variables that occur in the same margins; areas are one group.
 
-    >>> blocks(["county", "tract", "tenure"], [Margin("household", ("tenure",))], ["county", "tract"])
+    >>> group_variables(["county", "tract", "tenure"], [Margin("household", ("tenure",))], ["county", "tract"])
     [['county', 'tract'], ['tenure']]
     """
     found: dict[object, list[str]] = {}
@@ -117,9 +119,10 @@ def blocks(columns: Sequence[str], margins: Sequence[Margin], spine: Sequence[st
 
 def _cells(frame: pl.DataFrame, margins: Sequence[Margin], spine: Sequence[str]) -> pl.DataFrame | None:
     parts = [
-        frame.select(block).unique(maintain_order=True) for block in blocks(frame.columns, margins, spine)
+        frame.select(block).unique(maintain_order=True)
+        for block in group_variables(frame.columns, margins, spine)
     ]
-    if np.prod([part.height for part in parts], dtype=float) > CELLS:
+    if np.prod([part.height for part in parts], dtype=float) > MAX_CELLS:
         return None
     places = np.array(list(product(*(range(part.height) for part in parts))), np.int64)
     return pl.concat([part[places[:, i]] for i, part in enumerate(parts)], how="horizontal").select(
@@ -132,8 +135,8 @@ def _histogram(frame: pl.DataFrame, cells: pl.DataFrame) -> NDArray[np.int64]:
     return np.bincount([place[row] for row in rows_of(frame)], minlength=cells.height).astype(np.int64)
 
 
-def _places(cells: pl.DataFrame, margin: Margin) -> NDArray[np.int64]:
-    """The number of the margin's cell that each cell belongs to; -1 outside its restriction."""
+def _margin_cells(cells: pl.DataFrame, margin: Margin) -> NDArray[np.int64]:
+    """Return the number of the margin's cell that each cell belongs to; -1 outside its restriction."""
     if not cells.height:
         return np.empty(0, np.int64)
     keys = rows_of(cells.select(margin.by)) if margin.by else [()] * cells.height
@@ -145,8 +148,10 @@ def _places(cells: pl.DataFrame, margin: Margin) -> NDArray[np.int64]:
     return found
 
 
-def _solutions(start: NDArray[np.int64], sums: Sequence[NDArray[np.int64]]) -> Iterator[NDArray[np.int64]]:
-    """All histograms with the sums of one, by depth-first search; a sum must be met when its last cell is passed."""
+def _enumerate_histograms(
+    start: NDArray[np.int64], sums: Sequence[NDArray[np.int64]]
+) -> Iterator[NDArray[np.int64]]:
+    """Enumerate all histograms with the sums of one, by depth-first search."""
     size = len(start)
     rest = [np.bincount(place[place >= 0], start[place >= 0]).astype(np.int64) for place in sums]
     closing: list[list[tuple[int, int]]] = [[] for _ in range(size)]

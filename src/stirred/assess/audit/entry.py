@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from stirred.assess.audit.datasets import alone
-from stirred.assess.audit.invented import few_records, invented_census
+from stirred.assess.audit.datasets import isolate_records
+from stirred.assess.audit.invented import choose_records, invent_census
 from stirred.assess.audit.noise import audit_noise
 from stirred.assess.audit.ratio import audit_ratio
 from stirred.assess.audit.result import AuditResult, Part, decide
@@ -18,8 +18,8 @@ from stirred.mechanisms.base import Mechanism
 from stirred.spec import Multiplicative
 from stirred.spec.premetrics import Hamming
 
-METHODS = ("exact", "sampled", "one-run")
-HOUSEHOLDS = 300  # of the invented census on which noise is measured
+AUDIT_METHODS = ("exact", "sampled", "one-run")
+INVENTED_HOUSEHOLDS = 300  # of the invented census on which noise is measured
 
 
 def audit(
@@ -30,24 +30,24 @@ def audit(
     confidence: float = 0.95,
     records: int = 4,
     seconds: float | None = 60.0,
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] = AUDIT_METHODS,
     on_records: bool = False,
     seed: int = 1,
     progress: Progress | None = None,
 ) -> AuditResult:
-    """Claimed and observed loss per unit of the input premetric, with a verdict: pass, fail or unknown.
+    """Compare claimed and observed loss per unit of the input premetric; the verdict is pass, fail or unknown.
 
     Of ``census`` only the schema is used: ``records`` records of one universe are invented from it. With ``on_records`` the
     records of the census itself are audited; the worst pair is then not shown. ``runs`` releases are made of each data set
     of a pair; after ``seconds`` the audit ends with what it has. A correct mechanism fails with probability 1e-6 at most.
     """
-    census = _required(census, runs=runs, confidence=confidence, records=records, methods=methods)
+    census = _check_settings(census, runs=runs, confidence=confidence, records=records, methods=methods)
     clock, say, key = Clock(seconds), progress or silent, Key.for_tests(seed).bind("audit")
     try:
         say("invent records", 0, 2)
-        pool = census if on_records else invented_census(census, seed=seed)
+        pool = census if on_records else invent_census(census, seed=seed)
         say("invent records", 1, 2)
-        small = _small(mechanism, pool, records=records, on_records=on_records)
+        small = _choose_small(mechanism, pool, records=records, on_records=on_records)
         say("invent records", 2, 2)
         promise = mechanism.specification(small)
         found: AuditResult | None = None
@@ -58,14 +58,14 @@ def audit(
                 mechanism, small, promise, runs=runs, confidence=confidence, methods=methods, key=key,
                 clock=clock, say=say, shown=not on_records,
             )  # fmt: skip
-            left_out = _left_out(pool, small) if found.data_sets else ()
-            found = _without(found, left_out)
+            left_out = _missing_types(pool, small) if found.data_sets else ()
+            found = _note_left_out(found, left_out)
             if found.verdict != "unknown" or found.claimed == inf or left_out:
                 return found
             if found.data_sets and ("sampled" not in methods or not mechanism.measured_noise(small, key=key)):
                 return found
         if not on_records:
-            pool = invented_census(census, households=HOUSEHOLDS, seed=seed)
+            pool = invent_census(census, households=INVENTED_HOUSEHOLDS, seed=seed)
         by_noise = audit_noise(
             mechanism,
             pool,
@@ -76,7 +76,7 @@ def audit(
             say=say,
             shown=not on_records,
         )
-        return by_noise if found is None or not found.data_sets else _joined(found, by_noise)
+        return by_noise if found is None or not found.data_sets else _join_results(found, by_noise)
     except StirredError as error:
         return AuditResult(
             mechanism=mechanism.name,
@@ -90,16 +90,18 @@ def audit(
         )
 
 
-def _small(mechanism: Mechanism, pool: Census, *, records: int, on_records: bool) -> Census:
-    """A few records of the pool that can be enumerated; the pool itself where its records are linked to others."""
+def _choose_small(mechanism: Mechanism, pool: Census, *, records: int, on_records: bool) -> Census:
+    """Return a few records of the pool that can be enumerated, or the pool where records are linked."""
     record = pool.schema.record(mechanism.record_type)
     if record.linked_to:
         return pool
-    return alone(pool, record.name) if on_records else few_records(mechanism, pool, records=records)
+    return (
+        isolate_records(pool, record.name) if on_records else choose_records(mechanism, pool, records=records)
+    )
 
 
-def _without(found: AuditResult, left_out: tuple[str, ...]) -> AuditResult:
-    """The result, with the linked records that its data sets do not have as a part that was not tested."""
+def _note_left_out(found: AuditResult, left_out: tuple[str, ...]) -> AuditResult:
+    """Add the linked records that the data sets lack to the result, as a part that was not tested."""
     if not left_out:
         return found
     needed: tuple[Part, ...] = (*found.needed, "linked records")
@@ -107,8 +109,8 @@ def _without(found: AuditResult, left_out: tuple[str, ...]) -> AuditResult:
     return replace(found, left_out=left_out, needed=needed, verdict=verdict, reason=reason)
 
 
-def _joined(found: AuditResult, by_noise: AuditResult) -> AuditResult:
-    """What a small universe and the noise of a larger census show together: a law of noise covers every loss."""
+def _join_results(found: AuditResult, by_noise: AuditResult) -> AuditResult:
+    """Join the results of a small universe and of the noise of a larger census."""
     tests = (*found.tests, *by_noise.tests)
     claimed = inf if by_noise.claimed is None else by_noise.claimed
     # a small universe that could not decide leaves nothing open that the parts of noise do not cover
@@ -127,15 +129,15 @@ def _joined(found: AuditResult, by_noise: AuditResult) -> AuditResult:
     )
 
 
-def _left_out(pool: Census, small: Census) -> tuple[str, ...]:
-    """The record types of the schema that the audited data sets do not have."""
+def _missing_types(pool: Census, small: Census) -> tuple[str, ...]:
+    """Return the record types of the schema that the audited data sets do not have."""
     return tuple(name for name in pool.schema.record_types if name not in small.schema.record_types)
 
 
-def _required(
+def _check_settings(
     census: Census | None, *, runs: int, confidence: float, records: int, methods: Sequence[str]
 ) -> Census:
-    """The census, if these settings make an audit."""
+    """Check the settings of an audit and return its census."""
     if census is None:
         raise InputError(
             "an audit needs the schema of a census",
@@ -148,11 +150,11 @@ def _required(
             why="it needs at least one run, a confidence from 0.5 to below 1, and 2 to 6 records",
             fix="runs=20_000, confidence=0.95, records=4",
         )
-    unknown = [name for name in methods if name not in METHODS]
+    unknown = [name for name in methods if name not in AUDIT_METHODS]
     if unknown or not methods:
         raise InputError(
             f"there is no method {unknown[0]!r}" if unknown else "no method is named",
-            why=f"the methods are {', '.join(METHODS)}",
+            why=f"the methods are {', '.join(AUDIT_METHODS)}",
             fix='methods=("exact", "sampled", "one-run")',
         )
     return census

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stirred.mechanisms.contents import Content, Law
 from stirred.spec import Budget
 
-NEAR = 1e-9  # floats find the candidates, fractions decide among those this near to the largest
+LOSS_TOLERANCE = 1e-9  # floats find the candidates, fractions decide among those this near to the largest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,14 +26,14 @@ class ExactLoss:
     chances: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))
 
 
-def exact_loss(
+def find_exact_loss(
     laws: Sequence[Law], distances: NDArray[np.int64], tick: Callable[[int], None] = lambda _: None
 ) -> ExactLoss:
-    """The largest loss per unit among laws at given distances (0: not compared).
+    """Return the largest loss per unit among laws at given distances (0: not compared).
 
     >>> half, third = Fraction(1, 2), Fraction(1, 3)
     >>> laws = [{"a": half, "b": half}, {"a": third, "b": 1 - third}]
-    >>> exact_loss(laws, np.array([[0, 1], [1, 0]])).budget.exact
+    >>> find_exact_loss(laws, np.array([[0, 1], [1, 0]])).budget.exact
     'ln(3/2)'
     """
     outputs = list({output: None for law in laws for output in law})
@@ -53,13 +53,15 @@ def exact_loss(
         apart = distances[i, i + 1 :]
         loss = np.where(apart > 0, largest / np.maximum(apart, 1), 0.0)
         best = max(best, float(loss.max(initial=0.0)))
-        candidates += [(float(loss[j]), i, i + 1 + int(j)) for j in np.flatnonzero(loss >= best * (1 - NEAR))]
+        candidates += [
+            (float(loss[j]), i, i + 1 + int(j)) for j in np.flatnonzero(loss >= best * (1 - LOSS_TOLERANCE))
+        ]
     if best == 0.0:
         return ExactLoss(budget=Budget.zero())
     found: ExactLoss | None = None
     seen: set[tuple[Fraction, int]] = set()
     for loss_found, i, j in sorted(candidates, key=lambda one: int(distances[one[1], one[2]])):
-        if loss_found < best * (1 - NEAR):
+        if loss_found < best * (1 - LOSS_TOLERANCE):
             continue
         with np.errstate(invalid="ignore"):
             gap = np.nan_to_num(np.abs(logs[i] - logs[j]), nan=0.0, posinf=inf)

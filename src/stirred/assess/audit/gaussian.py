@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from stirred.assess.audit.bounds import at_least, at_most, chance_of_deviation
+from stirred.assess.audit.bounds import chance_of_deviation, lower_limit, upper_limit
 from stirred.assess.audit.result import AuditTest
 
 Floats = NDArray[np.float64]
-FIRST = 5  # one noise of so many chooses the threshold
-EVENTS = 40  # quantiles at which a law is compared, on each side
-TOLERANCE = 1.25  # a pass says that the measured loss is at most this times the claim
+NOISE_TRAINING_STEP = 5  # one noise of so many chooses the threshold
+QUANTILES_PER_SIDE = 40  # quantiles at which a law is compared, on each side
+PASS_LOSS_FACTOR = 1.25  # a pass says that the measured loss is at most this times the claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,12 @@ class NoiseLaw:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation."""
+        """Return the standard deviation."""
         return sqrt(self._moment(2))
 
     @property
     def kurtosis(self) -> float:
-        """The fourth moment over the square of the second."""
+        """Return the fourth moment over the square of the second."""
         return self._moment(4) / self._moment(2) ** 2
 
     def _moment(self, order: int) -> float:
@@ -43,7 +43,7 @@ class NoiseLaw:
         return float(chances @ np.arange(-reach, reach + 1, dtype=float) ** order)
 
     def chances(self) -> tuple[Floats, int]:
-        """The probabilities, and the reach; beyond it less than 1e-15 is left."""
+        """Return the probabilities and the reach, beyond which less than 1e-15 is left."""
         if self.kind == "gaussian":
             reach = int(9 * sqrt(self.parameter) + 12)
             k = np.arange(-reach, reach + 1, dtype=float)
@@ -54,18 +54,18 @@ class NoiseLaw:
             weights = np.exp(-np.abs(k) / self.parameter)
         return weights / weights.sum(), reach
 
-    def beyond(self) -> tuple[Floats, int]:
-        """P(noise ≥ k) for k from −reach to reach."""
+    def tail_chances(self) -> tuple[Floats, int]:
+        """Return P(noise ≥ k) for k from −reach to reach, and the reach."""
         chances, reach = self.chances()
         return np.asarray(np.cumsum(chances[::-1])[::-1]), reach
 
     def power(self, level: float, shift: int) -> float:
-        """The largest power at a false-positive rate between the law and the law shifted by ``shift``.
+        """Return the largest power at a false-positive rate between the law and the law shifted by ``shift``.
 
         >>> round(NoiseLaw("gaussian", 100.0).power(0.05, 10), 3)
         0.26
         """
-        tail, _ = self.beyond()
+        tail, _ = self.tail_chances()
         padded = np.concatenate([np.ones(shift), tail])[: len(tail)]  # P(noise ≥ k − shift)
         order = slice(None, None, -1)
         return float(np.interp(level, np.r_[0.0, tail[order]], np.r_[0.0, padded[order]]))
@@ -90,8 +90,8 @@ class SeenNoise:
     noise: NDArray[np.int64]
 
 
-def grouped(measured: Sequence[SeenNoise]) -> list[NoiseGroup]:
-    """The noise of all runs, by claimed law."""
+def group_noise(measured: Sequence[SeenNoise]) -> list[NoiseGroup]:
+    """Group the noise of all runs by claimed law."""
     found: dict[tuple[str, float], list[SeenNoise]] = {}
     for one in measured:
         found.setdefault((one.kind, one.parameter), []).append(one)
@@ -106,8 +106,8 @@ def grouped(measured: Sequence[SeenNoise]) -> list[NoiseGroup]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """What one group of noise shows: the loss as a multiple of what is claimed for it, from below and from above."""
+class NoiseJudgement:
+    """The loss that one group of noise shows, as a multiple of the claim, from below and from above."""
 
     test: AuditTest
     least: float
@@ -115,28 +115,30 @@ class Judged:
     surely: float = 0.0  # as least, at the probability of a false alarm
 
 
-def judged(group: NoiseGroup, *, error: float, alarm: float) -> Judged:
+def judge_group(group: NoiseGroup, *, error: float, alarm: float) -> NoiseJudgement:
     """Compare the noise with its law, and bound the loss by a trade-off at one threshold, chosen on other noise."""
-    first = len(group.noise) // FIRST
+    first = len(group.noise) // NOISE_TRAINING_STEP
     training, fresh = group.noise[:first], group.noise[first:]
     name = "noise of " + ", ".join(group.names[:3]) + (", …" if len(group.names) > 3 else "")
     if len(training) < 20:
         told = f"only {len(group.noise)} draws were seen"
         test = AuditTest(name=name, part="noise", outcome="unknown", finding=told)
-        return Judged(test=test, least=0.0, most=np.inf)
+        return NoiseJudgement(test=test, least=0.0, most=np.inf)
     shift = max(round(group.law.deviation), 1)
-    threshold = _threshold(training, shift)
+    threshold = _choose_noise_threshold(training, shift)
     hits, others = int((fresh >= threshold - shift).sum()), int((fresh >= threshold).sum())
 
     def sides(risk: float) -> tuple[float, float]:
-        return float(at_least(hits, len(fresh), risk / 2)), float(at_most(others, len(fresh), risk / 2))
+        return float(lower_limit(hits, len(fresh), risk / 2)), float(
+            upper_limit(others, len(fresh), risk / 2)
+        )
 
     least = _loss_factor(group.law, *sides(error), shift)
     p, q = sides(alarm / 2)
     surely = _loss_factor(group.law, p, q, shift)
     allowed = group.law.power(q, shift)
-    unlike = _unlike(fresh, group.law)
-    most = _most(group, error)
+    unlike = _law_p_value(fresh, group.law)
+    most = _largest_factor(group, error)
     spread = float(np.sqrt(np.mean(fresh.astype(float) ** 2)))
     told = (
         f"{len(fresh):,} draws have the standard deviation {spread:.3g} (claimed {group.law.deviation:.3g}); "
@@ -147,15 +149,15 @@ def judged(group: NoiseGroup, *, error: float, alarm: float) -> Judged:
     elif unlike < alarm / 2:
         told += f"; the draws do not follow the claimed law (p < {max(unlike, 1e-300):.1e})"
     failed = p > allowed or unlike < alarm / 2
-    enough = most <= TOLERANCE
+    enough = most <= PASS_LOSS_FACTOR
     outcome = AuditTest(
         name=name, part="noise", outcome="fail" if failed else "pass" if enough else "unknown", finding=told
     )
-    return Judged(test=outcome, least=least, most=most, surely=surely)
+    return NoiseJudgement(test=outcome, least=least, most=most, surely=surely)
 
 
-def _threshold(training: NDArray[np.int64], shift: int) -> int:
-    """The threshold with the largest distance of probits on training noise; symmetric laws have it near shift / 2."""
+def _choose_noise_threshold(training: NDArray[np.int64], shift: int) -> int:
+    """Choose the threshold with the largest distance of probits on training noise."""
     points = np.unique(np.round(np.quantile(training, np.linspace(0.2, 0.8, 25)))).astype(int) + shift // 2
     n = len(training)
     p = np.array([(np.count_nonzero(training >= t - shift) + 0.5) / (n + 1) for t in points])
@@ -165,7 +167,7 @@ def _threshold(training: NDArray[np.int64], shift: int) -> int:
 
 
 def _loss_factor(law: NoiseLaw, power: float, level: float, shift: int) -> float:
-    """The loss of the law of this kind that just allows such a power, over the claimed loss."""
+    """Return the loss of the law of this kind that just allows such a power, over the claimed loss."""
 
     def excess(factor: float) -> float:
         narrower = law.parameter / factor
@@ -174,38 +176,42 @@ def _loss_factor(law: NoiseLaw, power: float, level: float, shift: int) -> float
     low, high = 1e-3, 1e3
     if excess(low) > 0:
         return 0.0
-    return _root(excess, low, high)
+    return _bisect_root(excess, low, high)
 
 
-def _root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function is 0, by bisection of the logarithm."""
+def _bisect_root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Find where a rising function is 0, by bisection of the logarithm."""
     for _ in range(60):
         middle = sqrt(low * high)
         low, high = (middle, high) if function(middle) < 0 else (low, middle)
     return low
 
 
-def _most(group: NoiseGroup, error: float) -> float:
-    """The largest loss, as a multiple, of a law of this kind that such a variance is compatible with."""
+def _largest_factor(group: NoiseGroup, error: float) -> float:
+    """Return the largest loss, as a multiple, of a law of this kind that fits such a variance."""
     n = len(group.noise)
     spread = float(special.ndtri(1 - error)) * sqrt((group.law.kurtosis - 1) / n)
     smallest = float(np.mean(group.noise.astype(float) ** 2)) / (1 + spread)
     if smallest <= 0:
         return float("inf")
-    return _root(
+    return _bisect_root(
         lambda factor: smallest - NoiseLaw(group.law.kind, group.law.parameter / factor).deviation ** 2,
         1e-3,
         1e3,
     )
 
 
-def _unlike(noise: NDArray[np.int64], law: NoiseLaw) -> float:
-    """The p-value, with a union bound, of exact binomial tests of events noise ≤ k and |noise| ≥ k."""
-    tail, reach = law.beyond()
+def _law_p_value(noise: NDArray[np.int64], law: NoiseLaw) -> float:
+    """Return the p-value, with a union bound, of exact binomial tests of events noise ≤ k and |noise| ≥ k."""
+    tail, reach = law.tail_chances()
     at = np.arange(-reach, reach + 1)
     below = 1 - np.r_[tail[1:], 0.0]
-    ks = np.unique(at[np.minimum(np.searchsorted(below, np.linspace(0.01, 0.99, EVENTS)), len(at) - 1)])
-    ts = np.unique(np.minimum(np.ceil(np.linspace(0.0, 6.5, EVENTS)[1:] * law.deviation), reach).astype(int))
+    ks = np.unique(
+        at[np.minimum(np.searchsorted(below, np.linspace(0.01, 0.99, QUANTILES_PER_SIDE)), len(at) - 1)]
+    )
+    ts = np.unique(
+        np.minimum(np.ceil(np.linspace(0.0, 6.5, QUANTILES_PER_SIDE)[1:] * law.deviation), reach).astype(int)
+    )
     hits = [np.count_nonzero(noise <= k) for k in ks] + [np.count_nonzero(np.abs(noise) >= t) for t in ts]
     chances = [below[k + reach] for k in ks] + [2 * tail[t + reach] if t else 1.0 for t in ts]
     values = chance_of_deviation(hits, len(noise), np.clip(chances, 0.0, 1.0))

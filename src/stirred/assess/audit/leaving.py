@@ -15,39 +15,39 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from stirred.assess.audit.bounds import Draws, at_most, chance_of_deviation, chosen_event, event_limits
+from stirred.assess.audit.bounds import Draws, bound_event, chance_of_deviation, choose_event, upper_limit
 from stirred.assess.audit.result import AuditTest, Outcome, Part
 from stirred.assess.audit.sampling import Clock
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.contents import Leaving, Row, what_leaves
+from stirred.mechanisms.contents import PublicParts, Row, collect_public_parts
 
-LIKELY = 20  # times that each rank is expected at each place, for a shuffle to be called uniform
-PLACES = 6  # at which ranks are compared, and classes of ranks
-FIRST_ROWS = 4  # whose order is compared between runs with different contents
-LARGEST_SHUFFLE = 1000  # rows; longer files are compared by their first rows and their ranks alone
-PLAUSIBLE = 1e-3  # a shuffle is called uniform unless what is seen has less than this p-value
-LOOKS = 4  # each with twice as many runs as the one before
-FEWEST = 10  # runs on each data set, to say that something never varies
+EXPECTED_PER_RANK = 20  # times that each rank is expected at each place, for a shuffle to be called uniform
+RANK_PLACES = 6  # at which ranks are compared, and classes of ranks
+FIRST_ROWS_COMPARED = 4  # whose order is compared between runs with different contents
+MAX_SHUFFLE_ROWS = 1000  # rows; longer files are compared by their first rows and their ranks alone
+MIN_SHUFFLE_P_VALUE = 1e-3  # a shuffle is called uniform unless what is seen has less than this p-value
+MAX_LOOKS = 4  # each with twice as many runs as the one before
+MIN_RUNS = 10  # runs on each data set, to say that something never varies
 Loss = Callable[[float, float], float]  # of the probabilities of an event under two data sets, per unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeavingRuns:
-    """What single releases gave away, of the two data sets of a pair."""
+    """The order and texts that single releases of the two data sets of a pair showed."""
 
-    one: tuple[Leaving, ...]
-    other: tuple[Leaving, ...]
+    one: tuple[PublicParts, ...]
+    other: tuple[PublicParts, ...]
 
     @property
-    def both(self) -> tuple[Leaving, ...]:
-        """All of them."""
+    def both(self) -> tuple[PublicParts, ...]:
+        """Return what all single releases of both data sets showed."""
         return self.one + self.other
 
     @property
     def fewest(self) -> int:
-        """The runs on the data set that has fewer."""
+        """Return the runs on the data set that has fewer."""
         return min(len(self.one), len(self.other))
 
 
@@ -69,19 +69,19 @@ def compare_leaving(
 
     The looks share the false alarms; what is returned are the runs, and the tests of the last look.
     """
-    found: tuple[list[Leaving], list[Leaving]] = ([], [])
+    found: tuple[list[PublicParts], list[PublicParts]] = ([], [])
     wanted = runs
-    for look in range(LOOKS):
-        while len(found[0]) < wanted and not clock.over:
+    for look in range(MAX_LOOKS):
+        while len(found[0]) < wanted and not clock.is_over:
             for side, census in enumerate((one, other)):
                 made = mechanism.release(census, key=key.bind("leaving", side, len(found[0])))
-                found[side].append(what_leaves(made))
+                found[side].append(collect_public_parts(made))
         made_runs = LeavingRuns(one=tuple(found[0]), other=tuple(found[1]))
         tests = leaving_tests(
-            made_runs, claimed, loss, error=error / LOOKS, alarm=alarm / LOOKS, copies=copies
+            made_runs, claimed, loss, error=error / MAX_LOOKS, alarm=alarm / MAX_LOOKS, copies=copies
         )
         outcomes = {test.outcome for test in tests}
-        if clock.over or "fail" in outcomes or "unknown" not in outcomes or look == LOOKS - 1:
+        if clock.is_over or "fail" in outcomes or "unknown" not in outcomes or look == MAX_LOOKS - 1:
             break
         wanted *= 2
     return made_runs, tests
@@ -96,7 +96,7 @@ def leaving_tests(
     alarm: float,
     copies: Sequence[tuple[Row, ...]] = (),
 ) -> list[AuditTest]:
-    """One test of the order of every record type and table, and one of all texts; they share the false alarms.
+    """Return one test of the order of each record type and table, and one test of all texts.
 
     ``copies`` are the rows, in their order, of copies of a data set that were released together.
     """
@@ -115,19 +115,19 @@ def _texts_test(runs: LeavingRuns, claimed: float, loss: Loss, *, error: float, 
     names = sorted({name for run in runs.both for name in run.texts})
     varying = [name for name in names if len({run.texts.get(name) for run in runs.both}) > 1]
     if not varying:
-        enough = runs.fewest >= FEWEST
-        rare = float(at_most(0, len(runs.both), error))
+        enough = runs.fewest >= MIN_RUNS
+        rare = float(upper_limit(0, len(runs.both), error))
         told = (
             f"{len(names)} texts (notes, names, checks, settings, metadata, identifiers) are the same in all "
             f"{len(runs.both)} runs on two data sets: others are rarer than one run in {1 / rare:.0f}"
         )
         return AuditTest(name="texts", part="texts", outcome="pass" if enough else "unknown", finding=told)
 
-    def shown(run: Leaving) -> tuple[Hashable, ...]:
+    def shown(run: PublicParts) -> tuple[Hashable, ...]:
         return tuple(run.texts.get(name) for name in varying)
 
     what = ", ".join(varying)
-    return _judged("texts", "texts", what, runs, shown, claimed, loss, error=error, alarm=alarm)
+    return _judge_difference("texts", "texts", what, runs, shown, claimed, loss, error=error, alarm=alarm)
 
 
 def _order_test(
@@ -143,18 +143,18 @@ def _order_test(
     told_name = f"order of {name}"
     every = [run.rows.get(name, ()) for run in runs.both]
     columns = next(run.columns[name] for run in runs.both if name in run.columns)
-    enough = runs.fewest >= FEWEST
+    enough = runs.fewest >= MIN_RUNS
     outcome: Outcome = "pass" if enough else "unknown"
     rare = f"in all {len(every)} runs on two data sets"
     keys = _same_keys(every, columns)
     if keys:
         told = f"rows stand in the same order of {', '.join(keys)} {rare}"
         return AuditTest(name=told_name, part="order", outcome=outcome, finding=told)
-    by = sorted_by(every, columns)
+    by = find_sort_columns(every, columns)
     if by is not None:
         told = f"rows are sorted by what they show ({', '.join(by)}) {rare}"
         return AuditTest(name=told_name, part="order", outcome=outcome, finding=told)
-    judged = _judged(
+    judged = _judge_difference(
         told_name,
         "order",
         f"the order of the rows of {name}",
@@ -172,33 +172,33 @@ def _order_test(
     ]
     if copies:
         samples.append(copies)
-    found = [_shuffled(sample) for sample in samples]
+    found = [_check_shuffle(sample) for sample in samples]
     if any(p is None for p, _ in found):
         return judged
-    if min(p for p, _ in found if p is not None) * len(found) >= PLAUSIBLE:
+    if min(p for p, _ in found if p is not None) * len(found) >= MIN_SHUFFLE_P_VALUE:
         likely = max(expected for _, expected in found)
         told = (
             f"rows stand in a random order: each rank is as often at each place, in {len(every)} runs on two data sets"
             + (f" and in {len(copies):,} copies" if copies else "")
         )
-        outcome = "pass" if enough and likely >= LIKELY else "unknown"
+        outcome = "pass" if enough and likely >= EXPECTED_PER_RANK else "unknown"
         return AuditTest(name=told_name, part="order", outcome=outcome, finding=told)
     return judged
 
 
-def _judged(
+def _judge_difference(
     name: str,
     part: Part,
     what: str,
     runs: LeavingRuns,
-    shown: Callable[[Leaving], tuple[Hashable, ...]],
+    shown: Callable[[PublicParts], tuple[Hashable, ...]],
     claimed: float,
     loss: Loss,
     *,
     error: float,
     alarm: float,
 ) -> AuditTest:
-    """Whether something that varies tells two data sets apart: beyond the contents, or better than the claim allows.
+    """Test whether something that varies tells two data sets apart better than the claim allows.
 
     ``shown`` gives what is seen of it in one run, in one or several ways.
     """
@@ -209,7 +209,7 @@ def _judged(
     beyond, compared, lower, sure = 1.0, 0, 0.0, 0.0
     for way in range(ways):
         one, other = ([(content, value[way]) for content, value in side] for side in seen)
-        chance, number = dependence(one, other)
+        chance, number = dependence_p_value(one, other)
         beyond, compared = min(beyond, chance), max(compared, number)
         halves = [
             Draws(Counter(value for _, value in side[start::2]), len(side[start::2]))
@@ -217,9 +217,9 @@ def _judged(
             for side in (one, other)
         ]
         if all(draws.runs for draws in halves):
-            event, _ = chosen_event(halves[0], halves[1], error)
-            lower = max(lower, loss(*event_limits(event, halves[2], halves[3], error)))
-            sure = max(sure, loss(*event_limits(event, halves[2], halves[3], alarm)))
+            event, _ = choose_event(halves[0], halves[1], error)
+            lower = max(lower, loss(*bound_event(event, halves[2], halves[3], error)))
+            sure = max(sure, loss(*bound_event(event, halves[2], halves[3], alarm)))
     if beyond < alarm:
         told = (
             f"{what} tells two data sets apart in runs with equal contents (p < {max(beyond, 1e-300):.1e}): "
@@ -233,16 +233,16 @@ def _judged(
     return AuditTest(name=name, part=part, outcome="unknown", finding=told, lower=lower, sure=sure)
 
 
-def dependence(
+def dependence_p_value(
     one: Sequence[tuple[Hashable, Hashable]], other: Sequence[tuple[Hashable, Hashable]]
 ) -> tuple[float, int]:
-    """The exact p-value that what is shown depends on the data set given the contents, and the runs that it rests on.
+    """Return the exact p-value that what is shown depends on the data set, and the runs it rests on.
 
     Half of the runs teach which data set each thing that is shown points to; in the other half the number of right guesses
     is, with no dependence, a sum of hypergeometric numbers over the contents.
 
     >>> same = [("y", number % 2) for number in range(100)]
-    >>> dependence(same, same)[0] > 0.01, dependence([("y", 0)] * 40, [("y", 1)] * 40)[0] < 1e-9
+    >>> dependence_p_value(same, same)[0] > 0.01, dependence_p_value([("y", 0)] * 40, [("y", 1)] * 40)[0] < 1e-9
     (True, True)
     """
     votes: dict[Hashable, int] = defaultdict(int)
@@ -268,7 +268,7 @@ def dependence(
 
 
 def _same_keys(every: Sequence[tuple[Row, ...]], columns: Row) -> tuple[str, ...]:
-    """The columns whose values are the same at every place in all runs, if they tell all rows apart."""
+    """Return the columns whose values are the same at every place in all runs, if they identify all rows."""
     if len({len(rows) for rows in every}) > 1:
         return ()
     fixed = [i for i in range(len(columns)) if len({tuple(row[i] for row in rows) for rows in every}) == 1]
@@ -278,13 +278,13 @@ def _same_keys(every: Sequence[tuple[Row, ...]], columns: Row) -> tuple[str, ...
     return tuple(columns[i] for i in fixed)
 
 
-def sorted_by(every: Sequence[tuple[Row, ...]], columns: Row) -> tuple[str, ...] | None:
-    """The columns by which the rows of all runs are sorted one after the other; None where equal rows alone are not left.
+def find_sort_columns(every: Sequence[tuple[Row, ...]], columns: Row) -> tuple[str, ...] | None:
+    """Return the columns by which the rows of all runs are sorted, or None where there are none.
 
     >>> runs = [(("a", "2"), ("a", "10"), ("b", "1")), (("a", "1"), ("b", "2"), ("b", "3"))]
-    >>> sorted_by(runs, ("place", "number"))
+    >>> find_sort_columns(runs, ("place", "number"))
     ('place', 'number')
-    >>> sorted_by([(("b", "2"), ("a", "10"), ("c", "3"))], ("place", "number")) is None
+    >>> find_sort_columns([(("b", "2"), ("a", "10"), ("c", "3"))], ("place", "number")) is None
     True
     """
     rows = [row for run in every for row in run]
@@ -316,7 +316,7 @@ def sorted_by(every: Sequence[tuple[Row, ...]], columns: Row) -> tuple[str, ...]
 
 
 def _codes(values: list[str]) -> list[NDArray[np.int64]]:
-    """Numbers in the order of texts and, where all are numbers, in the order of numbers."""
+    """Return numbers in the order of texts and, where all are numbers, in the order of numbers."""
     ways: list[dict[str, int]] = [{value: i for i, value in enumerate(sorted({*values}))}]
     try:
         by_number = sorted({*values}, key=lambda value: (float(value) if value else -inf, value))
@@ -328,24 +328,24 @@ def _codes(values: list[str]) -> list[NDArray[np.int64]]:
 
 
 def _features(rows: tuple[Row, ...], columns: Row) -> tuple[Hashable, ...]:
-    """The order in several ways, most of which runs with different contents share: ranks of the first rows, each column."""
+    """Return features of the order that runs with different contents share: ranks of first rows and columns."""
     place = {row: i for i, row in enumerate(sorted(set(rows)))}
-    ranks = tuple(place[row] for row in rows[:FIRST_ROWS])
-    return (rows, ranks, *(tuple(row[i] for row in rows[:FIRST_ROWS]) for i in range(len(columns))))
+    ranks = tuple(place[row] for row in rows[:FIRST_ROWS_COMPARED])
+    return (rows, ranks, *(tuple(row[i] for row in rows[:FIRST_ROWS_COMPARED]) for i in range(len(columns))))
 
 
-def _shuffled(runs: Sequence[tuple[Row, ...]]) -> tuple[float | None, float]:
-    """How a uniform shuffle would look: a p-value, and how often each rank is expected at each place.
+def _check_shuffle(runs: Sequence[tuple[Row, ...]]) -> tuple[float | None, float]:
+    """Return the p-value of a uniform shuffle, and how often each rank is expected at each place.
 
     None where there is no row to compare. Equal rows are put in a random order first, which a shuffle does not notice.
     """
     sizes = {len(rows) for rows in runs}
     n = min(sizes, default=0)
-    if n < 2 or len(sizes) > 1 or n > LARGEST_SHUFFLE:
+    if n < 2 or len(sizes) > 1 or n > MAX_SHUFFLE_ROWS:
         return None, 0.0
     ties = np.random.default_rng(1)
-    places = np.unique(np.linspace(0, n - 1, min(n, PLACES)).round().astype(int))
-    classes = min(n, PLACES)
+    places = np.unique(np.linspace(0, n - 1, min(n, RANK_PLACES)).round().astype(int))
+    classes = min(n, RANK_PLACES)
     hits = np.zeros((len(places), classes), np.int64)
     for rows in runs:
         number = {row: i for i, row in enumerate(sorted(set(rows)))}

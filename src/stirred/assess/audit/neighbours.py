@@ -15,23 +15,25 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.assess.audit.bounds import at_least, at_most
-from stirred.assess.audit.datasets import blocks
+from stirred.assess.audit.bounds import lower_limit, upper_limit
+from stirred.assess.audit.datasets import group_variables
 from stirred.assess.audit.result import AuditTest
 from stirred.census import Census
 from stirred.errors import StirredError
-from stirred.frames import collected, frame_of
+from stirred.frames import collect_frame, frame_of
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.contents import numbered
+from stirred.mechanisms.contents import identifier_columns
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.released import MEASURES
+from stirred.mechanisms.released import MEASURE_COLUMNS
 from stirred.spec import Specification
 from stirred.spec.premetrics import RecordPremetric
 
-TARGET = 1.5  # √(2ρ²)·d or ε·d: as far apart as a claim of this size allows, runs say most about the loss
-TRAINING = 3  # one run of so many teaches the weights and the threshold
-SIGNIFICANT = 2.5  # deviations by which a number must differ in training to get a weight
-MOST_CHANGED = 64
+TARGET_SHIFT = (
+    1.5  # √(2ρ²)·d or ε·d: as far apart as a claim of this size allows, runs say most about the loss
+)
+RUN_TRAINING_STEP = 3  # one run of so many teaches the weights and the threshold
+MIN_DEVIATIONS = 2.5  # deviations by which a number must differ in training to get a weight
+MAX_RECORDS_CHANGED = 64
 Floats = NDArray[np.float64]
 Numbers = Mapping[Hashable, float]
 Loss = Callable[[float, float], float]
@@ -47,10 +49,10 @@ class NearSets:
     what: str
 
 
-def near_sets(
+def make_near_sets(
     census: Census, promise: Specification, *, claimed_shift: float, seed: int, pairs: int
 ) -> Iterator[NearSets]:
-    """Pairs of a census and a changed one: all variables of some records changed, or some variables exchanged.
+    """Yield pairs of a census and a changed one: some records changed, or some variables exchanged.
 
     ``claimed_shift`` is √(2ρ²) or ε: the smaller it is, the more records differ. Only a record's own variables change;
     which household a person belongs to stays as it is.
@@ -60,24 +62,27 @@ def near_sets(
         return
     record_type = premetric.record_type
     whole = {
-        name: collected(census.scan(name, list(census.columns(name)))) for name in census.schema.record_types
+        name: collect_frame(census.scan(name, list(census.columns(name))))
+        for name in census.schema.record_types
     }
     frame = whole[record_type]
     record = census.schema.record(record_type)
-    hidden = {*numbered(census.schema, record_type), record.weight}
+    hidden = {*identifier_columns(census.schema, record_type), record.weight}
     own = [name for name in frame.columns if name not in hidden]
     if not own or frame.height < 2:
         return
     margins = [margin for invariant in promise.multiverse for margin in invariant.needs()]
-    most = 1 if promise.input_premetric.neighbours_only else MOST_CHANGED
+    most = 1 if promise.input_premetric.neighbours_only else MAX_RECORDS_CHANGED
     units = 1 if premetric.keeps_number else 2  # a changed record is one taken away and one added
-    wanted = min(max(ceil(TARGET / claimed_shift), 1) if claimed_shift > 0 else most, most)
+    wanted = min(max(ceil(TARGET_SHIFT / claimed_shift), 1) if claimed_shift > 0 else most, most)
     rng = np.random.default_rng(seed)
-    kept = {str(invariant): invariant.realised(census) for invariant in promise.multiverse}
+    kept = {str(invariant): invariant.tabulate(census) for invariant in promise.multiverse}
     ways: list[tuple[str, list[str]]] = [("", own)]
     ways += [
         (", ".join(block), block)
-        for block in blocks(own, [m for m in margins if m.record_type == record_type], census.schema.spine)
+        for block in group_variables(
+            own, [m for m in margins if m.record_type == record_type], census.schema.spine
+        )
         if len(block) < len(own)
     ]
     made = 0
@@ -87,9 +92,9 @@ def near_sets(
         what, columns = ways[attempt % len(ways)]
         number = 1 if attempt >= 2 * len(ways) else wanted
         found = (
-            _changed(frame, own, number, rng, mixed=attempt >= len(ways))
+            _change_records(frame, own, number, rng, mixed=attempt >= len(ways))
             if not what
-            else _exchanged(frame, columns, own, number, rng)
+            else _exchange_variables(frame, columns, own, number, rng)
         )
         if found is None:
             continue
@@ -102,7 +107,7 @@ def near_sets(
         )
         try:
             if any(
-                not invariant.realised(other).equals(kept[str(invariant)]) for invariant in promise.multiverse
+                not invariant.tabulate(other).equals(kept[str(invariant)]) for invariant in promise.multiverse
             ):
                 continue
         except StirredError:
@@ -112,7 +117,7 @@ def near_sets(
         yield NearSets(one=census, other=other, distance=records * units, what=told)
 
 
-def _changed(
+def _change_records(
     frame: pl.DataFrame, own: list[str], number: int, rng: np.random.Generator, *, mixed: bool
 ) -> tuple[pl.DataFrame, int] | None:
     """Give some records the values of one other record: those of the commonest kind, so that shifts add up, or any."""
@@ -131,7 +136,7 @@ def _changed(
     return frame.with_columns(frame.select(own)[rows].get_columns()), len(chosen)
 
 
-def _exchanged(
+def _exchange_variables(
     frame: pl.DataFrame, columns: list[str], own: list[str], number: int, rng: np.random.Generator
 ) -> tuple[pl.DataFrame, int] | None:
     """Exchange some variables between pairs of records that differ in them and in others."""
@@ -151,8 +156,8 @@ def _exchanged(
     return frame.with_columns(frame.select(columns)[rows].get_columns()), 2 * count
 
 
-def numbers_of(mechanism: Mechanism, release: Release) -> dict[Hashable, float]:
-    """Every number of a release by its place: each cell of each table, and how many records have each value."""
+def collect_numbers(mechanism: Mechanism, release: Release) -> dict[Hashable, float]:
+    """Return every number of a release by its place: each cell of each table, and counts of values."""
     found: dict[Hashable, float] = {}
     for name, table in release.tables.items():
         keys = key_columns(mechanism, release, name)
@@ -166,7 +171,7 @@ def numbers_of(mechanism: Mechanism, release: Release) -> dict[Hashable, float]:
     for record_type in release.microdata:
         frame = release.to_polars(record_type)
         for column in frame.columns:
-            if column not in numbered(release.schema, record_type):
+            if column not in identifier_columns(release.schema, record_type):
                 counts = frame.select(pl.col(column).cast(pl.String).fill_null("")).to_series().value_counts()
                 for value, count in counts.rows():
                     found[record_type, column, value] = float(count)
@@ -174,15 +179,17 @@ def numbers_of(mechanism: Mechanism, release: Release) -> dict[Hashable, float]:
 
 
 def key_columns(mechanism: Mechanism, release: Release, name: str) -> list[str]:
-    """The variables of a table: those that the mechanism counts by, else the columns that hold no numbers."""
-    counted = mechanism.counted(release).get(name)
+    """Return the variables of a table: those it counts by, else the columns that hold no numbers."""
+    counted = mechanism.list_own_tables(release).get(name)
     table = release.tables[name]
     if counted is not None:
         measures = [column for column in table.column_names if column not in counted]
         if all(_is_number(table, column) for column in measures):
             return list(counted)
     return [
-        column for column in table.column_names if column not in MEASURES and not _is_number(table, column)
+        column
+        for column in table.column_names
+        if column not in MEASURE_COLUMNS and not _is_number(table, column)
     ]
 
 
@@ -211,11 +218,11 @@ class NumberRuns:
 
     @property
     def fewest(self) -> int:
-        """The runs on the data set that has fewer."""
+        """Return the runs on the data set that has fewer."""
         return min(len(side) for side in self.sides)
 
     def matrices(self, places: Sequence[Hashable] | None = None) -> tuple[list[Hashable], Floats, Floats]:
-        """The numbers as one row for each run; 0 where a number was not released."""
+        """Return the numbers as one row for each run; 0 where a number was not released."""
         if places is None:
             places = list(dict.fromkeys(place for side in self.sides for run in side for place in run))
         first, second = (
@@ -230,14 +237,14 @@ def neighbours_test(
 ) -> AuditTest:
     """Bound the loss of a pair from below by one event of released numbers: nothing that the mechanism states is used."""
     name = f"runs on neighbours ({runs.pair.what})"
-    start = runs.fewest // TRAINING
+    start = runs.fewest // RUN_TRAINING_STEP
     if start < 5:
         told = f"only {runs.fewest} runs on each of two data sets ended in time"
         return AuditTest(name=name, part="sensitivity", outcome="unknown", finding=told)
     _, one, other = runs.matrices()
     weights = _weights(one[:start], other[:start])
     scores = [one @ weights, other @ weights]
-    event = _chosen_threshold(scores[0][:start], scores[1][:start], loss, error)
+    event = _choose_threshold(scores[0][:start], scores[1][:start], loss, error)
     fresh = [score[start:] for score in scores]
 
     def bound(risk: float) -> float:
@@ -249,8 +256,8 @@ def neighbours_test(
             int(np.count_nonzero(score >= threshold if upward else score <= threshold))
             for score in (first, second)
         )
-        low = float(at_least(hits, len(first), risk / 2))
-        return loss(low, float(at_most(others, len(second), risk / 2)))
+        low = float(lower_limit(hits, len(first), risk / 2))
+        return loss(low, float(upper_limit(others, len(second), risk / 2)))
 
     lower, sure = bound(error), bound(alarm)
     told = (
@@ -264,19 +271,19 @@ def neighbours_test(
 
 
 def _weights(one: Floats, other: Floats) -> Floats:
-    """Weights of a sum that tells the training runs apart: the shift over the variance, of numbers that clearly differ."""
+    """Return weights of a sum that separates the training runs: the shift over the variance."""
     shift = other.mean(axis=0) - one.mean(axis=0)
     variance = (one.var(axis=0) + other.var(axis=0)) / 2
     floor = 1e-6 * max(float(np.abs(shift).max(initial=0.0)), 1e-12) ** 2  # of numbers without noise
     score = np.abs(shift) / np.sqrt((variance + floor) * 2 / len(one))
-    kept = score >= min(SIGNIFICANT, float(score.max(initial=0.0)))
+    kept = score >= min(MIN_DEVIATIONS, float(score.max(initial=0.0)))
     return np.where(kept, shift / (variance + floor), 0.0)
 
 
-def _chosen_threshold(
+def _choose_threshold(
     one: Floats, other: Floats, loss: Loss, error: float
 ) -> tuple[float, bool, bool] | None:
-    """The threshold with the largest bound on training runs, whether the event lies above it, and which data set it fits."""
+    """Choose the threshold with the largest bound on training runs, its side and its data set."""
     points = np.unique(np.quantile(np.concatenate([one, other]), np.linspace(0.01, 0.99, 60)))
     best: tuple[float, tuple[float, bool, bool]] | None = None
     for point in points.tolist():
@@ -287,8 +294,8 @@ def _chosen_threshold(
                     int(np.count_nonzero(score >= point if upward else score <= point))
                     for score in (first, second)
                 )
-                low = float(at_least(hits, len(first), error / 2))
-                value = loss(low, float(at_most(others, len(second), error / 2)))
+                low = float(lower_limit(hits, len(first), error / 2))
+                value = loss(low, float(upper_limit(others, len(second), error / 2)))
                 # without a bound on few runs: the smoothed difference of the two shares
                 value = value or 1e-6 * (hits / len(first) - others / len(second))
                 if best is None or value > best[0]:
@@ -297,7 +304,7 @@ def _chosen_threshold(
 
 
 def shift_loss(kind: str, parameter: float, shift: Floats) -> float:
-    """The loss between two data sets whose true numbers differ by a shift, with noise of a law on each.
+    """Return the loss between two data sets whose true numbers differ by a shift, under a law of noise.
 
     >>> shift_loss("gaussian", 2.0, np.array([1.0, -1.0])), shift_loss("geometric", 2.0, np.array([1.0, -1.0]))
     (0.5, 1.0)
@@ -307,12 +314,12 @@ def shift_loss(kind: str, parameter: float, shift: Floats) -> float:
     return float(np.abs(shift).sum()) / parameter
 
 
-def follow_from(covered: Floats, others: Floats) -> bool | None:
-    """Whether numbers are sums of others with fixed weights in all runs; None where the runs are too few to say.
+def are_sums_of(covered: Floats, others: Floats) -> bool | None:
+    """Return whether numbers are fixed weighted sums of others in all runs; None where runs are too few.
 
     >>> rng = np.random.default_rng(1)
     >>> noisy = rng.normal(size=(50, 3))
-    >>> follow_from(noisy, noisy.sum(axis=1, keepdims=True) + 2), follow_from(noisy, rng.normal(size=(50, 1)))
+    >>> are_sums_of(noisy, noisy.sum(axis=1, keepdims=True) + 2), are_sums_of(noisy, rng.normal(size=(50, 1)))
     (True, False)
     """
     design = np.hstack([covered, np.ones((len(covered), 1))])

@@ -17,21 +17,28 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from stirred.assess.audit.bounds import ratio_loss, renyi_loss
-from stirred.assess.audit.gaussian import Judged, SeenNoise, grouped, judged
+from stirred.assess.audit.gaussian import NoiseJudgement, SeenNoise, group_noise, judge_group
 from stirred.assess.audit.leaving import LeavingRuns, leaving_tests
 from stirred.assess.audit.neighbours import (
     NearSets,
     NumberRuns,
-    follow_from,
+    are_sums_of,
+    collect_numbers,
     key_columns,
-    near_sets,
+    make_near_sets,
     neighbours_test,
-    numbers_of,
     shift_loss,
 )
 from stirred.assess.audit.pairs import repeat_test
-from stirred.assess.audit.ratio import measures
-from stirred.assess.audit.result import BY_NOISE, FALSE_ALARM, AuditResult, AuditTest, Outcome, decide
+from stirred.assess.audit.ratio import loss_measures
+from stirred.assess.audit.result import (
+    BY_NOISE,
+    FALSE_ALARM_PROBABILITY,
+    AuditResult,
+    AuditTest,
+    Outcome,
+    decide,
+)
 from stirred.assess.audit.sampling import Clock
 from stirred.census import Census
 from stirred.chance import Key
@@ -39,25 +46,25 @@ from stirred.engine import Progress
 from stirred.errors import StirredError
 from stirred.frames import frame_of
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.contents import Leaving, MeasuredNoise, what_leaves
+from stirred.mechanisms.contents import MeasuredNoise, PublicParts, collect_public_parts
 from stirred.mechanisms.release import Release
 from stirred.spec import Multiplicative, NormalizedRenyi, Specification
 
-WANTED = 1500  # draws of the rarest law
-MOST_RUNS = 2000
-RUNS_SHARE = 40  # one pair of runs on neighbours for so many runs that are asked for
-FEWEST_RUNS = 60
-LEAVING = 40  # runs whose order and texts are compared
-MOST_ROWS = 10_000  # of all these runs
-PAIRS = 40  # of near data sets whose shift is computed
-MOST_CELLS = 300  # numbers whose noise is compared pair by pair
-ROOM = 1 + 1e-9  # floats compute the loss of a shift
+WANTED_DRAWS = 1500  # draws of the rarest law
+MAX_RUNS = 2000
+RUNS_PER_PAIR = 40  # one pair of runs on neighbours for so many runs that are asked for
+MIN_RUNS = 60
+COMPARED_RUNS = 40  # runs whose order and texts are compared
+MAX_ROWS = 10_000  # of all these runs
+NEAR_PAIRS = 40  # of near data sets whose shift is computed
+MAX_CELLS = 300  # numbers whose noise is compared pair by pair
+SHIFT_TOLERANCE = 1 + 1e-9  # floats compute the loss of a shift
 Ints = NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class NoiseInquiry:
-    """One audit of noise under way."""
+    """The state of one audit of noise."""
 
     mechanism: Mechanism
     promise: Specification
@@ -74,17 +81,17 @@ class NoiseInquiry:
 
     @property
     def zcdp(self) -> bool:
-        """Whether the loss is ρ²; else it is ε."""
+        """Return whether the loss is ρ²; else it is ε."""
         return isinstance(self.promise.output_premetric, NormalizedRenyi)
 
     @property
-    def claimed(self) -> float:
-        """The claimed loss per unit."""
+    def claimed_loss(self) -> float:
+        """Return the claimed loss per unit."""
         budget = self.promise.rho_squared if self.zcdp else self.promise.budget
         return float(budget.upper(9))
 
     def per_unit(self, loss: float, distance: int) -> float:
-        """A loss of a pair as a loss per unit: ρ² grows with the square of the distance."""
+        """Convert the loss of a pair to a loss per unit: ρ² grows with the square of the distance."""
         return loss / (distance**2 if self.zcdp else distance)
 
 
@@ -104,15 +111,15 @@ def audit_noise(
     inquiry = NoiseInquiry(mechanism, promise, census, key, clock, say, runs, confidence)
     claims = list(mechanism.measured_noise(census, key=key.bind("noise", 0)))
     stated = isinstance(promise.output_premetric, (NormalizedRenyi, Multiplicative))
-    if stated and inquiry.claimed < inf:
-        shift = sqrt(2 * inquiry.claimed) if inquiry.zcdp else inquiry.claimed
-        found = near_sets(census, promise, claimed_shift=shift, seed=1, pairs=PAIRS)
-        inquiry.pairs = _releasable(inquiry, list(found))
+    if stated and inquiry.claimed_loss < inf:
+        shift = sqrt(2 * inquiry.claimed_loss) if inquiry.zcdp else inquiry.claimed_loss
+        found = make_near_sets(census, promise, claimed_shift=shift, seed=1, pairs=NEAR_PAIRS)
+        inquiry.pairs = _releasable_pairs(inquiry, list(found))
     if claims or inquiry.pairs:
         _compare_runs(inquiry, claims)
     lowers = [test.lower for test in inquiry.tests if test.lower is not None]
     lower = max(lowers) if lowers else None
-    claimed = inquiry.claimed
+    claimed = inquiry.claimed_loss
     outcome, reason = decide(inquiry.tests, BY_NOISE, claimed)
     if not inquiry.tests and claimed < inf:
         reason = "the mechanism states neither an exact law nor the law of its noise, and no neighbouring data set was made"
@@ -129,12 +136,12 @@ def audit_noise(
         needed=BY_NOISE,
         runs=inquiry.done,
         confidence=confidence,
-        measures=measures(mechanism.name, claimed, lower, None, confidence, reason, unit, public=shown),
+        measures=loss_measures(mechanism.name, claimed, lower, None, confidence, reason, unit, public=shown),
     )
 
 
-def _releasable(inquiry: NoiseInquiry, pairs: list[NearSets]) -> list[NearSets]:
-    """The pairs from the first one whose second data set the mechanism accepts."""
+def _releasable_pairs(inquiry: NoiseInquiry, pairs: list[NearSets]) -> list[NearSets]:
+    """Return the pairs from the first one whose second data set the mechanism accepts."""
     for start, pair in enumerate(pairs[:4]):
         try:
             inquiry.mechanism.release(pair.other, key=inquiry.key.bind("trial", start))
@@ -154,10 +161,10 @@ class _Truths:
     tabulated: dict[tuple[str, tuple[str, ...]], dict[tuple[str, ...], int]] = field(default_factory=dict)
     exact: tuple[Key, dict[Hashable, float]] | None = None  # the numbers of the last run without noise
 
-    def of(
+    def match_claim(
         self, claim: MeasuredNoise, release: Release, key: Key
     ) -> tuple[list[Hashable], Ints, Ints] | None:
-        """The places, released numbers and true numbers of a claim in one release; None where no truth is known."""
+        """Return places, released numbers and true numbers of a claim; None where no truth is known."""
         name = claim.table or self._only_table(claim, release)
         if name not in release.tables or claim.column not in release.tables[name].column_names:
             return None
@@ -169,7 +176,7 @@ class _Truths:
         rows = list(range(table.num_rows)) if claim.rows is None else list(claim.rows)
         values = table[claim.column].to_pylist()
         places: list[Hashable] = [(name, claim.column, texts[row]) for row in rows]
-        truth = self._tabulated(claim, keys)
+        truth = self._tabulate(claim, keys)
         if truth is not None:
             true = [truth.get(texts[row], 0) for row in rows]
         else:
@@ -177,18 +184,18 @@ class _Truths:
             if twin is None:
                 return None
             if self.exact is None or self.exact[0] is not key:
-                self.exact = (key, numbers_of(self.mechanism, twin.release(self.census, key=key)))
+                self.exact = (key, collect_numbers(self.mechanism, twin.release(self.census, key=key)))
             true = [int(self.exact[1].get(place, 0.0)) for place in places]
         return places, np.array([int(values[row]) for row in rows], np.int64), np.array(true, np.int64)
 
     def _only_table(self, claim: MeasuredNoise, release: Release) -> str:
-        """The one table of counts, where a claim names none and the noise that it reports has as many numbers."""
-        counted = [*self.mechanism.counted(release)]
+        """Return the one table of counts that a claim without a table name is about."""
+        counted = [*self.mechanism.list_own_tables(release)]
         if len(counted) != 1 or release.tables[counted[0]].num_rows != claim.noise.size:
             return ""
         return counted[0]
 
-    def _tabulated(self, claim: MeasuredNoise, keys: list[str]) -> dict[tuple[str, ...], int] | None:
+    def _tabulate(self, claim: MeasuredNoise, keys: list[str]) -> dict[tuple[str, ...], int] | None:
         record_type = claim.record or self.mechanism.record_type
         at = (record_type, tuple(keys))
         if at in self.tabulated:
@@ -215,29 +222,30 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
     stated = [claims, *(mechanism.measured_noise(one, key=inquiry.key.bind("noise", 0)) for one in sides[1:])]
     truths = [_Truths(mechanism, one, some) for one, some in zip(sides, stated, strict=True)]
     numbers: list[list[dict[Hashable, float]]] = [[] for _ in sides]
-    leaving: list[list[Leaving]] = [[] for _ in sides]
+    leaving: list[list[PublicParts]] = [[] for _ in sides]
     covered: dict[Hashable, None] = {}
-    wanted = min(max(inquiry.runs // RUNS_SHARE, FEWEST_RUNS), MOST_RUNS, max(inquiry.runs, 1))
+    wanted = min(max(inquiry.runs // RUNS_PER_PAIR, MIN_RUNS), MAX_RUNS, max(inquiry.runs, 1))
     unseen: dict[str, None] = {}
     vectors: list[Ints] = []  # all noise of each run on the first data set
     rows = 0
     drawn: Counter[tuple[str, float]] = Counter()  # by law
-    for number in range(max(min(inquiry.runs, MOST_RUNS), wanted)):
+    for number in range(max(min(inquiry.runs, MAX_RUNS), wanted)):
         inquiry.say("runs", min(number, wanted), wanted)
         if number and (
-            inquiry.clock.over or (number >= wanted and min(drawn.values(), default=WANTED) >= WANTED)
+            inquiry.clock.is_over
+            or (number >= wanted and min(drawn.values(), default=WANTED_DRAWS) >= WANTED_DRAWS)
         ):
             break
         for side, census in enumerate(sides):
             key = inquiry.key.bind("run", side, number)
             made = mechanism.release(census, key=key)
-            numbers[side].append(numbers_of(mechanism, made))
-            if number < LEAVING or rows < MOST_ROWS:
-                leaving[side].append(what_leaves(made))
+            numbers[side].append(collect_numbers(mechanism, made))
+            if number < COMPARED_RUNS or rows < MAX_ROWS:
+                leaving[side].append(collect_public_parts(made))
                 rows += sum(len(some) for some in leaving[side][-1].rows.values())
             noise: list[Ints] = []
             for claim in stated[side]:
-                found = truths[side].of(claim, made, key)
+                found = truths[side].match_claim(claim, made, key)
                 if found is None:
                     unseen[claim.name] = None
                     continue
@@ -262,7 +270,7 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
         inquiry.seen = [one for one in inquiry.seen if one.name not in unseen]
     factors = _judge_noise(inquiry, reported)
     if vectors and len({len(one) for one in vectors}) == 1:
-        inquiry.tests.append(independence_test(np.array(vectors), alarm=FALSE_ALARM / 8))
+        inquiry.tests.append(independence_test(np.array(vectors), alarm=FALSE_ALARM_PROBABILITY / 8))
     if inquiry.pairs:
         made_runs = [NumberRuns(pair, (numbers[0], numbers[i + 1])) for i, pair in enumerate(run_pairs)]
         _judge_sensitivity(inquiry, claims, made_runs, list(covered), factors, reported=bool(reported))
@@ -271,17 +279,17 @@ def _compare_runs(inquiry: NoiseInquiry, claims: Sequence[MeasuredNoise]) -> Non
         )  # what has no noise is seen best at a small distance, where the claim allows least
         tests = leaving_tests(
             LeavingRuns(one=tuple(leaving[0]), other=tuple(leaving[nearest])),
-            inquiry.claimed,
+            inquiry.claimed_loss,
             partial(_loss_of_event, inquiry, run_pairs[-1].distance),
             error=(1 - inquiry.confidence) / 2,
-            alarm=FALSE_ALARM / 8,
+            alarm=FALSE_ALARM_PROBABILITY / 8,
         )
         inquiry.tests += tests
     inquiry.tests.append(repeat_test(mechanism, inquiry.census, key=inquiry.key.bind("repeat")))
 
 
 def _pairs_to_run(pairs: Sequence[NearSets]) -> list[NearSets]:
-    """The first pair, which shows the noise best, and the nearest one."""
+    """Return the first pair, which shows the noise best, and the nearest one."""
     nearest = min(pairs, key=lambda pair: pair.distance, default=None)
     return [] if nearest is None else [pairs[0], *([nearest] if nearest.distance < pairs[0].distance else [])]
 
@@ -290,19 +298,23 @@ def _loss_of_event(inquiry: NoiseInquiry, distance: int, low: float, high: float
     return inquiry.per_unit((renyi_loss if inquiry.zcdp else ratio_loss)(low, high), distance)
 
 
-def _judge_noise(inquiry: NoiseInquiry, reported: Sequence[MeasuredNoise]) -> dict[str, Judged]:
+def _judge_noise(inquiry: NoiseInquiry, reported: Sequence[MeasuredNoise]) -> dict[str, NoiseJudgement]:
     """Hold noise against its law, query by query; what only the mechanism reports can fail, and cannot pass."""
     names = {claim.name for claim in reported}
-    groups = grouped(inquiry.seen)
-    told = grouped(_reports(inquiry, names)) if names else []
-    found: dict[str, Judged] = {}
+    groups = group_noise(inquiry.seen)
+    told = group_noise(_collect_reports(inquiry, names)) if names else []
+    found: dict[str, NoiseJudgement] = {}
     share = max(len(groups) + len(told), 1)
     for group in groups:
-        one = judged(group, error=(1 - inquiry.confidence) / share, alarm=FALSE_ALARM / (8 * share))
+        one = judge_group(
+            group, error=(1 - inquiry.confidence) / share, alarm=FALSE_ALARM_PROBABILITY / (8 * share)
+        )
         inquiry.tests.append(one.test)
         found |= dict.fromkeys(group.names, one)
     for group in told:
-        one = judged(group, error=(1 - inquiry.confidence) / share, alarm=FALSE_ALARM / (8 * share))
+        one = judge_group(
+            group, error=(1 - inquiry.confidence) / share, alarm=FALSE_ALARM_PROBABILITY / (8 * share)
+        )
         said = f"{one.test.finding}; this noise is what the mechanism reports, not taken from a release"
         outcome: Outcome = "fail" if one.test.outcome == "fail" else "unknown"
         inquiry.tests.append(AuditTest(name=one.test.name, part="noise", outcome=outcome, finding=said))
@@ -310,18 +322,18 @@ def _judge_noise(inquiry: NoiseInquiry, reported: Sequence[MeasuredNoise]) -> di
 
 
 def independence_test(noise: Ints, *, alarm: float) -> AuditTest:
-    """Whether the signs of the noise of two numbers agree in half of the runs: an exact test of each pair.
+    """Test whether the signs of the noise of two numbers agree in half of the runs, pair by pair.
 
     Noise of a symmetric law agrees in sign with independent noise as a fair coin falls; zeros are left out. Dependence
     that pairs of signs do not show is not found.
     """
-    signs = np.sign(noise[:, :MOST_CELLS]).astype(float)
+    signs = np.sign(noise[:, :MAX_CELLS]).astype(float)
     both = np.abs(signs).T @ np.abs(signs)
     agree = (both + signs.T @ signs) / 2
     above = np.triu_indices(signs.shape[1], 1)
     counts, hits = both[above], agree[above]
     name = "independence"
-    if not len(counts) or len(noise) < FEWEST_RUNS // 2:
+    if not len(counts) or len(noise) < MIN_RUNS // 2:
         told = f"{len(noise)} runs and {signs.shape[1]} numbers are too few to compare their noise"
         outcome: Outcome = "unknown" if len(counts) else "pass"
         return AuditTest(name=name, part="noise", outcome=outcome, finding=told)
@@ -334,18 +346,18 @@ def independence_test(noise: Ints, *, alarm: float) -> AuditTest:
     return AuditTest(name=name, part="noise", outcome="pass", finding=told)
 
 
-def _reports(inquiry: NoiseInquiry, names: set[str]) -> list[SeenNoise]:
-    """What the mechanism reports of as many runs as give enough draws of every law."""
+def _collect_reports(inquiry: NoiseInquiry, names: set[str]) -> list[SeenNoise]:
+    """Return the noise that the mechanism reports, of enough runs for every law."""
     found: list[SeenNoise] = []
-    for number in range(min(inquiry.runs, MOST_RUNS)):
+    for number in range(min(inquiry.runs, MAX_RUNS)):
         made = inquiry.mechanism.measured_noise(inquiry.census, key=inquiry.key.bind("noise", number))
         found += [
             SeenNoise(name=one.name, kind=one.kind, parameter=float(one.parameter), noise=one.noise.ravel())
             for one in made
             if one.name in names
         ]
-        groups = grouped(found)
-        if not groups or inquiry.clock.over or min(len(group.noise) for group in groups) >= WANTED:
+        groups = group_noise(found)
+        if not groups or inquiry.clock.is_over or min(len(group.noise) for group in groups) >= WANTED_DRAWS:
             break
     return found
 
@@ -355,7 +367,7 @@ def _judge_sensitivity(
     claims: Sequence[MeasuredNoise],
     runs: Sequence[NumberRuns],
     covered: list[Hashable],
-    factors: dict[str, Judged],
+    factors: dict[str, NoiseJudgement],
     *,
     reported: bool,
 ) -> None:
@@ -364,11 +376,11 @@ def _judge_sensitivity(
         inquiry.tests.append(
             neighbours_test(
                 one,
-                inquiry.claimed,
+                inquiry.claimed_loss,
                 partial(_loss_of_event, inquiry, one.pair.distance),
                 unit="ρ²" if inquiry.zcdp else "ε",
                 error=(1 - inquiry.confidence) / (2 * len(runs)),
-                alarm=FALSE_ALARM / (8 * len(runs)),
+                alarm=FALSE_ALARM_PROBABILITY / (8 * len(runs)),
             )
         )
     kinds = {claim.kind for claim in claims}
@@ -381,20 +393,20 @@ def _shifts_test(
     inquiry: NoiseInquiry,
     runs: NumberRuns,
     covered: list[Hashable],
-    factors: dict[str, Judged],
+    factors: dict[str, NoiseJudgement],
     *,
     reported: bool,
 ) -> AuditTest:
-    """The largest loss of a shift of true numbers among near pairs; it is the whole loss if all numbers are claimed."""
+    """Test the largest loss of a shift of true numbers among near pairs."""
     worst = (0.0, 0.0, 0.0, "")
     tried = 0
     for pair in inquiry.pairs:
-        found = _shift(inquiry, pair, factors)
+        found = _measure_shift(inquiry, pair, factors)
         if found is None:
             continue
         tried += 1
         worst = max(worst, (*found, pair.what))
-        if inquiry.clock.over:
+        if inquiry.clock.is_over:
             break
     exact, lower, sure, what = worst
     told = (
@@ -403,7 +415,7 @@ def _shifts_test(
     if not tried:
         told = "the shift of true numbers between near data sets is not known"
         return AuditTest(name="shift", part="sensitivity", outcome="unknown", finding=told)
-    if exact > inquiry.claimed * ROOM:
+    if exact > inquiry.claimed_loss * SHIFT_TOLERANCE:
         told = f"the shift of true numbers costs {exact:.4f} per unit with the claimed noise, above the claim ({what})"
         return AuditTest(
             name="shift", part="sensitivity", outcome="fail", finding=told, lower=lower, sure=sure
@@ -412,7 +424,7 @@ def _shifts_test(
     inside = [place in {*covered} for place in places]
     rest = [not known for known in inside]
     both = np.vstack([one, other])
-    follows = True if not any(rest) else follow_from(both[:, inside], both[:, rest])
+    follows = True if not any(rest) else are_sums_of(both[:, inside], both[:, rest])
     outcome: Outcome = "pass" if follows and not reported else "unknown"
     if reported:
         told += "; some noise was not taken from a release"
@@ -430,10 +442,10 @@ def _shifts_test(
     )
 
 
-def _shift(
-    inquiry: NoiseInquiry, pair: NearSets, factors: dict[str, Judged]
+def _measure_shift(
+    inquiry: NoiseInquiry, pair: NearSets, factors: dict[str, NoiseJudgement]
 ) -> tuple[float, float, float] | None:
-    """The loss per unit of one pair's shift: with the claimed noise, and at least with the noise that was measured."""
+    """Return the loss per unit of a pair's shift: with the claimed noise, and with the measured noise."""
     found: list[dict[str, dict[Hashable, int]]] = []
     key = inquiry.key.bind("shift")
     laws: dict[str, MeasuredNoise] = {}
@@ -446,7 +458,7 @@ def _shift(
         truths = _Truths(inquiry.mechanism, census, claims)
         true: dict[str, dict[Hashable, int]] = {}
         for claim in claims:
-            taken = truths.of(claim, made, key)
+            taken = truths.match_claim(claim, made, key)
             if taken is None:
                 return None
             laws[claim.name] = claim

@@ -9,23 +9,23 @@ import numpy as np
 
 from stirred.assess.audit.bounds import (
     Draws,
+    bound_loss_above,
+    bound_loss_below,
+    bound_loss_by_guesses,
     chance_of_deviation,
-    chosen_event,
-    guesses_at_least,
-    loss_at_least,
-    loss_at_most,
+    choose_event,
 )
 from stirred.assess.audit.result import AuditTest, Outcome
-from stirred.assess.audit.sampling import Clock, by_copy, draws, mixed
+from stirred.assess.audit.sampling import Clock, count_by_copy, count_draws, mix_copies
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.contents import Content, Law, what_leaves
+from stirred.mechanisms.contents import Content, Law, collect_public_parts
 
-TRAINING = 5  # one run of so many chooses the event
-TOLERANCE = 1.1  # a pass by sampling says that the loss is at most this times the claim
-LIKELY = 20  # times that the likeliest output is expected, for runs to say anything about a law
+TRAINING_STEP = 5  # one run of so many chooses the event
+PASS_LOSS_FACTOR = 1.1  # a pass by sampling says that the loss is at most this times the claim
+MIN_EXPECTED_HITS = 20  # times that the likeliest output is expected, for runs to say anything about a law
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,15 +47,15 @@ class PairDraws:
 
     @property
     def runs(self) -> int:
-        """The fewest runs on one of the two data sets."""
+        """Return the fewest runs on one of the two data sets."""
         return min(self.training[i].runs + self.fresh[i].runs for i in range(2))
 
 
-def drawn(
+def draw_pair(
     mechanism: Mechanism, pair: PairOfSets, *, key: Key, runs: int, clock: Clock, say: Progress
 ) -> PairDraws:
     """Run on both data sets of a pair, training runs first."""
-    training, total = max(runs // TRAINING, 1), 2 * runs
+    training, total = max(runs // TRAINING_STEP, 1), 2 * runs
     found: list[Draws] = []
     for label, number, shares in (
         ("training", training, (1 / 10, 1 / 9)),
@@ -69,7 +69,9 @@ def drawn(
 
             own = key.bind("pair", label, side)
             # where the time is short each of the four has its share of it
-            found.append(draws(mechanism, census, key=own, runs=number, clock=clock.part(share), tick=tick))
+            found.append(
+                count_draws(mechanism, census, key=own, runs=number, clock=clock.part(share), tick=tick)
+            )
     say("runs", total, total)
     return PairDraws(pair=pair, training=(found[0], found[1]), fresh=(found[2], found[3]))
 
@@ -83,17 +85,17 @@ def paired_test(
     support: list[Content] | None,
     alone: bool,
 ) -> AuditTest:
-    """Whether the loss of a pair exceeds the claim; with the whole ``support`` also whether it does not.
+    """Test whether the loss of a pair exceeds the claim; with the ``support`` also whether it does not.
 
     Only a universe that has no other data sets (``alone``) passes by its one pair.
     """
     if not made.fresh[0].runs or not made.fresh[1].runs:
         return AuditTest(name="pair", outcome="unknown", finding="no run ended in time")
-    event, _ = chosen_event(*made.training, error)
+    event, _ = choose_event(*made.training, error)
     units = made.pair.distance
-    lower = loss_at_least(event, *made.fresh, error) / units
-    strict = loss_at_least(event, *made.fresh, alarm) / units
-    upper = loss_at_most(*made.fresh, support, error) / units if support else inf
+    lower = bound_loss_below(event, *made.fresh, error) / units
+    strict = bound_loss_below(event, *made.fresh, alarm) / units
+    upper = bound_loss_above(*made.fresh, support, error) / units if support else inf
     runs = min(one.runs for one in made.fresh)
     what = f"at least {lower:.4f} per unit in {runs:,} runs on each of two data sets at distance {units}"
     outcome: Outcome = "unknown"
@@ -103,7 +105,7 @@ def paired_test(
         outcome, told = "fail", f"the loss is {what}, above the claim"
     elif lower > claimed:
         told = f"the loss is {what}; this is above the claim, but not beyond chance: run more"
-    elif upper <= claimed * TOLERANCE:
+    elif upper <= claimed * PASS_LOSS_FACTOR:
         told = f"the loss is {what}, and at most {upper:.4f} over all {len(support or ()):,} outputs"
         outcome = "pass" if alone else "unknown"
         told += "" if alone else "; the other pairs of the universe were not run"
@@ -115,7 +117,7 @@ def paired_test(
 
 
 def law_test(law: Law, seen: Draws, *, alarm: float) -> AuditTest:
-    """Whether what runs show follows the exact law: an exact binomial test of every output, with a union bound."""
+    """Test whether runs follow the exact law: a binomial test of every output, with a union bound."""
     strange = sum(count for output, count in seen.counts.items() if not law.get(output))
     if strange:
         told = f"{strange:,} of {seen.runs:,} runs show what the exact law says is impossible"
@@ -130,7 +132,7 @@ def law_test(law: Law, seen: Draws, *, alarm: float) -> AuditTest:
         told = f"what {seen.runs:,} runs show does not follow the exact law (p < {max(least, 1e-300):.1e})"
         return AuditTest(name="law", part="law", outcome="fail", finding=told)
     expected = seen.runs * float(np.max([float(law[output]) for output in outputs]))
-    enough = expected >= LIKELY
+    enough = expected >= MIN_EXPECTED_HITS
     told = f"what {seen.runs:,} runs show agrees with the exact law of {len(outputs):,} outputs"
     return AuditTest(name="law", part="law", outcome="pass" if enough else "unknown", finding=told)
 
@@ -147,17 +149,17 @@ def one_run_test(
 ) -> AuditTest | None:
     """Guess fair coins from one release: each coin exchanges values inside its own copy, so invariants stay as they are."""
     coins = np.random.default_rng(int.from_bytes(key.digest(b"coins")[:8], "little")).random(copies) < 0.5
-    many = mixed(mechanism, made.pair.one, made.pair.other, coins)
+    many = mix_copies(mechanism, made.pair.one, made.pair.other, coins)
     if many is None:
         return None
     inner, census, name = many
-    _, contents, place = by_copy(inner.release(census, key=key.bind("one run")), name, copies)
+    _, contents, place = count_by_copy(inner.release(census, key=key.bind("one run")), name, copies)
     guess = _guesses(*made.training, error)
     guessed = np.array([guess.get(one, 0) for one in contents])[place]
     said = guessed != 0
     right, number = int(((guessed[said] > 0) == coins[said]).sum()), int(said.sum())
-    lower = guesses_at_least(right, number, error) / made.pair.distance
-    strict = guesses_at_least(right, number, alarm) / made.pair.distance
+    lower = bound_loss_by_guesses(right, number, error) / made.pair.distance
+    strict = bound_loss_by_guesses(right, number, alarm) / made.pair.distance
     told = (
         f"{right:,} of {number:,} guesses about {copies:,} exchanged pairs are right in one run: "
         f"a loss of at least {lower:.4f} per unit"
@@ -172,7 +174,7 @@ def one_run_test(
 
 
 def _guesses(one: Draws, other: Draws, error: float) -> dict[Content, int]:
-    """The guess for each output (−1 the first data set, 1 the second, 0 none), as far out as pays on training runs."""
+    """Return the guess for each output: −1 the first data set, 1 the second, 0 none."""
     outputs = sorted({*one.counts, *other.counts})
     k = np.array([one.counts.get(output, 0) for output in outputs], float)
     k_other = np.array([other.counts.get(output, 0) for output in outputs], float)
@@ -180,18 +182,20 @@ def _guesses(one: Draws, other: Draws, error: float) -> dict[Content, int]:
     order = np.argsort(-np.abs(ratio), kind="stable")
     right = np.cumsum(np.maximum(k, k_other)[order])
     said = np.cumsum((k + k_other)[order])
-    bounds = [guesses_at_least(int(v), int(r), error) if r else 0.0 for v, r in zip(right, said, strict=True)]
+    bounds = [
+        bound_loss_by_guesses(int(v), int(r), error) if r else 0.0 for v, r in zip(right, said, strict=True)
+    ]
     kept = order[: int(np.argmax(bounds)) + 1] if len(order) else order
     return {outputs[i]: 1 if ratio[i] > 0 else -1 for i in kept.tolist() if ratio[i] != 0}
 
 
 def repeat_test(mechanism: Mechanism, census: Census, *, key: Key) -> AuditTest:
-    """Whether a run that is repeated with its key shows the same: fresh noise on a retry is a second release."""
+    """Test whether a run that is repeated with its key shows the same."""
     with TemporaryDirectory() as folder:
         state = Path(folder) / "state"
         state.mkdir()
-        shows = [what_leaves(mechanism.release(census, key=key, state=state)) for _ in range(2)]
-        shows.append(what_leaves(mechanism.release(census, key=key)))
+        shows = [collect_public_parts(mechanism.release(census, key=key, state=state)) for _ in range(2)]
+        shows.append(collect_public_parts(mechanism.release(census, key=key)))
     if any(one != shows[0] for one in shows):
         told = "a run that is repeated with the same key and census draws again: both are releases, and their losses add up"
         return AuditTest(name="repeat", part="repeat", outcome="fail", finding=told)

@@ -7,14 +7,14 @@ from math import inf
 
 import numpy as np
 
-from stirred.assess.audit.bounds import Draws, chosen_event, ratio_loss
-from stirred.assess.audit.datasets import SmallUniverse, small_universe
-from stirred.assess.audit.exact import ExactLoss, exact_loss
+from stirred.assess.audit.bounds import Draws, choose_event, ratio_loss
+from stirred.assess.audit.datasets import SmallUniverse, enumerate_universe
+from stirred.assess.audit.exact import ExactLoss, find_exact_loss
 from stirred.assess.audit.leaving import compare_leaving
 from stirred.assess.audit.pairs import (
     PairDraws,
     PairOfSets,
-    drawn,
+    draw_pair,
     law_test,
     one_run_test,
     paired_test,
@@ -22,15 +22,15 @@ from stirred.assess.audit.pairs import (
 )
 from stirred.assess.audit.result import (
     BY_LOSS,
-    FALSE_ALARM,
+    FALSE_ALARM_PROBABILITY,
     AuditResult,
     AuditTest,
     Part,
     WorstPair,
     decide,
 )
-from stirred.assess.audit.sampling import Clock, draws, ordered_copies
-from stirred.assess.risk import Baseline, RiskMeasure, named
+from stirred.assess.audit.sampling import Clock, count_draws, read_ordered_copies
+from stirred.assess.risk import Baseline, RiskMeasure, name_measure
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress
@@ -38,20 +38,20 @@ from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import Content, Law
 from stirred.spec import Specification
 
-TESTS = 20  # the false alarms of up to ten tests here, and as many of an audit of noise that may follow
-SINGLE = (
+MAX_TESTS = 20  # the false alarms of up to ten tests here, and as many of an audit of noise that may follow
+SINGLE_RELEASES = (
     24  # single releases of each data set whose order and texts are compared; more where they say too little
 )
 SINGLE_SHARE = 0.3  # of the time that is left, for these
 TRIAL_SHARE = 0.2
-COPIES = 2000  # whose order is compared, where one release has many
-TRIED = 6  # pairs that a few runs are made of, to choose the one that is audited
-TRIAL = 400  # runs for that choice, on each data set
+COPIES_COMPARED = 2000  # whose order is compared, where one release has many
+PAIRS_TRIED = 6  # pairs that a few runs are made of, to choose the one that is audited
+TRIAL_RUNS = 400  # runs for that choice, on each data set
 
 
 @dataclass(slots=True)
-class Inquiry:
-    """One audit under way."""
+class RatioInquiry:
+    """The state of one audit of pure DP."""
 
     mechanism: Mechanism
     promise: Specification
@@ -66,8 +66,8 @@ class Inquiry:
     needed: tuple[Part, ...] = BY_LOSS
 
     @property
-    def claimed(self) -> float:
-        """The claimed loss per unit."""
+    def claimed_loss(self) -> float:
+        """Return the claimed loss per unit."""
         return float(self.promise.budget.upper(9))
 
 
@@ -84,19 +84,21 @@ def audit_ratio(
     say: Progress,
     shown: bool,
 ) -> AuditResult:
-    """The exact loss where the mechanism states its law, and what runs on a pair of data sets show."""
-    universe = small_universe(census, promise)
+    """Audit pure DP: the exact loss where the law is known, and what runs on a pair of data sets show."""
+    universe = enumerate_universe(census, promise)
     if universe is None or len(universe) < 2:
-        return _unknown(mechanism, promise, confidence, "no small universe of it can be enumerated")
-    inquiry = Inquiry(mechanism, promise, universe, confidence, key, clock, say, runs)
-    laws = _laws(inquiry) if "exact" in methods else None
-    exact = None if laws is None else exact_loss(laws, universe.distances(), _ticks(say, "pairs", len(laws)))
+        return _unknown_result(mechanism, promise, confidence, "no small universe of it can be enumerated")
+    inquiry = RatioInquiry(mechanism, promise, universe, confidence, key, clock, say, runs)
+    laws = _compute_laws(inquiry) if "exact" in methods else None
+    exact = (
+        None if laws is None else find_exact_loss(laws, universe.distances(), _ticks(say, "pairs", len(laws)))
+    )
     if laws is not None:
         inquiry.needed = ("loss", "law", *(part for part in BY_LOSS if part != "loss"))
     if exact is not None:
         _compare_exact(inquiry, exact)
     if {"sampled", "one-run"} & {*methods}:
-        _sampled(inquiry, exact, laws, methods)
+        _compare_sampled(inquiry, exact, laws, methods)
     return _result(inquiry, exact, shown=shown)
 
 
@@ -104,13 +106,17 @@ def _ticks(say: Progress, step: str, total: int) -> Callable[[int], None]:
     return lambda done: say(step, min(done, total), total)
 
 
-def _laws(inquiry: Inquiry) -> list[Law] | None:
-    """The law of every data set; None where one is not known, or the time is up."""
+def _compute_laws(inquiry: RatioInquiry) -> list[Law] | None:
+    """Return the law of every data set; None where one is not known, or the time is up."""
     found: list[Law] = []
     total = len(inquiry.universe)
     for number in range(total):
         inquiry.say("exact laws", number, total)
-        law = None if inquiry.clock.over else inquiry.mechanism.exact_law(inquiry.universe.of(number))
+        law = (
+            None
+            if inquiry.clock.is_over
+            else inquiry.mechanism.exact_law(inquiry.universe.build_census(number))
+        )
         if law is None:
             return None
         found.append(law)
@@ -118,7 +124,7 @@ def _laws(inquiry: Inquiry) -> list[Law] | None:
     return found
 
 
-def _compare_exact(inquiry: Inquiry, exact: ExactLoss) -> None:
+def _compare_exact(inquiry: RatioInquiry, exact: ExactLoss) -> None:
     sets = f"{len(inquiry.universe):,} data sets"
     if not inquiry.promise.budget.is_finite:
         told = f"the largest loss over pairs of {sets} is {exact.budget} per unit; nothing is claimed"
@@ -134,21 +140,23 @@ def _compare_exact(inquiry: Inquiry, exact: ExactLoss) -> None:
         inquiry.tests.append(AuditTest(name="exact", outcome="fail", finding=told))
 
 
-def _sampled(
-    inquiry: Inquiry, exact: ExactLoss | None, laws: list[Law] | None, methods: Sequence[str]
+def _compare_sampled(
+    inquiry: RatioInquiry, exact: ExactLoss | None, laws: list[Law] | None, methods: Sequence[str]
 ) -> None:
-    alarm = FALSE_ALARM / TESTS
+    alarm = FALSE_ALARM_PROBABILITY / MAX_TESTS
     error = (1 - inquiry.confidence) / len({"sampled", "one-run"} & {*methods})
-    first, second = _pair(inquiry, exact)
+    first, second = _choose_pair(inquiry, exact)
     universe = inquiry.universe
     pair = PairOfSets(
-        one=universe.of(first), other=universe.of(second), distance=int(universe.distances()[first, second])
+        one=universe.build_census(first),
+        other=universe.build_census(second),
+        distance=int(universe.distances()[first, second]),
     )
     inquiry.tests.append(repeat_test(inquiry.mechanism, pair.one, key=inquiry.key.bind("repeat")))
     _compare_all_that_leaves(
         inquiry, pair, None if laws is None else (laws[first], laws[second]), error=error, alarm=alarm
     )
-    made = drawn(
+    made = draw_pair(
         inquiry.mechanism, pair, key=inquiry.key, runs=inquiry.runs, clock=inquiry.clock, say=inquiry.say
     )
     inquiry.made = made
@@ -156,17 +164,22 @@ def _sampled(
         support = _support(inquiry, made) if laws is None else list({o: None for law in laws for o in law})
         inquiry.tests.append(
             paired_test(
-                made, inquiry.claimed, error=error, alarm=alarm, support=support, alone=len(universe) == 2
+                made,
+                inquiry.claimed_loss,
+                error=error,
+                alarm=alarm,
+                support=support,
+                alone=len(universe) == 2,
             )
         )
         if laws is not None:
             for number, seen in ((first, made.fresh[0]), (second, made.fresh[1])):
                 inquiry.tests.append(law_test(laws[number], seen, alarm=alarm))
-    if "one-run" in methods and not inquiry.clock.over:
+    if "one-run" in methods and not inquiry.clock.is_over:
         test_of_one = one_run_test(
             inquiry.mechanism,
             made,
-            inquiry.claimed,
+            inquiry.claimed_loss,
             key=inquiry.key,
             copies=max(inquiry.runs, 2),
             error=error,
@@ -177,21 +190,21 @@ def _sampled(
 
 
 def _compare_all_that_leaves(
-    inquiry: Inquiry, pair: PairOfSets, laws: tuple[Law, Law] | None, *, error: float, alarm: float
+    inquiry: RatioInquiry, pair: PairOfSets, laws: tuple[Law, Law] | None, *, error: float, alarm: float
 ) -> None:
     """Compare single releases of both data sets: their contents with the law, their order and texts with each other."""
     copies = []
-    if not inquiry.clock.over:
-        wanted = min(COPIES, max(inquiry.runs, 2))
-        copies = ordered_copies(inquiry.mechanism, pair.one, key=inquiry.key, copies=wanted)
+    if not inquiry.clock.is_over:
+        wanted = min(COPIES_COMPARED, max(inquiry.runs, 2))
+        copies = read_ordered_copies(inquiry.mechanism, pair.one, key=inquiry.key, copies=wanted)
     runs, tests = compare_leaving(
         inquiry.mechanism,
         pair.one,
         pair.other,
-        inquiry.claimed,
+        inquiry.claimed_loss,
         lambda low, high: ratio_loss(low, high) / pair.distance,
         key=inquiry.key,
-        runs=SINGLE,
+        runs=SINGLE_RELEASES,
         clock=inquiry.clock.part(SINGLE_SHARE),
         error=error,
         alarm=alarm,
@@ -206,8 +219,8 @@ def _compare_all_that_leaves(
                 inquiry.tests.append(found)
 
 
-def _support(inquiry: Inquiry, made: PairDraws) -> list[Content] | None:
-    """All outputs: what every data set shows when nothing is changed, where each run shows one of these."""
+def _support(inquiry: RatioInquiry, made: PairDraws) -> list[Content] | None:
+    """Return all outputs: the data sets themselves, if each run shows one of them; else None."""
     universe = inquiry.universe
     sets = {universe.texts(number) for number in range(len(universe))}
     seen = {output for draws_of in (*made.training, *made.fresh) for output in draws_of.counts}
@@ -219,26 +232,28 @@ def _support(inquiry: Inquiry, made: PairDraws) -> list[Content] | None:
     return sorted(outputs) if seen <= outputs else None
 
 
-def _pair(inquiry: Inquiry, exact: ExactLoss | None) -> tuple[int, int]:
-    """The pair with the largest exact loss; without it the one that a few runs tell apart best."""
+def _choose_pair(inquiry: RatioInquiry, exact: ExactLoss | None) -> tuple[int, int]:
+    """Choose the pair with the largest exact loss; without it the one that a few runs separate best."""
     if exact is not None and exact.distance:
         return exact.first, exact.second
     distances = inquiry.universe.distances()[0]
     near = np.argsort(np.where(distances > 0, distances, np.iinfo(np.int64).max), kind="stable")
-    tried = [int(number) for number in near[: min(TRIED, len(near) - 1)]]
+    tried = [int(number) for number in near[: min(PAIRS_TRIED, len(near) - 1)]]
     seen: dict[int, Draws] = {}
     clock = inquiry.clock.part(TRIAL_SHARE)
     for number in [0, *tried]:
         own = inquiry.key.bind("trial", number)
-        runs = min(TRIAL, max(inquiry.runs // 20, 20))
-        seen[number] = draws(inquiry.mechanism, inquiry.universe.of(number), key=own, runs=runs, clock=clock)
+        runs = min(TRIAL_RUNS, max(inquiry.runs // 20, 20))
+        seen[number] = count_draws(
+            inquiry.mechanism, inquiry.universe.build_census(number), key=own, runs=runs, clock=clock
+        )
     return 0, max(
-        tried, key=lambda number: chosen_event(seen[0], seen[number], 0.05)[1] / int(distances[number])
+        tried, key=lambda number: choose_event(seen[0], seen[number], 0.05)[1] / int(distances[number])
     )
 
 
-def _result(inquiry: Inquiry, exact: ExactLoss | None, *, shown: bool) -> AuditResult:
-    claimed, tests = inquiry.claimed, tuple(inquiry.tests)
+def _result(inquiry: RatioInquiry, exact: ExactLoss | None, *, shown: bool) -> AuditResult:
+    claimed, tests = inquiry.claimed_loss, tuple(inquiry.tests)
     lowers = [test.lower for test in tests if test.lower is not None]
     lower = max(lowers) if lowers else None
     verdict, reason = decide(tests, inquiry.needed, claimed)
@@ -258,7 +273,7 @@ def _result(inquiry: Inquiry, exact: ExactLoss | None, *, shown: bool) -> AuditR
         data_sets=len(inquiry.universe),
         runs=0 if inquiry.made is None else inquiry.made.runs,
         confidence=inquiry.confidence,
-        measures=measures(
+        measures=loss_measures(
             inquiry.mechanism.name, claimed, lower, value, inquiry.confidence, reason, "epsilon", public=shown
         ),
     )
@@ -278,7 +293,7 @@ def _worst(universe: SmallUniverse, exact: ExactLoss) -> WorstPair | None:
     )
 
 
-def measures(
+def loss_measures(
     name: str,
     claimed: float | None,
     lower: float | None,
@@ -289,12 +304,12 @@ def measures(
     *,
     public: bool = True,
 ) -> tuple[RiskMeasure, ...]:
-    """The observed loss as a measure of risk, with the claim beside it; from invented records it is public."""
+    """Return the observed loss as measures of risk beside the claim; public if records were invented."""
     beside = () if claimed is None or claimed == inf else (Baseline(name="claimed", value=claimed),)
     return (
         RiskMeasure(
-            name=named("observed", mechanism=name),
-            about=named("about.invented"),
+            name=name_measure("observed", mechanism=name),
+            about=name_measure("about.invented"),
             kind="relative",
             value=exact if exact is not None and exact != inf else lower,
             low=lower,
@@ -308,7 +323,9 @@ def measures(
     )
 
 
-def _unknown(mechanism: Mechanism, promise: Specification, confidence: float, reason: str) -> AuditResult:
+def _unknown_result(
+    mechanism: Mechanism, promise: Specification, confidence: float, reason: str
+) -> AuditResult:
     claimed = float(promise.budget.upper(9))
     told = "no claim: the mechanism promises no finite loss" if claimed == inf else reason
     return AuditResult(
@@ -320,5 +337,5 @@ def _unknown(mechanism: Mechanism, promise: Specification, confidence: float, re
         verdict="unknown",
         reason=told,
         confidence=confidence,
-        measures=measures(mechanism.name, claimed, None, None, confidence, told, "epsilon"),
+        measures=loss_measures(mechanism.name, claimed, None, None, confidence, told, "epsilon"),
     )

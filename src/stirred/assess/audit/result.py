@@ -22,7 +22,9 @@ ONE_SUFFICES = {
     "loss",
     "sensitivity",
 }  # a test that covers everything passes; the others only bound from below
-FALSE_ALARM = 1e-6  # of a whole audit: the probability that a mechanism that keeps its promise fails
+FALSE_ALARM_PROBABILITY = (
+    1e-6  # of a whole audit: the probability that a mechanism that keeps its promise fails
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +41,13 @@ class AuditTest:
     )
 
     def as_json(self) -> dict[str, object]:
-        """The test as plain values."""
+        """Return the test as plain values."""
         return {
             "name": self.name,
             "part": self.part,
             "outcome": self.outcome,
             "finding": self.finding,
-            "lower": told(self.lower),
+            "lower": encode_number(self.lower),
         }
 
 
@@ -62,7 +64,7 @@ class WorstPair:
     loss: float  # per unit of distance
 
     def as_json(self) -> dict[str, object]:
-        """The pair as plain values."""
+        """Return the pair as plain values."""
         return {
             "columns": list(self.columns),
             "first": [list(row) for row in self.first],
@@ -70,7 +72,7 @@ class WorstPair:
             "distance": self.distance,
             "output": {name: [list(row) for row in rows] for name, rows in self.output},
             "chances": list(self.chances),
-            "loss": told(self.loss),
+            "loss": encode_number(self.loss),
         }
 
 
@@ -97,7 +99,7 @@ class AuditResult:
     data_sets: int = 0
     runs: int = 0
     confidence: float = 0.95
-    false_alarm: float = FALSE_ALARM
+    false_alarm: float = FALSE_ALARM_PROBABILITY
     left_out: tuple[
         str, ...
     ] = ()  # record types linked to those that were audited, which the data sets do not have
@@ -110,29 +112,29 @@ class AuditResult:
 
     @property
     def parts(self) -> dict[str, str]:
-        """The outcome of each part that a pass needs: pass, fail, unknown or not tested."""
+        """Return the outcome of each part that a pass needs: pass, fail, unknown or not tested."""
         return part_outcomes(self.tests, self.needed)
 
     @property
     def sentence(self) -> str:
-        """The verdict in one sentence, which reports can say in every language."""
+        """Return the verdict in one sentence, which reports can translate."""
         return Phrase(f"audit.verdict.{self.verdict}", mechanism=self.mechanism)
 
     @property
     def scope(self) -> str:
-        """What the verdict is not about, in one sentence; empty where the data sets have all record types."""
+        """Return in one sentence what the verdict is not about; "" if the data sets have all record types."""
         if not self.left_out:
             return ""
         return Phrase("audit.left_out", types=tuple(self.left_out))
 
     def as_json(self) -> dict[str, object]:
-        """The result as plain values; an infinite loss is the text "inf"."""
+        """Return the result as plain values; an infinite loss is the text "inf"."""
         return {
             "mechanism": self.mechanism,
             "unit": self.unit,
-            "claimed": told(self.claimed),
-            "observed_lower": told(self.observed_lower),
-            "exact": told(self.exact),
+            "claimed": encode_number(self.claimed),
+            "observed_lower": encode_number(self.observed_lower),
+            "exact": encode_number(self.exact),
             "exact_text": self.exact_text,
             "verdict": self.verdict,
             "parts": self.parts,
@@ -150,7 +152,7 @@ class AuditResult:
 
 
 def part_outcomes(tests: Sequence[AuditTest], needed: Sequence[Part]) -> dict[str, str]:
-    """The outcome of each needed part, and of every other that was tested.
+    """Return the outcome of each needed part, and of every other part that was tested.
 
     >>> one = AuditTest(name="noise of q", part="noise", outcome="pass", finding="…")
     >>> part_outcomes([one], ("noise", "sensitivity"))
@@ -169,7 +171,7 @@ def part_outcomes(tests: Sequence[AuditTest], needed: Sequence[Part]) -> dict[st
 
 
 def decide(tests: Sequence[AuditTest], needed: Sequence[Part], claimed: float) -> tuple[Outcome, str]:
-    """The verdict and its reason: the one rule that every audit ends with.
+    """Return the verdict and its reason, by the one rule that every audit ends with.
 
     >>> low = AuditTest(name="pair", outcome="pass", finding="…", lower=2.0, sure=1.5)
     >>> decide([low], ("loss",), 1.0)[0], decide([low], ("loss",), 1.7)[0], decide([low], ("loss",), 2.5)[0]
@@ -199,10 +201,10 @@ def decide(tests: Sequence[AuditTest], needed: Sequence[Part], claimed: float) -
     return "unknown", said + (f". {open_tests[0].name}: {open_tests[0].finding}" if open_tests else "")
 
 
-def told(value: float | None) -> float | str | None:
-    """A number that JSON can hold.
+def encode_number(value: float | None) -> float | str | None:
+    """Return a number that JSON can hold.
 
-    >>> told(inf), told(None), told(1.5)
+    >>> encode_number(inf), encode_number(None), encode_number(1.5)
     ('inf', None, 1.5)
     """
     return value if value is None or isfinite(value) else ("inf" if value == inf else "nan")

@@ -13,60 +13,60 @@ from stirred.assess.audit.bounds import Draws
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.contents import Content, Row, content, numbered, shown
+from stirred.mechanisms.contents import Content, Row, identifier_columns, make_content, read_content
 from stirred.mechanisms.release import Release
 
-AT_ONCE = 250_000  # copies in one release
+MAX_COPIES_AT_ONCE = 250_000  # copies in one release
 Tick = Callable[[int], None]
 
 
 @dataclass(slots=True)
 class Clock:
-    """When an audit must end; what is not done by then stays unknown."""
+    """The time limit of an audit; what is not done by then stays unknown."""
 
     seconds: float | None
     began: float = field(default_factory=monotonic)
 
     @property
-    def over(self) -> bool:
-        """Whether the time is up."""
+    def is_over(self) -> bool:
+        """Return whether the time is up."""
         return self.seconds is not None and monotonic() - self.began > self.seconds
 
     def part(self, share: float) -> "Clock":
-        """A clock that ends after this share of the time that is left."""
+        """Return a clock that ends after this share of the time that is left."""
         if self.seconds is None:
             return Clock(None)
         return Clock(max(self.seconds - (monotonic() - self.began), 0.0) * share)
 
 
-def draws(
+def count_draws(
     mechanism: Mechanism, census: Census, *, key: Key, runs: int, clock: Clock, tick: Tick = lambda _: None
 ) -> Draws:
-    """What ``runs`` releases show; fewer where the time is up. Each run has randomness of its own."""
+    """Count what ``runs`` releases show; fewer where the time is up. Each run has randomness of its own."""
     found: Counter[Content] = Counter()
     done = 0
-    while done < runs and not clock.over:
-        copies = min(AT_ONCE, runs - done)
-        many = mechanism.replicated(census, copies) if copies > 1 else None
+    while done < runs and not clock.is_over:
+        copies = min(MAX_COPIES_AT_ONCE, runs - done)
+        many = mechanism.replicate(census, copies) if copies > 1 else None
         if many is None:
-            found[content(mechanism.release(census, key=key.bind("run", done)))] += 1
+            found[read_content(mechanism.release(census, key=key.bind("run", done)))] += 1
             done += 1
         else:
             inner, copied, name = many
             release = inner.release(copied, key=key.bind("copies", done))
-            found += by_copy(release, name, copies)[0]
+            found += count_by_copy(release, name, copies)[0]
             done += copies
         tick(done)
     return Draws(found, done)
 
 
-def by_copy(
+def count_by_copy(
     release: Release, name: str, copies: int
 ) -> tuple[Counter[Content], list[Content], NDArray[np.int64]]:
-    """What each copy shows: how often each content occurs, the contents, and the content of each copy by its number."""
+    """Count what the copies show: contents with their counts, all contents, and the content of each copy."""
     record_type = next(iter(release.microdata))
     frame = release.to_polars(record_type)
-    frame = frame.drop(numbered(release.schema, record_type) & {*frame.columns})
+    frame = frame.drop(identifier_columns(release.schema, record_type) & {*frame.columns})
     if not frame.schema[name].is_integer():  # "10" would come before "2"
         frame = frame.with_columns(pl.col(name).cast(pl.String).cast(pl.Int64))
     columns = sorted(column for column in frame.columns if column != name)
@@ -78,16 +78,18 @@ def by_copy(
     codes = coded["row code"].to_numpy().reshape(copies, width).astype(np.int64)
     packed, first, place, counts = _distinct(codes, len(rows))
     del packed
-    contents = [shown({record_type: [rows[code] for code in codes[at]]}) for at in first]
+    contents = [make_content({record_type: [rows[code] for code in codes[at]]}) for at in first]
     merged: Counter[Content] = Counter()
     for one, count in zip(contents, counts.tolist(), strict=True):
         merged[one] += count
     return merged, contents, place
 
 
-def ordered_copies(mechanism: Mechanism, census: Census, *, key: Key, copies: int) -> list[tuple[Row, ...]]:
-    """The rows of each copy in the order in which one release of all copies has them; nothing where copies are not made."""
-    many = mechanism.replicated(census, copies)
+def read_ordered_copies(
+    mechanism: Mechanism, census: Census, *, key: Key, copies: int
+) -> list[tuple[Row, ...]]:
+    """Return the rows of each copy in the order of one release of all copies; [] if none can be made."""
+    many = mechanism.replicate(census, copies)
     if many is None:
         return []
     inner, copied, name = many
@@ -95,7 +97,9 @@ def ordered_copies(mechanism: Mechanism, census: Census, *, key: Key, copies: in
     record_type = next(iter(release.microdata))
     frame = release.to_polars(record_type)
     columns = [
-        one for one in frame.columns if one != name and one not in numbered(release.schema, record_type)
+        one
+        for one in frame.columns
+        if one != name and one not in identifier_columns(release.schema, record_type)
     ]
     texts = frame.select(
         pl.col(name).cast(pl.String), *(pl.col(column).cast(pl.String).fill_null("") for column in columns)
@@ -109,7 +113,7 @@ def ordered_copies(mechanism: Mechanism, census: Census, *, key: Key, copies: in
 def _distinct(
     codes: NDArray[np.int64], kinds: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct rows of a matrix, packed into one number each where they fit."""
+    """Return the distinct rows of a matrix, packed into one number each where they fit."""
     width = codes.shape[1]
     if kinds**width < 2**62:
         packed = codes @ (np.int64(kinds) ** np.arange(width, dtype=np.int64))
@@ -120,11 +124,11 @@ def _distinct(
     return values, first, place.ravel(), counts
 
 
-def mixed(
+def mix_copies(
     mechanism: Mechanism, one: Census, other: Census, coins: NDArray[np.bool_]
 ) -> tuple[Mechanism, Census, str] | None:
-    """Copies of two data sets in one census: copy i is the second where coin i says so."""
-    first, second = mechanism.replicated(one, len(coins)), mechanism.replicated(other, len(coins))
+    """Return copies of two data sets in one census: copy i is the second where coin i says so."""
+    first, second = mechanism.replicate(one, len(coins)), mechanism.replicate(other, len(coins))
     if first is None or second is None:
         return None
     inner, census, name = first

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.assess.universe.bounds import CellBounds as CellBounds
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from stirred.assess.universe.counting import log_range as log_range
     from stirred.assess.universe.kept import Candidate as Candidate
     from stirred.assess.universe.kept import CountTables as CountTables
-    from stirred.assess.universe.kept import kept as kept
+    from stirred.assess.universe.kept import check_candidates as check_candidates
     from stirred.assess.universe.measured import UniverseResult as UniverseResult
-    from stirred.assess.universe.measured import universe as universe
+    from stirred.assess.universe.measured import measure_universe as measure_universe
     from stirred.assess.universe.rounding import NearInvariant as NearInvariant
     from stirred.assess.universe.rounding import gaussian as gaussian
     from stirred.assess.universe.rounding import geometric as geometric
@@ -31,25 +31,25 @@ __all__ = [
     "SampledCount",
     "UniverseResult",
     "cell_bounds",
+    "check_candidates",
     "count_tables",
     "gaussian",
     "geometric",
-    "kept",
     "log_placements",
     "log_range",
+    "measure_universe",
     "sample_tables",
     "trade",
-    "universe",
     "variations",
 ]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "bounds": ("CellBounds", "cell_bounds"),
         "counting": ("count_tables", "log_placements", "log_range"),
-        "kept": ("Candidate", "CountTables", "kept"),
-        "measured": ("UniverseResult", "universe"),
+        "check_candidates": ("Candidate", "CountTables", "check_candidates"),
+        "measured": ("UniverseResult", "measure_universe"),
         "rounding": ("NearInvariant", "gaussian", "geometric"),
         "sampling": ("SampledCount", "sample_tables"),
         "trade": ("trade", "variations"),

@@ -16,13 +16,13 @@ from stirred.errors import InputError
 
 Integers = NDArray[np.int64]
 Shown = frozenset[str]
-MOST_CELLS = 3000  # of a table whose bounds are found by linear programmes
+MAX_CELLS = 3000  # of a table whose bounds are found by linear programmes
 
 
-def maximal(tables: Sequence[Shown]) -> list[Shown]:
-    """The tables that no other one contains.
+def keep_maximal(tables: Sequence[Shown]) -> list[Shown]:
+    """Return the tables that no other one contains.
 
-    >>> [sorted(table) for table in maximal([frozenset("a"), frozenset("ab"), frozenset("c")])]
+    >>> [sorted(table) for table in keep_maximal([frozenset("a"), frozenset("ab"), frozenset("c")])]
     [['a', 'b'], ['c']]
     """
     kept: list[Shown] = []
@@ -32,15 +32,15 @@ def maximal(tables: Sequence[Shown]) -> list[Shown]:
     return sorted(kept, key=sorted)
 
 
-def separators(tables: Sequence[Shown]) -> list[Shown] | None:
-    """What each table shares with those before it, in an order in which they are decomposable; None where they are not.
+def find_separators(tables: Sequence[Shown]) -> list[Shown] | None:
+    """Return what each table shares with those before it, in a decomposable order; None if there is none.
 
-    >>> separators([frozenset("ab"), frozenset("bc"), frozenset("ca")]) is None
+    >>> find_separators([frozenset("ab"), frozenset("bc"), frozenset("ca")]) is None
     True
-    >>> [sorted(shared) for shared in separators([frozenset("ab"), frozenset("bc"), frozenset("cd")])]
+    >>> [sorted(shared) for shared in find_separators([frozenset("ab"), frozenset("bc"), frozenset("cd")])]
     [['b'], ['c']]
     """
-    left, taken, found = maximal(tables), list[Shown](), list[Shown]()
+    left, taken, found = keep_maximal(tables), list[Shown](), list[Shown]()
     if not left:
         return []
     # a spanning tree of largest overlaps joins the tables; they are decomposable if it keeps each variable connected
@@ -57,7 +57,7 @@ def separators(tables: Sequence[Shown]) -> list[Shown] | None:
 
 
 def observed_bounds(cells: pl.DataFrame, tables: Sequence[Shown], shared: Sequence[Shown]) -> pl.DataFrame:
-    """``low`` and ``high`` of the cells that occur, from decomposable tables; a low above 0 follows from the tables alone.
+    """Return ``low`` and ``high`` of the cells that occur, from decomposable tables.
 
     ``cells`` has the variables of the tables and ``count``, one row for each combination that occurs.
     """
@@ -83,24 +83,24 @@ class CellBounds:
     method: str  # "decomposable" (closed form) or "linear programme" (rounded to whole numbers: valid, perhaps not attained)
 
     @property
-    def implied(self) -> NDArray[np.bool_]:
-        """The cells whose value follows from the margins."""
+    def implied_cells(self) -> NDArray[np.bool_]:
+        """Return the cells whose value follows from the margins."""
         found: NDArray[np.bool_] = self.low == self.high
         return found
 
 
 def cell_bounds(table: ArrayLike, margins: Sequence[Sequence[int]]) -> CellBounds:
-    """The bounds of all cells of a table of which these margins are known; a margin is a list of axes.
+    """Return the bounds of all cells of a table of which these margins (lists of axes) are known.
 
     >>> found = cell_bounds([[3, 1], [0, 2]], [[0], [1]])
     >>> found.low.tolist(), found.high.tolist()
     ([[1, 1], [0, 0]], [[3, 3], [2, 2]])
-    >>> cell_bounds([[0, 4], [0, 0]], [[0], [1]]).implied.all()
+    >>> cell_bounds([[0, 4], [0, 0]], [[0], [1]]).implied_cells.all()
     np.True_
     """
     counts = np.asarray(table, np.int64)
-    tables = maximal([frozenset(f"{axis:03}" for axis in axes) for axes in margins])
-    shared = separators(tables)
+    tables = keep_maximal([frozenset(f"{axis:03}" for axis in axes) for axes in margins])
+    shared = find_separators(tables)
     if shared is not None:
         total, high = np.zeros(counts.shape, np.int64), np.full(counts.shape, counts.sum())
         for sign, group in ((1, tables), (-1, shared)):
@@ -110,23 +110,23 @@ def cell_bounds(table: ArrayLike, margins: Sequence[Sequence[int]]) -> CellBound
                 if sign == 1:
                     high = np.minimum(high, margin)
         return CellBounds(low=np.maximum(total, 0), high=high, method="decomposable")
-    return _programmed(counts, tables)
+    return _solve_programmes(counts, tables)
 
 
 def _margin(counts: Integers, shown: Shown) -> Integers:
-    """The margin of each cell, in the shape of the table."""
+    """Return the margin of each cell, in the shape of the table."""
     others = tuple(axis for axis in range(counts.ndim) if f"{axis:03}" not in shown)
     result: Integers = counts.sum(axis=others, keepdims=True)
     return np.broadcast_to(result, counts.shape)
 
 
-def _programmed(counts: Integers, tables: Sequence[Shown]) -> CellBounds:
+def _solve_programmes(counts: Integers, tables: Sequence[Shown]) -> CellBounds:
     from scipy.optimize import linprog
 
-    if counts.size > MOST_CELLS:
+    if counts.size > MAX_CELLS:
         raise InputError(
             f"the bounds of {counts.size:,} cells are too many linear programmes",
-            why=f"the margins are not decomposable, and at most {MOST_CELLS:,} cells are weighed",
+            why=f"the margins are not decomposable, and at most {MAX_CELLS:,} cells are weighed",
             fix="ask about a smaller table, or about margins that are decomposable",
         )
     place = np.arange(counts.size).reshape(counts.shape)

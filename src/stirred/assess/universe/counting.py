@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from stirred.assess.log_gamma import log_gamma
 
 Floats = NDArray[np.float64]
-LARGE = 1e6  # kinds, above which Stirling's series is exact to the last digits
-STATES = 20_000  # steps of exact counting, after which it gives up
+MIN_STIRLING_KINDS = 1e6  # kinds, above which Stirling's series is exact to the last digits
+MAX_STATES = 20_000  # steps of exact counting, after which it gives up
 
 
 def log_choices(n: ArrayLike, kinds: ArrayLike) -> Floats:
@@ -25,12 +25,12 @@ def log_choices(n: ArrayLike, kinds: ArrayLike) -> Floats:
     """
     records, many = np.asarray(n, np.float64), np.asarray(kinds, np.float64)
     # of many kinds the difference of two logarithms of factorials would be rounded away: Stirling's, term by term
-    large = np.maximum(many, LARGE)
+    large = np.maximum(many, MIN_STIRLING_KINDS)
     rising = records * np.log(large) + (large + records - 0.5) * np.log1p(records / large) - records
     rising += (1 / (large + records) - 1 / large) / 12
-    small = np.minimum(many, LARGE)
+    small = np.minimum(many, MIN_STIRLING_KINDS)
     exact = log_gamma(records + small) - log_gamma(small)
-    result: Floats = np.where(many > LARGE, rising, exact) - log_gamma(records + 1)
+    result: Floats = np.where(many > MIN_STIRLING_KINDS, rising, exact) - log_gamma(records + 1)
     return result
 
 
@@ -45,7 +45,7 @@ def log_placements(columns: ArrayLike) -> float:
 
 
 def log_range(rows: ArrayLike, columns: ArrayLike) -> tuple[float, float]:
-    r"""Bounds of the logarithm of the number of tables that hold for all margins.
+    r"""Return bounds of the logarithm of the number of tables that hold for all margins.
 
     A table T stands for $\prod_h r_h! / \prod_{hs} T_{hs}!$ placements, between 1 and $\prod_h r_h!$ of them; and there
     are no more tables than with the row sums alone, or the column sums alone.
@@ -67,8 +67,8 @@ def log_range(rows: ArrayLike, columns: ArrayLike) -> tuple[float, float]:
     return low, max(low, high)
 
 
-def count_tables(rows: Sequence[int], columns: Sequence[int], *, states: int = STATES) -> int | None:
-    """The number of tables of whole numbers with these margins, exactly; None where more steps would be needed.
+def count_tables(rows: Sequence[int], columns: Sequence[int], *, states: int = MAX_STATES) -> int | None:
+    """Count the tables of whole numbers with these margins exactly; None where it takes too many steps.
 
     Columns are taken one after another; what is left of the rows is kept sorted, so that alike rows count once. Rows of
     one record are only counted, and end in a closed form.
@@ -106,7 +106,7 @@ def count_tables(rows: Sequence[int], columns: Sequence[int], *, states: int = S
 
 
 def _work(rows: Sequence[int], columns: Sequence[int]) -> int:
-    """A rough number of steps: ways to leave something in every large row, for each column."""
+    """Estimate the number of steps: ways to leave something in every large row, for each column."""
     total = len(columns)
     for row in rows:
         if row > 1:
@@ -115,10 +115,10 @@ def _work(rows: Sequence[int], columns: Sequence[int]) -> int:
 
 
 def _split(large: tuple[int, ...], taken: int) -> list[tuple[tuple[int, ...], int, int]] | None:
-    """What may be left of the large rows: those still large (sorted), how many became rows of one, how much was used."""
+    """Return what may be left of the large rows: those still large, new rows of one, and how much was used."""
     found: list[tuple[list[int], int, int]] = [([], 0, 0)]
     for row in large:
-        if sum(min(row, taken - used) + 1 for _, _, used in found) > STATES:
+        if sum(min(row, taken - used) + 1 for _, _, used in found) > MAX_STATES:
             return None
         found = [
             (left + ([row - x] if row - x > 1 else []), more + (row - x == 1), used + x)
@@ -136,7 +136,7 @@ def _multinomial(parts: Sequence[int]) -> int:
 
 
 def log_estimate(rows: ArrayLike, columns: ArrayLike) -> float:
-    r"""The logarithm of the number of tables, estimated in closed form: a Dirichlet-multinomial law of the column sums.
+    r"""Estimate the logarithm of the number of tables in closed form (Dirichlet-multinomial column sums).
 
     Good's estimate has this form with k = the number of rows; here k follows from the variance of the column sums.
 

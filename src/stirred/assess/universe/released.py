@@ -12,21 +12,21 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from stirred.assess.universe.bounds import maximal, observed_bounds, separators
-from stirred.assess.universe.shape import CHOICES, COUNT, Shape, shape_of
-from stirred.assess.universe.sizes import log_labelled, log_places, strata_of
+from stirred.assess.universe.bounds import find_separators, keep_maximal, observed_bounds
+from stirred.assess.universe.shape import CHOICES_COLUMN, COUNT_COLUMN, Shape, build_shape
+from stirred.assess.universe.sizes import log_labelled, log_places, size_strata
 from stirred.census import Census, Schema
 from stirred.errors import StirredError
 from stirred.frames import frame_of
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.released import lazy, schema_of
+from stirred.mechanisms.released import require_schema, scan_records
 from stirred.spec import Margin, Multiverse
 from stirred.spec.multiverse import AtLeast, Invariant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenAway:
-    """What exact numbers give away of one record type; ``records`` is None where the release has no records of it.
+class Disclosure:
+    """What exact numbers reveal of one record type; ``records`` is None if none is released.
 
     ``fixed`` records are exact with all their values; of the others ``certain`` have values that follow from exact
     numbers, and ``values`` is how many combinations of values those leave open for a record, as a geometric mean.
@@ -42,37 +42,39 @@ class GivenAway:
     places: float | None = None
 
 
-def given_away(
+def measure_disclosure(
     release: Release, *, tables: Sequence[pa.Table] = (), record_type: str = "", most: int = 2_000_000
-) -> tuple[GivenAway, ...]:
-    """For each record type that exact numbers are about, what they give away.
+) -> tuple[Disclosure, ...]:
+    """Measure what exact numbers reveal, for each record type that they are about.
 
     ``tables`` are published tables of counts of ``record_type``, for types without released records. Types with more than
     ``most`` records, and those of which the release shows too little, have no ``values``.
     """
     multiverse = release.specification.multiverse
     about = dict.fromkeys(margin.record_type for invariant in multiverse for margin in invariant.needs())
-    census = released_census(release)
+    census = census_from_release(release)
     found = []
     for kind in sorted(about):
         exact = tuple(i for i in multiverse if any(m.record_type == kind for m in i.needs()))
-        blank = GivenAway(record_type=kind, exact=exact)
+        blank = Disclosure(record_type=kind, exact=exact)
         if all(isinstance(i, AtLeast) for i in exact):
             found.append(blank)
         elif kind in census.schema.record_types:
-            if _of_its_own(exact, kind, census.schema):  # others are told with the homes of their records
-                found.append(_of_records(multiverse, exact, census, kind, most))
+            if _is_own(exact, kind, census.schema):  # others are told with the homes of their records
+                found.append(_measure_records(multiverse, exact, census, kind, most))
         else:
-            shapes = [shape_of_table(multiverse, kind, frame_of(table)) for table in tables]
+            shapes = [build_table_shape(multiverse, kind, frame_of(table)) for table in tables]
             shown = [one for one in shapes if one is not None and kind == record_type]
-            found.append(_told(blank, shown[0]) if shown else blank)
+            found.append(_describe_shape(blank, shown[0]) if shown else blank)
     return tuple(found)
 
 
-def released_census(release: Release) -> Census:
-    """The released records in the place of a census, with the columns as they are published."""
-    schema = schema_of(release)
-    files = {name: lazy(data) for name, data in release.microdata.items() if name in schema.record_types}
+def census_from_release(release: Release) -> Census:
+    """Return the released records in the place of a census, with the columns as they are published."""
+    schema = require_schema(release)
+    files = {
+        name: scan_records(data) for name, data in release.microdata.items() if name in schema.record_types
+    }
     there = {name: set(frame.collect_schema().names()) for name, frame in files.items()}
     records = []
     for record in schema.records:
@@ -102,8 +104,8 @@ def released_census(release: Release) -> Census:
     )
 
 
-def _of_its_own(exact: Sequence[Invariant], record_type: str, schema: Schema) -> bool:
-    """Whether an exact number says something of the records without an identifier of their homes."""
+def _is_own(exact: Sequence[Invariant], record_type: str, schema: Schema) -> bool:
+    """Return whether an exact number is about the records without an identifier of their homes."""
     record = schema.record(record_type)
     links = {name for name in (record.id, record.household) if name}
     return any(
@@ -114,53 +116,53 @@ def _of_its_own(exact: Sequence[Invariant], record_type: str, schema: Schema) ->
     )
 
 
-def _of_records(
+def _measure_records(
     multiverse: Multiverse, exact: tuple[Invariant, ...], census: Census, record_type: str, most: int
-) -> GivenAway:
+) -> Disclosure:
     records = census.count(record_type)
-    blank = GivenAway(record_type=record_type, exact=exact, records=records)
+    blank = Disclosure(record_type=record_type, exact=exact, records=records)
     if records > most:
         return blank
     record = census.schema.record(record_type)
     columns = [name for name in census.columns(record_type) if name not in (record.id, record.household)]
     try:
-        shape = shape_of(multiverse, census, record_type, variables=columns)
+        shape = build_shape(multiverse, census, record_type, variables=columns)
     except StirredError:
         return blank  # an exact number is about a variable that is not released
-    return _told(blank, shape, census.schema.spine)
+    return _describe_shape(blank, shape, census.schema.spine)
 
 
-def _told(blank: GivenAway, shape: Shape, areas: Sequence[str] = ()) -> GivenAway:
-    """The numbers of a shape, without counting unlabelled data sets, which takes long."""
+def _describe_shape(blank: Disclosure, shape: Shape, areas: Sequence[str] = ()) -> Disclosure:
+    """Return the numbers of a shape, without the slow count of unlabelled data sets."""
     whole = max(shape.records, 1)
     size = log_labelled(shape)
-    strata = strata_of(shape, areas=areas, work=0, exactly=0)
-    places = None if strata is None or shape.free else log_places(shape, strata)
+    strata = size_strata(shape, areas=areas, work=0, exactly=0)
+    places = None if strata is None or shape.has_free_variables else log_places(shape, strata)
     return replace(
         blank,
         records=shape.records + shape.fixed,
         fixed=shape.fixed,
-        certain=_certain(shape),
-        values=None if size is None else _mean(size.value, whole),
-        places=None if places is None else _mean(places.value, whole),
+        certain=_count_certain(shape),
+        values=None if size is None else _mean_per_record(size.value, whole),
+        places=None if places is None else _mean_per_record(places.value, whole),
     )
 
 
-def _mean(log_size: float, records: int) -> float:
+def _mean_per_record(log_size: float, records: int) -> float:
     return exp(min(log_size / records, 700.0))
 
 
-def _certain(shape: Shape) -> int | None:
-    """Records that stand in a cell in every data set of the universe: the sum of all lower bounds."""
-    if shape.free:
+def _count_certain(shape: Shape) -> int | None:
+    """Count the records that lie in a cell in every data set of the universe: the sum of all lower bounds."""
+    if shape.has_free_variables:
         return 0
     if shape.shared is None:
         return None
     return int(observed_bounds(shape.cells, shape.tables, shape.shared)["low"].sum())
 
 
-def shape_of_table(multiverse: Multiverse, record_type: str, table: pl.DataFrame) -> Shape | None:
-    """The shape of a published table whose margins are exact; None where it does not show all of them.
+def build_table_shape(multiverse: Multiverse, record_type: str, table: pl.DataFrame) -> Shape | None:
+    """Return the shape of a published table with exact margins; None where it does not show all of them.
 
     Cells of the table may have noise, also below zero: only their sums are used.
     """
@@ -171,17 +173,17 @@ def shape_of_table(multiverse: Multiverse, record_type: str, table: pl.DataFrame
         for m in invariant.needs()
         if m.record_type == record_type
     ]
-    shown = maximal([frozenset(m.by) for m in margins if m.where is None])
+    shown = keep_maximal([frozenset(m.by) for m in margins if m.where is None])
     by = sorted(frozenset[str]().union(*shown))
-    if not by or not {*by, COUNT} <= {*table.columns} or any(m.where is not None for m in margins):
+    if not by or not {*by, COUNT_COLUMN} <= {*table.columns} or any(m.where is not None for m in margins):
         return None
-    shared = separators(shown)
-    cells = table.group_by(by).agg(pl.col(COUNT).sum().cast(pl.Int64)).sort(by)
+    shared = find_separators(shown)
+    cells = table.group_by(by).agg(pl.col(COUNT_COLUMN).sum().cast(pl.Int64)).sort(by)
     return Shape(
         record_type=record_type,
         tables=tuple(shown),
         shared=None if shared is None else tuple(shared),
-        cells=cells.with_columns(pl.lit(1.0).alias(CHOICES)),
+        cells=cells.with_columns(pl.lit(1.0).alias(CHOICES_COLUMN)),
         fixed=0,
         combinations=float(cells.height),
         notes=(),

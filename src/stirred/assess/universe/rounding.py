@@ -11,7 +11,7 @@ from math import exp
 from stirred.errors import InputError
 from stirred.spec import Budget
 
-DIGITS = 40  # binary digits of the bisection
+BISECTION_DIGITS = 40  # binary digits of the bisection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def gaussian(beta: "Fraction | str", *, counts: int = 1, sensitivity: int = 1) -
     share = _share(beta, counts)
     most = 1 / (1 - share)
     low, high = Fraction(0), Fraction(1)
-    for _ in range(DIGITS):
+    for _ in range(BISECTION_DIGITS):
         middle = (low + high) / 2
         low, high = (middle, high) if _sum_above(middle) <= most else (low, middle)
     return NearInvariant(
@@ -67,7 +67,7 @@ def gaussian(beta: "Fraction | str", *, counts: int = 1, sensitivity: int = 1) -
 
 
 def chance_unchanged(rho_squared: float) -> float:
-    """The chance that discrete Gaussian noise of this ρ² (sensitivity 1) is 0.
+    """Return the chance that discrete Gaussian noise of this ρ² (sensitivity 1) is 0.
 
     >>> round(chance_unchanged(3.6376), 4)
     0.95
@@ -76,7 +76,7 @@ def chance_unchanged(rho_squared: float) -> float:
 
 
 def _sum_above(x: Fraction) -> Fraction:
-    """An upper bound of the sum over all integers: four terms, and a geometric series for the rest."""
+    """Bound the sum over all integers from above: four terms, and a geometric series for the rest."""
     if x >= 1:
         return Fraction(10**9)
     terms = 1 + 2 * (x + x**4 + x**9)

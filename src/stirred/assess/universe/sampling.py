@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.assess.log_gamma import log_gamma
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-MOST_WORK = 500_000_000  # multiplications for one set of margins, all samples together
-FEWEST = 20  # samples, from which the error can be judged
-SHORT = 40  # records of a row, up to which products of weights stay in range without a tilt
+MAX_MULTIPLICATIONS = 500_000_000  # multiplications for one set of margins, all samples together
+MIN_SAMPLES = 20  # samples, from which the error can be judged
+MAX_UNTILTED_RECORDS = 40  # records of a row, up to which products of weights stay in range without a tilt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class SampledCount:
     work: int = 0  # multiplications that it took, roughly
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """The estimate with Student's limits on the scale of the logarithm."""
+        """Return the estimate with Student's limits on the scale of the logarithm."""
         from scipy.special import stdtrit
 
         reach = float(stdtrit(max(self.samples - 1, 1), 0.5 + confidence / 2)) * self.error
@@ -47,7 +47,7 @@ def sample_tables(
     *,
     samples: int = 200,
     seed: int = 1,
-    work: int = MOST_WORK,
+    work: int = MAX_MULTIPLICATIONS,
     tolerance: float = 0.0,
 ) -> SampledCount | None:
     """Estimate the logarithm of the number of tables with these margins; None where it would need more than ``work``.
@@ -66,7 +66,7 @@ def sample_tables(
         r, c = np.sort(c)[::-1], r
     cost = _cost(r, c)
     samples = min(samples, max(work // cost, 1))
-    if samples < FEWEST:
+    if samples < MIN_SAMPLES:
         return None
     large, ones = r[r > 1], int((r == 1).sum())
     shapes = np.array([_shape(r[place + 1 :], c.size) for place in range(large.size)])
@@ -76,17 +76,17 @@ def sample_tables(
     weights: list[float] = []
     while len(weights) < samples:
         left = c.copy()
-        lost = _drawn(large, shapes, left, generator.random((large.size, c.size)))
+        lost = _draw_rows(large, shapes, left, generator.random((large.size, c.size)))
         tail = float(log_gamma(left.sum() + 1) - log_gamma(left + 1).sum()) if ones else 0.0
         weights.append(tail - lost)
-        if len(weights) >= FEWEST and mean_weight(weights)[1] <= tolerance:
+        if len(weights) >= MIN_SAMPLES and mean_weight(weights)[1] <= tolerance:
             break
     found, error = mean_weight(weights)
     return SampledCount(log_count=found, error=error, samples=len(weights), work=len(weights) * cost)
 
 
 def mean_weight(weights: Sequence[float]) -> tuple[float, float]:
-    """The logarithm of the mean of weights that are given by their logarithms, and its standard error."""
+    """Return the logarithm of the mean of weights given by their logarithms, and its standard error."""
     top = max(weights)
     scaled = np.exp(np.array(weights) - top)
     mean = float(scaled.mean())
@@ -95,17 +95,17 @@ def mean_weight(weights: Sequence[float]) -> tuple[float, float]:
 
 def _cost(rows: Integers, columns: Integers) -> int:
     large = rows[rows > 1]
-    if large.size * columns.size > MOST_WORK:
-        return MOST_WORK
+    if large.size * columns.size > MAX_MULTIPLICATIONS:
+        return MAX_MULTIPLICATIONS
     # sum of min(row, column) over the columns, by sorted columns and their running sums
     sorted_, running = np.sort(columns), np.concatenate([[0], np.cumsum(np.sort(columns))])
     below = np.searchsorted(sorted_, large)
     smallest = running[below] + (columns.size - below) * large
-    return int((smallest * large).sum()) + 60 * int(smallest[large > SHORT].sum())
+    return int((smallest * large).sum()) + 60 * int(smallest[large > MAX_UNTILTED_RECORDS].sum())
 
 
 def _shape(rest: Integers, columns: int) -> float:
-    r"""k of the rows that are left: their column sums have the variance of a Dirichlet-multinomial with parameter k.
+    r"""Return the Dirichlet-multinomial parameter k that gives the variance of the column sums of the rows left.
 
     >>> _shape(np.array([7]), 5), _shape(np.array([1, 1, 1]), 5)
     (1.0, inf)
@@ -119,14 +119,14 @@ def _shape(rest: Integers, columns: int) -> float:
     return max(1.0, round((total - spread) / (columns * (spread - 1)), 12))
 
 
-@compiled
-def _drawn(rows: Integers, shapes: Floats, left: Integers, uniform: Floats) -> float:
+@compile_kernel
+def _draw_rows(rows: Integers, shapes: Floats, left: Integers, uniform: Floats) -> float:
     """Draw the rows, take them out of ``left``, and return the logarithm of the probability of the draw."""
     lost = 0.0
     columns = left.size
     for place in range(rows.size):
         total, k = rows[place], shapes[place]
-        tilt = _tilt(total, k, left)
+        tilt = _find_tilt(total, k, left)
         weights = np.zeros((columns, total + 1))
         ahead = np.zeros((columns + 1, total + 1))
         ahead[columns, 0] = 1.0
@@ -166,10 +166,10 @@ def _drawn(rows: Integers, shapes: Floats, left: Integers, uniform: Floats) -> f
     return lost
 
 
-@compiled
-def _tilt(total: int, k: float, left: Integers) -> float:
-    """The factor per record at which the expected sum of a row is about its total: numbers then stay in range."""
-    if total <= SHORT:
+@compile_kernel
+def _find_tilt(total: int, k: float, left: Integers) -> float:
+    """Find the factor per record at which the expected sum of a row is about its total."""
+    if total <= MAX_UNTILTED_RECORDS:
         return 1.0 / max(1.0, np.float64(left.max())) if np.isinf(k) else 1.0
     low, high = -40.0, 40.0
     for _ in range(30):

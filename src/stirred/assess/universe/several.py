@@ -13,22 +13,22 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.assess.attack.reconstruction.propagation import bounds, tighten
+from stirred.assess.attack.reconstruction.propagation import propagate_bounds, tighten_bounds
 from stirred.assess.log_gamma import log_gamma
-from stirred.assess.universe.sampling import FEWEST, SampledCount, mean_weight
-from stirred.assess.universe.shape import COUNT, Shape
-from stirred.compiled import compiled
+from stirred.assess.universe.sampling import MIN_SAMPLES, SampledCount, mean_weight
+from stirred.assess.universe.shape import COUNT_COLUMN, Shape
+from stirred.compiled import compile_kernel
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
-MOST_CELLS = 600  # of one stratum
-MOST_CANDIDATES = 200_000  # cells of all strata together
-STATES = 20_000  # margins that are left, held at once in exact counting
+MAX_STRATUM_CELLS = 600  # of one stratum
+MAX_CANDIDATES = 200_000  # cells of all strata together
+MAX_PARTIAL_MARGINS = 20_000  # margins that are left, held at once in exact counting
 
 
-def count_several(members: Codes, margins: Counts, *, states: int = STATES) -> int | None:
-    """The number of tables with these margins; None where more than ``states`` partial margins would be held.
+def count_several(members: Codes, margins: Counts, *, states: int = MAX_PARTIAL_MARGINS) -> int | None:
+    """Count the tables with these margins; None where more than ``states`` partial margins would be held.
 
     ``members[t, j]`` is the place in ``margins`` of the number of table t that counts cell j.
 
@@ -70,7 +70,7 @@ def sample_several(
     >>> bool(abs(found.log_count - log(exact)) < 4 * found.error)
     True
     """
-    low, high, possible = bounds(members, margins)
+    low, high, possible = propagate_bounds(members, margins)
     if not possible:
         return None
     if (low == high).all():
@@ -78,15 +78,15 @@ def sample_several(
     draws = np.random.default_rng(seed).random((samples, members.shape[1]))
     own = np.ascontiguousarray(members)
     tables = log_gamma(np.arange(int(margins.max()) + members.shape[1] + 2, dtype=np.float64) + 1)
-    weights = [float(_filled(own, margins, low.copy(), high.copy(), row, tables)) for row in draws]
-    if sum(np.isfinite(weights)) < FEWEST:
+    weights = [float(_fill_cells(own, margins, low.copy(), high.copy(), row, tables)) for row in draws]
+    if sum(np.isfinite(weights)) < MIN_SAMPLES:
         return None
     value, error = mean_weight(weights)
     return SampledCount(log_count=value, error=error, samples=samples)
 
 
-@compiled
-def _filled(
+@compile_kernel
+def _fill_cells(
     members: Codes, margins: Counts, low: Counts, high: Counts, uniform: Floats, factorials: Floats
 ) -> float:
     """Fill the cells, and return the logarithm of 1 / probability; −∞ where the filling cannot be completed."""
@@ -118,7 +118,7 @@ def _filled(
             lost += np.log(weights[chosen])
             low[cell] += chosen
             high[cell] = low[cell]
-            if not tighten(members, margins, low, high):
+            if not tighten_bounds(members, margins, low, high):
                 return -np.inf
         for table in range(tables):
             left[members[table, cell]] -= low[cell]
@@ -126,27 +126,30 @@ def _filled(
     return -lost
 
 
-def several_tables(
+def count_many_margins(
     shape: Shape, *, samples: int = 400, seed: int = 1
 ) -> tuple[float, float, tuple[str, ...]] | None:
-    """The logarithm of the number of tables with three or more exact margins, its standard error, and the methods.
+    """Return the log number of tables with three or more margins, its standard error, and the methods.
 
     The variables that all margins share make strata, which are counted by themselves. None where one has too many cells.
     """
-    shown = [shape.margin(table).rename({COUNT: f"{COUNT}{i}"}) for i, table in enumerate(shape.tables)]
+    shown = [
+        shape.margin(table).rename({COUNT_COLUMN: f"{COUNT_COLUMN}{i}"})
+        for i, table in enumerate(shape.tables)
+    ]
     cells = shown[0]
     for other in shown[1:]:
         on = [name for name in other.columns if name in cells.columns]
         cells = cells.join(other, on=on, nulls_equal=True) if on else cells.join(other, how="cross")
-        if cells.height > MOST_CANDIDATES:
+        if cells.height > MAX_CANDIDATES:
             return None
     common = sorted(frozenset[str].intersection(*shape.tables))
     strata = cells.partition_by(common, maintain_order=True) if common else [cells]
     total, spread, methods = 0.0, 0.0, set[str]()
     for number, part in enumerate(strata):
-        if part.height > MOST_CELLS:
+        if part.height > MAX_STRATUM_CELLS:
             return None
-        members, margins = _coded(part, shape)
+        members, margins = _encode_cells(part, shape)
         exact = count_several(members, margins)
         if exact is not None:
             total += log(exact)
@@ -160,14 +163,14 @@ def several_tables(
     return total, spread**0.5, tuple(sorted(methods))
 
 
-def _coded(part: pl.DataFrame, shape: Shape) -> tuple[Codes, Counts]:
-    """The cells of a stratum as places in one vector of all margins."""
+def _encode_cells(part: pl.DataFrame, shape: Shape) -> tuple[Codes, Counts]:
+    """Return the cells of a stratum as places in one vector of all margins."""
     members, margins, start = [], [], 0
     ordered = part.sort(sorted(frozenset[str]().union(*shape.tables)))
     for number, table in enumerate(shape.tables):
         codes = ordered.select(pl.struct(sorted(table)).rank("dense").cast(pl.Int64) - 1).to_series()
         counts = np.zeros(int(codes.n_unique()), np.int64)
-        counts[codes.to_numpy()] = ordered[f"{COUNT}{number}"].to_numpy()
+        counts[codes.to_numpy()] = ordered[f"{COUNT_COLUMN}{number}"].to_numpy()
         members.append(codes.to_numpy() + start)
         margins.append(counts)
         start += counts.size

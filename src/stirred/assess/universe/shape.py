@@ -5,16 +5,16 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stirred.assess.universe.bounds import Shown, maximal, separators
+from stirred.assess.universe.bounds import Shown, find_separators, keep_maximal
 from stirred.census import Census
 from stirred.errors import InputError, did_you_mean
-from stirred.frames import collected
+from stirred.frames import collect_frame
 from stirred.spec import Margin, Multiverse
 from stirred.spec.multiverse import AtLeast, Custom
 
-MEMBERS = "the members"  # stands for all that is recorded about the members of a household
-COUNT = "count"
-CHOICES = "choices"  # in how many ways the variables that no table shows can be filled in
+MEMBERS_COLUMN = "the members"  # stands for all that is recorded about the members of a household
+COUNT_COLUMN = "count"
+CHOICES_COLUMN = "choices"  # in how many ways the variables that no table shows can be filled in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,25 +35,25 @@ class Shape:
 
     @property
     def records(self) -> int:
-        """How many records the cells count."""
-        return int(self.cells[COUNT].sum())
+        """Return how many records the cells count."""
+        return int(self.cells[COUNT_COLUMN].sum())
 
     @property
-    def free(self) -> bool:
-        """Whether some variable stands in no exact table."""
-        return bool((self.cells[CHOICES] > 1).any())
+    def has_free_variables(self) -> bool:
+        """Return whether some variable stands in no exact table."""
+        return bool((self.cells[CHOICES_COLUMN] > 1).any())
 
     def margin(self, shown: Shown) -> pl.DataFrame:
-        """The counts by some of the variables."""
+        """Return the counts by some of the variables."""
         if not shown:
-            return self.cells.select(pl.col(COUNT).sum())
-        return self.cells.group_by(sorted(shown)).agg(pl.col(COUNT).sum()).sort(sorted(shown))
+            return self.cells.select(pl.col(COUNT_COLUMN).sum())
+        return self.cells.group_by(sorted(shown)).agg(pl.col(COUNT_COLUMN).sum()).sort(sorted(shown))
 
 
-def shape_of(
+def build_shape(
     multiverse: Multiverse, census: Census, record_type: str, *, variables: Iterable[str] | None = None
 ) -> Shape:
-    """The shape of a census in a multiverse; ``variables`` are what a record consists of, by default those of the tables.
+    """Build the shape of a census in a multiverse; ``variables`` are by default those of the tables.
 
     Inequalities and tables of a part of the records are left out, so that the universe is counted as too large, never as too
     small; the notes say so.
@@ -70,9 +70,9 @@ def shape_of(
             if isinstance(invariant, Custom) and record.id in margin.by:
                 linked = [m for m in invariant.needs() if m.record_type != record_type]
                 members = [v for m in linked for v in m.by] or members
-                own = Margin(record_type, (*own.by, MEMBERS), margin.where)
+                own = Margin(record_type, (*own.by, MEMBERS_COLUMN), margin.where)
             margins.append(own)
-    known = {*census.columns(record_type), MEMBERS}
+    known = {*census.columns(record_type), MEMBERS_COLUMN}
     if record.linked_to:
         known |= {*census.columns(record.linked_to)}
     lacking = sorted({name for m in margins for name in (*m.by, *m.conditions())} - known)
@@ -93,10 +93,12 @@ def shape_of(
     spine = [level for level in census.schema.spine if level in known]
     named = {*(v for m in whole for v in m.by)}
     wanted = sorted({*named, *(v for v in variables or () if v in known)} or {*spine[-1:]})
-    tables = maximal([_closed(census, record_type, m.by) for m in whole] or [frozenset()])
+    tables = keep_maximal([_close_variables(census, record_type, m.by) for m in whole] or [frozenset()])
     partial = [m for m in margins if m.where is not None]
     full = [
-        m for m in partial if {*wanted} - {MEMBERS} <= _closed(census, record_type, (*m.by, *m.conditions()))
+        m
+        for m in partial
+        if {*wanted} - {MEMBERS_COLUMN} <= _close_variables(census, record_type, (*m.by, *m.conditions()))
     ]
     notes += [f"left out (it counts a part of the records): {m}" for m in partial if m not in full]
     frame = _records(
@@ -110,10 +112,10 @@ def shape_of(
     before = frame.height
     for margin in full:
         frame = frame.filter(~_meets(margin))
-    return _counted(census, limited, frame, tables, wanted, before - frame.height, notes)
+    return _count_cells(census, limited, frame, tables, wanted, before - frame.height, notes)
 
 
-def _counted(
+def _count_cells(
     census: Census,
     limited: Margin,
     frame: pl.DataFrame,
@@ -141,11 +143,13 @@ def _counted(
         if name not in areas:
             choices = choices * _levels(census, limited, name, frame)
     by = sorted(covered)
-    cells = frame.with_columns(choices.alias(CHOICES))
+    cells = frame.with_columns(choices.alias(CHOICES_COLUMN))
     cells = (
-        cells.group_by(by).agg(pl.len().cast(pl.Int64).alias(COUNT), pl.col(CHOICES).first()).sort(by)
+        cells.group_by(by)
+        .agg(pl.len().cast(pl.Int64).alias(COUNT_COLUMN), pl.col(CHOICES_COLUMN).first())
+        .sort(by)
         if by
-        else cells.select(pl.len().cast(pl.Int64).alias(COUNT), pl.col(CHOICES).max())
+        else cells.select(pl.len().cast(pl.Int64).alias(COUNT_COLUMN), pl.col(CHOICES_COLUMN).max())
     )
     combinations = 1.0
     for name in wanted:
@@ -154,8 +158,8 @@ def _counted(
     placed = [level for level in wanted if level in spine]
     if placed:
         combinations *= frame[max(placed, key=spine.index)].n_unique()
-    shown = maximal([table & covered for table in tables])
-    shared = separators(shown)
+    shown = keep_maximal([table & covered for table in tables])
+    shared = find_separators(shown)
     return Shape(
         record_type=limited.record_type,
         tables=tuple(shown),
@@ -167,13 +171,13 @@ def _counted(
     )
 
 
-def _closed(census: Census, record_type: str, names: Iterable[str]) -> Shown:
-    """The variables of a table with those they determine, such as the county of a block."""
+def _close_variables(census: Census, record_type: str, names: Iterable[str]) -> Shown:
+    """Return the variables of a table with those they determine, such as the county of a block."""
     return census.domain.closure(record_type, frozenset(names))
 
 
 def _levels(census: Census, limited: Margin, name: str, frame: pl.DataFrame) -> float:
-    """How many levels a variable has: those that all records are limited to, those of the schema, or those that occur."""
+    """Return how many levels a variable has: of the common restriction, of the schema, or of the data."""
     if name in limited.conditions():
         return float(len(limited.conditions()[name]))
     record_type = limited.record_type
@@ -193,12 +197,12 @@ def _meets(margin: Margin) -> pl.Expr:
 def _records(
     census: Census, record_type: str, columns: Sequence[str], members: Sequence[str]
 ) -> pl.DataFrame:
-    """The records with the columns of the tables; members are told apart by all that is recorded about them."""
+    """Return the records with the columns of the tables, and a hash of their members where a table needs it."""
     record = census.schema.record(record_type)
-    wanted = [name for name in dict.fromkeys(columns) if name != MEMBERS]
-    if MEMBERS not in columns:
-        return collected(census.scan(record_type, wanted))
-    frame = collected(census.scan(record_type, [record.id, *wanted]))
+    wanted = [name for name in dict.fromkeys(columns) if name != MEMBERS_COLUMN]
+    if MEMBERS_COLUMN not in columns:
+        return collect_frame(census.scan(record_type, wanted))
+    frame = collect_frame(census.scan(record_type, [record.id, *wanted]))
     linked = [r for r in census.schema.records if r.linked_to == record_type]
     parts = []
     for number, other in enumerate(linked):
@@ -207,7 +211,7 @@ def _records(
             for name in census.columns(other.name)
             if name in members and name not in (other.id, other.household)
         ]
-        people = collected(census.scan(other.name, [other.household, *own]))
+        people = collect_frame(census.scan(other.name, [other.household, *own]))
         # a sum of hashes does not depend on the order of the people of a home; sums wrap around, as hashes may
         each = people.select(
             pl.col(other.household).alias(record.id),
@@ -221,4 +225,4 @@ def _records(
         frame = frame.join(together, on=record.id, how="left")
         parts += [f"sum {number}", f"people {number}"]
     told = pl.struct(pl.col(parts).fill_null(0)).hash(seed=0) if parts else pl.lit(0, pl.UInt64)
-    return frame.with_columns(told.alias(MEMBERS)).drop(record.id, *parts)
+    return frame.with_columns(told.alias(MEMBERS_COLUMN)).drop(record.id, *parts)

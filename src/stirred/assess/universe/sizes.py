@@ -16,12 +16,12 @@ from stirred.assess.universe.counting import (
     log_placements,
     log_range,
 )
-from stirred.assess.universe.sampling import MOST_WORK, SampledCount, sample_tables
-from stirred.assess.universe.several import several_tables
-from stirred.assess.universe.shape import CHOICES, COUNT, Shape
+from stirred.assess.universe.sampling import MAX_MULTIPLICATIONS, SampledCount, sample_tables
+from stirred.assess.universe.several import count_many_margins
+from stirred.assess.universe.shape import CHOICES_COLUMN, COUNT_COLUMN, Shape
 
 ROWS, COLUMNS = "rows", "columns"
-TOLERANCE = 0.02  # of the logarithm of a stratum's number of tables
+LOG_TOLERANCE = 0.02  # of the logarithm of a stratum's number of tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ def log_labelled(shape: Shape) -> LogSize | None:
     total = sum(_multinomial(shape, shown) for shown in shape.tables)
     total -= sum(_multinomial(shape, shown) for shown in shape.shared)
     cells = shape.cells
-    total += float((cells[COUNT] * cells[CHOICES].log()).sum())
+    total += float((cells[COUNT_COLUMN] * cells[CHOICES_COLUMN].log()).sum())
     return LogSize(value=total, low=total, high=total, methods=("closed form",))
 
 
@@ -58,7 +58,7 @@ def log_places(shape: Shape, strata: pl.DataFrame) -> LogSize | None:
 
 
 def _multinomial(shape: Shape, shown: Shown) -> float:
-    return log_placements(shape.margin(shown)[COUNT].to_numpy())
+    return log_placements(shape.margin(shown)[COUNT_COLUMN].to_numpy())
 
 
 def log_unlabelled(
@@ -69,12 +69,14 @@ def log_unlabelled(
     samples: int = 400,
     seed: int = 1,
 ) -> LogSize | None:
-    """The number of tables of counts in the universe; None for three or more exact tables of very many cells."""
+    """Return the log number of tables of counts in the universe; None where it cannot be counted."""
     if len(shape.tables) == 1:
-        total = float(log_choices(shape.cells[COUNT].to_numpy(), shape.cells[CHOICES].to_numpy()).sum())
+        total = float(
+            log_choices(shape.cells[COUNT_COLUMN].to_numpy(), shape.cells[CHOICES_COLUMN].to_numpy()).sum()
+        )
         return LogSize(value=total, low=total, high=total, methods=("closed form",))
     if strata is None:
-        found = several_tables(shape, samples=samples, seed=seed)
+        found = count_many_margins(shape, samples=samples, seed=seed)
         if found is None:
             return None
         value, error, methods = found
@@ -90,16 +92,16 @@ def log_unlabelled(
     )
 
 
-def strata_of(
+def size_strata(
     shape: Shape,
     *,
     areas: Sequence[str] = (),
     samples: int = 200,
     seed: int = 1,
-    work: int = 3 * MOST_WORK,
+    work: int = 3 * MAX_MULTIPLICATIONS,
     exactly: int = 20_000,
 ) -> pl.DataFrame | None:
-    """One row for each stratum of two exact tables: its size, its types, the logarithms, and how they were found.
+    """Return one row for each stratum of two exact tables: size, types, logarithms and methods.
 
     The columns are the table that shows more ``areas``: its values are exchanged. ``exactly`` are the steps of exact
     counting for one stratum, ``work`` the multiplications of all sampling together.
@@ -112,15 +114,17 @@ def strata_of(
         first, second = second, first
     by = sorted(stratum)
     both = [
-        shape.margin(shown).group_by(by, maintain_order=True).agg(pl.col(COUNT).sort().alias(name))
+        shape.margin(shown).group_by(by, maintain_order=True).agg(pl.col(COUNT_COLUMN).sort().alias(name))
         if by
-        else pl.DataFrame({name: [sorted(shape.margin(shown)[COUNT].to_list())]})
+        else pl.DataFrame({name: [sorted(shape.margin(shown)[COUNT_COLUMN].to_list())]})
         for shown, name in ((first, ROWS), (second, COLUMNS))
     ]
     joined = both[0].join(both[1], on=by, nulls_equal=True) if by else pl.concat(both, how="horizontal")
     profiles = list(zip(joined[ROWS].to_list(), joined[COLUMNS].to_list(), strict=True))
     unique = {(tuple(r), tuple(c)) for r, c in profiles}
-    found = _all(sorted(unique, key=lambda margins: (sum(margins[0]), margins)), samples, seed, work, exactly)
+    found = _count_profiles(
+        sorted(unique, key=lambda margins: (sum(margins[0]), margins)), samples, seed, work, exactly
+    )
     answers = [found[tuple(r), tuple(c)] for r, c in profiles]
     return joined.select(
         *by,
@@ -143,8 +147,10 @@ Margins = tuple[tuple[int, ...], tuple[int, ...]]
 Answer = tuple[float, float, float, float, str]  # value, low, high, standard error, method
 
 
-def _all(profiles: list[Margins], samples: int, seed: int, work: int, exactly: int) -> dict[Margins, Answer]:
-    """Each set of margins once; small ones exactly, then by sampling while the work lasts, then by bounds."""
+def _count_profiles(
+    profiles: list[Margins], samples: int, seed: int, work: int, exactly: int
+) -> dict[Margins, Answer]:
+    """Count each set of margins once: small ones exactly, then by sampling, then by bounds."""
     found: dict[Margins, Answer] = {}
     for rows, columns in profiles:
         low, high = log_range(rows, columns)
@@ -155,8 +161,8 @@ def _all(profiles: list[Margins], samples: int, seed: int, work: int, exactly: i
         if exact is not None:
             found[rows, columns] = (log(exact), log(exact), log(exact), 0.0, "exact")
             continue
-        share = min(work, MOST_WORK)
-        sampled = _sampled(rows, columns, samples, seed, share) if share > 0 else None
+        share = min(work, MAX_MULTIPLICATIONS)
+        sampled = _sample_profile(rows, columns, samples, seed, share) if share > 0 else None
         if sampled is None:
             found[rows, columns] = (log_estimate(rows, columns), low, high, 0.0, "bounds")
             continue
@@ -166,16 +172,16 @@ def _all(profiles: list[Margins], samples: int, seed: int, work: int, exactly: i
     return found
 
 
-def _sampled(
+def _sample_profile(
     rows: tuple[int, ...], columns: tuple[int, ...], samples: int, seed: int, work: int
 ) -> SampledCount | None:
-    return sample_tables(rows, columns, samples=samples, seed=seed, work=work, tolerance=TOLERANCE)
+    return sample_tables(rows, columns, samples=samples, seed=seed, work=work, tolerance=LOG_TOLERANCE)
 
 
-def bits(size: float, records: int) -> float:
-    """A natural logarithm as bits per record.
+def bits_per_record(size: float, records: int) -> float:
+    """Convert a natural logarithm to bits per record.
 
-    >>> bits(log(2), 1)
+    >>> bits_per_record(log(2), 1)
     1.0
     """
     return size / log(2) / max(records, 1)

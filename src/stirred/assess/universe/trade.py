@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 import polars as pl
 
 from stirred.assess.risk import RiskMeasure
-from stirred.assess.universe.measured import UniverseResult, universe
+from stirred.assess.universe.measured import UniverseResult, measure_universe
 from stirred.census import Census
 from stirred.spec import Multiverse
 from stirred.spec.multiverse import Invariant
@@ -16,7 +16,7 @@ Attack = Callable[[Multiverse], RiskMeasure | None]
 
 
 def variations(multiverse: Multiverse, more: Iterable[Invariant] = ()) -> dict[str, Multiverse]:
-    """The invariants as they are, without each of them in turn, with each of ``more`` in turn, and none.
+    """Return the invariants as they are, without each in turn, with each of ``more`` in turn, and none.
 
     >>> from stirred.spec import Margin
     >>> list(variations(Multiverse.of(Margin("person", ("block",)), Margin("person", ("state",)))))
@@ -42,7 +42,7 @@ def trade(
     samples: int = 200,
     seed: int = 1,
 ) -> pl.DataFrame:
-    """Size of the universe, implied cells and success of an attack for each set of invariants; nothing else varies.
+    """Return universe size, implied cells and attack success for each set of invariants; all else is equal.
 
     ``variables`` are all that a record consists of, the same for every set. ``attack`` runs a mechanism with the same noise
     under a set of invariants and measures what it finds; without it those columns are empty.
@@ -50,7 +50,7 @@ def trade(
     names = list(variables)
     rows = []
     for label, multiverse in sets.items():
-        found = universe(
+        found = measure_universe(
             multiverse,
             census,
             record_types=[record_type],

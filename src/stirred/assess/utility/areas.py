@@ -9,7 +9,7 @@ from stirred.assess.utility.metrics import Array
 
 
 def redistricting_deviation(populations: Array) -> float:
-    """The largest deviation between districts as a share of the ideal: (max − min) / mean.
+    """Return the largest deviation between districts as a share of the ideal: (max − min) / mean.
 
     >>> redistricting_deviation(np.array([95.0, 105.0, 100.0]))
     0.1
@@ -22,7 +22,7 @@ def redistricting_deviation(populations: Array) -> float:
 
 
 def majority_flips(group: tuple[Array, Array], total: tuple[Array, Array]) -> int:
-    """Areas in which a group is a majority in one of (reference, protected) and not in the other.
+    """Count areas in which a group is a majority in one of (reference, protected) and not in the other.
 
     >>> majority_flips((np.array([51.0]), np.array([49.0])), (np.array([100.0]), np.array([100.0])))
     1
@@ -41,13 +41,13 @@ class Oddity:
     protected: int
 
 
-def oddities(reference: pl.DataFrame, protected: pl.DataFrame) -> list[Oddity]:
-    """The Bureau's improbable tables, for the given columns, over the same areas.
+def count_oddities(reference: pl.DataFrame, protected: pl.DataFrame) -> list[Oddity]:
+    """Count the Bureau's improbable areas for the given columns, before and after.
 
     Known columns: households, persons, adults, males, women_18_44, children. One row per area.
 
     >>> f = pl.DataFrame({"households": [3], "persons": [2]})
-    >>> oddities(f, f)[0]
+    >>> count_oddities(f, f)[0]
     Oddity(name='more households than persons', reference=1, protected=1)
     """
     households, persons = pl.col("households"), pl.col("persons")

@@ -23,7 +23,7 @@ class Metric:
 
 
 def mean_absolute_error(reference: Array, protected: Array) -> float:
-    """The mean of |difference| (MAE).
+    """Return the mean of |difference| (MAE).
 
     >>> mean_absolute_error(np.array([1.0, 5.0]), np.array([2.0, 2.0]))
     2.0
@@ -32,7 +32,7 @@ def mean_absolute_error(reference: Array, protected: Array) -> float:
 
 
 def root_mean_squared_error(reference: Array, protected: Array) -> float:
-    """The root of the mean squared difference (RMSE).
+    """Return the root of the mean squared difference (RMSE).
 
     >>> root_mean_squared_error(np.array([0.0, 0.0]), np.array([3.0, 4.0]))
     3.5355339059327378
@@ -41,7 +41,7 @@ def root_mean_squared_error(reference: Array, protected: Array) -> float:
 
 
 def mape(reference: Array, protected: Array) -> tuple[float, int]:
-    """The paper's mean absolute percentage error, as a share, over cells with a nonzero reference; and the cells left out.
+    """Return the paper's MAPE as a share, over cells with a nonzero reference, and how many are left out.
 
     >>> mape(np.array([10.0, 0.0]), np.array([12.0, 1.0]))
     (0.2, 1)
@@ -54,7 +54,7 @@ def mape(reference: Array, protected: Array) -> tuple[float, int]:
 
 
 def percent_difference(reference: Array, protected: Array) -> Array:
-    """The Bureau's percent difference: 100·d/reference; at a zero reference 0 if d = 0, else ±200 (d over the mean).
+    """Return the Bureau's percent difference; at a zero reference 0 if d = 0, else ±200.
 
     >>> percent_difference(np.array([10.0, 0.0, 0.0]), np.array([12.0, 0.0, 7.0])).tolist()
     [20.0, 0.0, 200.0]
@@ -66,7 +66,7 @@ def percent_difference(reference: Array, protected: Array) -> Array:
 
 
 def mape_bureau(reference: Array, protected: Array) -> float:
-    """The Bureau's MAPE in percent: the mean of |percent difference| with its rule for zeros.
+    """Return the Bureau's MAPE in percent: the mean of |percent difference| with its rule for zeros.
 
     >>> mape_bureau(np.array([10.0, 0.0]), np.array([12.0, 7.0]))
     110.0
@@ -75,7 +75,7 @@ def mape_bureau(reference: Array, protected: Array) -> float:
 
 
 def malpe(reference: Array, protected: Array) -> float:
-    """The mean algebraic percent error in percent, which shows bias (MALPE).
+    """Return the mean algebraic percent error in percent, which shows bias (MALPE).
 
     >>> malpe(np.array([10.0, 10.0]), np.array([12.0, 8.0]))
     0.0
@@ -84,7 +84,7 @@ def malpe(reference: Array, protected: Array) -> float:
 
 
 def coefficient_of_variation(reference: Array, protected: Array) -> float:
-    """100·RMSE over the mean reference (CV).
+    """Return 100·RMSE over the mean reference (CV).
 
     >>> coefficient_of_variation(np.array([2.0, 2.0]), np.array([3.0, 1.0]))
     50.0
@@ -94,7 +94,7 @@ def coefficient_of_variation(reference: Array, protected: Array) -> float:
 
 
 def total_variation(reference: Array, protected: Array) -> float:
-    """Half the sum of absolute differences of shares (TVD); twice it is the Bureau's TAES.
+    """Return half the sum of absolute differences of shares (TVD); twice it is the Bureau's TAES.
 
     >>> total_variation(np.array([1.0, 1.0]), np.array([2.0, 0.0]))
     0.5
@@ -106,7 +106,7 @@ def total_variation(reference: Array, protected: Array) -> float:
 
 
 def outlier_counts(reference: Array, protected: Array) -> dict[str, int]:
-    """How many cells changed much: |percent| in [2, 5], above 5, above 10, and |difference| above 200.
+    """Count cells with |percent| in [2, 5], above 5 and above 10, and with |difference| above 200.
 
     >>> outlier_counts(np.array([100.0, 1000.0]), np.array([103.0, 1300.0]))
     {'percent 2 to 5': 1, 'percent over 5': 1, 'percent over 10': 1, 'difference over 200': 1}
@@ -121,7 +121,7 @@ def outlier_counts(reference: Array, protected: Array) -> dict[str, int]:
 
 
 def false_zeros(reference: Array, protected: Array) -> tuple[int, int]:
-    """Cells emptied (positive before, zero after) and cells filled (zero before, positive after).
+    """Count cells emptied (positive before, zero after) and cells filled (zero before, positive after).
 
     >>> false_zeros(np.array([3.0, 0.0, 1.0]), np.array([0.0, 2.0, 1.0]))
     (1, 1)
@@ -130,7 +130,7 @@ def false_zeros(reference: Array, protected: Array) -> tuple[int, int]:
 
 
 def rank_changes(reference: Array, protected: Array, *, top: int = 10) -> tuple[float, int]:
-    """Spearman's rank correlation, and how many of the ``top`` largest cells left the top.
+    """Return Spearman's rank correlation, and how many of the ``top`` largest cells left the top.
 
     >>> rank_changes(np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0]), top=2)
     (0.5, 1)
@@ -148,7 +148,7 @@ def rank_changes(reference: Array, protected: Array, *, top: int = 10) -> tuple[
     return spearman, len(before - after)
 
 
-_PLAIN: dict[str, Callable[[Array, Array], float]] = {
+_PLAIN_METRICS: dict[str, Callable[[Array, Array], float]] = {
     "MAE": mean_absolute_error,
     "RMSE": root_mean_squared_error,
     "MAPE (Bureau, %)": mape_bureau,
@@ -160,7 +160,7 @@ _PLAIN: dict[str, Callable[[Array, Array], float]] = {
 
 
 def all_metrics(reference: Array, protected: Array) -> list[Metric]:
-    """Every cell-wise metric at once, in the order in which the report shows them.
+    """Compute every cell-wise metric, in the order in which the report shows them.
 
     >>> [m.name for m in all_metrics(np.array([4.0, 0.0]), np.array([5.0, 0.0]))][:3]
     ['MAE', 'RMSE', 'MAPE (Bureau, %)']
@@ -168,7 +168,7 @@ def all_metrics(reference: Array, protected: Array) -> list[Metric]:
     cells = int(reference.size)
     if cells == 0:
         return []
-    result = [Metric(name=n, value=f(reference, protected), cells=cells) for n, f in _PLAIN.items()]
+    result = [Metric(name=n, value=f(reference, protected), cells=cells) for n, f in _PLAIN_METRICS.items()]
     share, left_out = mape(reference, protected)
     emptied, filled = false_zeros(reference, protected)
     spearman, churn = rank_changes(reference, protected)

@@ -19,26 +19,26 @@ class Estimate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """value ± 1.96 standard errors."""
+        """Return value ± 1.96 standard errors."""
         return self.value - 1.959963985 * self.error, self.value + 1.959963985 * self.error
 
 
-def records(frame: pl.DataFrame) -> pl.Expr:
-    """The number of records in some rows: the sum of the column ``count`` if there is one; else the number of rows.
+def count_records(frame: pl.DataFrame) -> pl.Expr:
+    """Count the records in some rows: the sum of the column ``count`` if there is one, else the rows.
 
-    >>> pl.DataFrame({"a": [1, 1], "count": [3, 4]}).select(records(pl.DataFrame({"count": [0]}))).item()
+    >>> pl.DataFrame({"a": [1, 1], "count": [3, 4]}).select(count_records(pl.DataFrame({"count": [0]}))).item()
     7
     """
     return pl.col("count").sum() if "count" in frame.columns else pl.len()
 
 
 def cross_table(frame: pl.DataFrame, first: str, second: str) -> Array:
-    """The two-way table of counts (a column ``count`` weights the rows if there is one).
+    """Return the two-way table of counts (a column ``count`` weights the rows if there is one).
 
     >>> cross_table(pl.DataFrame({"a": [1, 1, 2], "b": ["x", "y", "y"]}), "a", "b").tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
-    counts = frame.group_by(first, second).agg(records(frame).cast(pl.Float64).alias("n"))
+    counts = frame.group_by(first, second).agg(count_records(frame).cast(pl.Float64).alias("n"))
     wide = (
         counts.pivot(on=second, index=first, values="n", sort_columns=True)
         .sort(first)
@@ -63,7 +63,7 @@ def cramers_v(table: Array) -> float:
 
 
 def regression(frame: pl.DataFrame, outcome: str, regressors: Sequence[str]) -> list[Estimate]:
-    """Ordinary least squares with an intercept and heteroscedasticity-robust (HC1) standard errors.
+    """Fit least squares with an intercept; return estimates with robust (HC1) standard errors.
 
     Text columns enter as indicators of their levels but the first in the order of codes; a column ``count`` says how many
     records a row stands for.
@@ -78,7 +78,7 @@ def regression(frame: pl.DataFrame, outcome: str, regressors: Sequence[str]) -> 
             names.append(name)
             columns.append(frame[name].to_numpy().astype(np.float64))
             continue
-        for level in in_order(frame[name].cast(pl.String).unique().drop_nulls().to_list())[1:]:
+        for level in sort_levels(frame[name].cast(pl.String).unique().drop_nulls().to_list())[1:]:
             names.append(f"{name}={level}")
             columns.append(
                 (frame[name].cast(pl.String) == level).fill_null(value=False).to_numpy().astype(np.float64)
@@ -98,24 +98,24 @@ def regression(frame: pl.DataFrame, outcome: str, regressors: Sequence[str]) -> 
     ]
 
 
-def in_order(levels: Sequence[str]) -> list[str]:
-    """Codes by their number where all are numbers; else by their text.
+def sort_levels(levels: Sequence[str]) -> list[str]:
+    """Sort codes by their number where all are numbers, else by their text.
 
-    >>> in_order(["10", "9"]), in_order(["b", "9"])
+    >>> sort_levels(["10", "9"]), sort_levels(["b", "9"])
     (['9', '10'], ['9', 'b'])
     """
     number = all(level.removeprefix("-").isdecimal() for level in levels)
     return sorted(levels, key=(lambda level: (int(level), level)) if number else lambda level: (0, level))
 
 
-def largest(frame: pl.DataFrame, name: str, most: int) -> list[str]:
-    """The levels of a variable with the most records, as text; of equal ones the first in the order of codes."""
-    counts = dict(frame.group_by(pl.col(name).cast(pl.String)).agg(records(frame)).drop_nulls().rows())
-    return sorted(in_order(list(counts)), key=lambda level: -counts[level])[:most]
+def largest_levels(frame: pl.DataFrame, name: str, most: int) -> list[str]:
+    """Return the levels of a variable with the most records, as text; ties go by the order of codes."""
+    counts = dict(frame.group_by(pl.col(name).cast(pl.String)).agg(count_records(frame)).drop_nulls().rows())
+    return sorted(sort_levels(list(counts)), key=lambda level: -counts[level])[:most]
 
 
 def interval_overlap(first: Estimate, second: Estimate) -> float:
-    """How much two 95 % intervals overlap, as the mean share of each (1: equal, 0 or below: separate).
+    """Return how much two 95 % intervals overlap, as the mean share of each (1: equal, ≤ 0: separate).
 
     >>> interval_overlap(Estimate(name="a", value=0.0, error=1.0), Estimate(name="a", value=0.0, error=1.0))
     1.0
@@ -130,7 +130,7 @@ def interval_overlap(first: Estimate, second: Estimate) -> float:
 def propensity_score(
     original: pl.DataFrame, protected: pl.DataFrame, variables: Sequence[str]
 ) -> tuple[float, float]:
-    r"""The propensity-score mean squared error and its ratio to its expected value for two samples of one population.
+    r"""Return the propensity-score mean squared error and its ratio to the value expected by chance.
 
     The score of a cell is the share of protected records in it, so
     $\mathrm{pMSE} = \frac1N \sum_{\text{cells}} n (\hat p - c)^2$ with $c$ the overall share; under equality its mean is
@@ -142,7 +142,7 @@ def propensity_score(
     """
     keys = list(variables)
     sides = [
-        part.group_by(keys).agg(records(part).alias(name))
+        part.group_by(keys).agg(count_records(part).alias(name))
         for part, name in ((original, "o"), (protected, "p"))
     ]
     both = sides[0].join(sides[1], on=keys, how="full", coalesce=True, nulls_equal=True)

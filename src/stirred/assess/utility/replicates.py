@@ -23,7 +23,7 @@ class Replicate:
 def replicate_errors(
     runs: Sequence[Replicate], *, table: str, edges: Sequence[int] = CELL_BINS, confidence: float = 0.95
 ) -> pl.DataFrame:
-    """By size class: bias with its interval, MAE, RMSE and the share of intervals that cover the truth.
+    """Return by size class: bias with its interval, MAE, RMSE and the coverage of the intervals.
 
     The bias of a class is the mean difference over its cells; its interval is Student's over the runs, which are
     independent (cells of one run are not).

@@ -19,7 +19,7 @@ from stirred.assess.utility.tables import CELL_BINS, TablePair, bin_labels
 def detailed_summary(
     pair: TablePair, *, characteristic: str, geography: str, edges: Sequence[int] = CELL_BINS
 ) -> pl.DataFrame:
-    """Counts, differences, absolute and percent errors by size class, named as the Bureau's workbook names them.
+    """Return counts, differences, absolute and percent errors by size class, named as by the Bureau.
 
     Percent differences follow the Bureau's rule at a zero reference; ``Cells_Undefined`` counts the cells that the
     paper's MAPE leaves out.

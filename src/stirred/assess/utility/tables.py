@@ -32,7 +32,7 @@ class TablePair:
 
     @staticmethod
     def align(reference: pa.Table, protected: pa.Table, *, by: Sequence[str]) -> "TablePair":
-        """Outer join on the cells, with zeros where a side has no row."""
+        """Join both tables on all cells, with zeros where a side has no row."""
         keys = list(by)
         for table, side in ((reference, "reference"), (protected, "protected")):
             missing = [name for name in [*keys, "count"] if name not in table.column_names]
@@ -54,19 +54,19 @@ class TablePair:
         )
 
     def arrays(self) -> tuple[Array, Array]:
-        """Reference and protected counts as floats, in the frame's order."""
+        """Return reference and protected counts as floats, in the frame's order."""
         return _floats(self.frame, "reference"), _floats(self.frame, "protected")
 
-    def over(self, by: Sequence[str]) -> "TablePair":
-        """The margin of both tables over fewer variables."""
+    def sum_over(self, by: Sequence[str]) -> "TablePair":
+        """Return the margin of both tables over fewer variables."""
         keys = [name for name in self.by if name in set(by)]
         if not keys:
             return TablePair(by=(), frame=self.frame.select(pl.col("reference", "protected").sum()))
         frame = self.frame.group_by(keys).agg(pl.col("reference", "protected").sum()).sort(keys)
         return TablePair(by=tuple(keys), frame=frame)
 
-    def occupied(self) -> "TablePair":
-        """The cells that hold a record on one side at least.
+    def drop_empty(self) -> "TablePair":
+        """Return the cells that hold a record on at least one side.
 
         >>> zero = pa.table({"county": ["a", "b"], "count": [0, 4]})
         >>> TablePair.align(zero, zero, by=["county"]).occupied().frame.rows()
@@ -75,8 +75,8 @@ class TablePair:
         held = (pl.col("reference") != 0) | (pl.col("protected") != 0)
         return TablePair(by=self.by, frame=self.frame.filter(held)) if self.by else self
 
-    def among(self, others: Sequence["TablePair"]) -> "TablePair":
-        """This pair on all cells of others: a cell that it lacks is empty on both of its sides."""
+    def align_with(self, others: Sequence["TablePair"]) -> "TablePair":
+        """Return this pair on all cells of others; a cell that it lacks is empty on both sides."""
         keys = list(self.by)
         if not keys:
             return self
@@ -87,7 +87,7 @@ class TablePair:
 
     @property
     def exact(self) -> bool:
-        """Whether the two tables agree in every cell."""
+        """Return whether the two tables agree in every cell."""
         return bool((self.frame["reference"] == self.frame["protected"]).all())
 
 
@@ -104,7 +104,7 @@ def _floats(frame: pl.DataFrame, name: str) -> Array:
 
 
 def bin_labels(edges: Sequence[int]) -> list[str]:
-    """Names of the size classes.
+    """Return the names of the size classes.
 
     >>> bin_labels((0, 10, 100))
     ['0–9', '10–99', '100+']
@@ -114,7 +114,7 @@ def bin_labels(edges: Sequence[int]) -> list[str]:
     return [*names, last]
 
 
-def errors(
+def measure_errors(
     pair: TablePair,
     *,
     table: str,
@@ -122,13 +122,13 @@ def errors(
     area: Sequence[str] = (),
     edges: Sequence[int] = CELL_BINS,
 ) -> pl.DataFrame:
-    """Metrics of one table: all cells, and by size class of the area (or, with no ``area``, of the cell itself).
+    """Return the metrics of one table: of all cells, and by size class of the area or of the cell.
 
     Columns: table, level, size, metric, value, cells, left_out; the class comes from the *reference*, so this frame
     is computed from confidential data and stays internal.
 
     >>> a = pa.table({"g": ["a", "b"], "count": [3, 400]}); b = pa.table({"g": ["a", "b"], "count": [4, 398]})
-    >>> errors(TablePair.align(a, b, by=["g"]), table="t").filter(pl.col("metric") == "MAE")["value"].to_list()
+    >>> measure_errors(TablePair.align(a, b, by=["g"]), table="t").filter(pl.col("metric") == "MAE")["value"].to_list()
     [1.5, 1.0, 2.0]
     """
     labels = bin_labels(edges)

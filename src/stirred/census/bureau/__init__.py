@@ -9,7 +9,7 @@ from stirred.census.codebook.schema import Schema
 from stirred.errors import InputError
 from stirred.roots import require_readable
 
-NAME = "census.toml"  # a folder with this file is described by it, whatever else lies there
+CENSUS_TOML = "census.toml"  # a folder with this file is described by it, whatever else lies there
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +22,25 @@ class BureauFormat:
 
 
 # the first one whose files are all there is taken
-FORMATS: tuple[BureauFormat, ...] = (
-    BureauFormat("SafeTab-P and SafeTab-H", (safetab.PERSONS, safetab.HOUSEHOLDS, safetab.AREAS), safetab.schema),
-    BureauFormat("SafeTab-P", (safetab.PERSONS, safetab.AREAS), safetab.schema),
-    BureauFormat("SafeTab-H", (safetab.HOUSEHOLDS, safetab.AREAS), safetab.schema),
-    BureauFormat("PHSafe", (phsafe.PERSONS, phsafe.UNITS, phsafe.AREAS), phsafe.schema),
-    BureauFormat("DHC microdata", (mdf.PERSONS, mdf.UNITS), mdf.schema),
+BUREAU_FORMATS: tuple[BureauFormat, ...] = (
+    BureauFormat("SafeTab-P and SafeTab-H", (safetab.SAFETAB_PERSONS_FILE, safetab.SAFETAB_HOUSEHOLDS_FILE, safetab.SAFETAB_AREAS_FILE), safetab.safetab_schema),
+    BureauFormat("SafeTab-P", (safetab.SAFETAB_PERSONS_FILE, safetab.SAFETAB_AREAS_FILE), safetab.safetab_schema),
+    BureauFormat("SafeTab-H", (safetab.SAFETAB_HOUSEHOLDS_FILE, safetab.SAFETAB_AREAS_FILE), safetab.safetab_schema),
+    BureauFormat("PHSafe", (phsafe.PHSAFE_PERSONS_FILE, phsafe.PHSAFE_UNITS_FILE, phsafe.PHSAFE_AREAS_FILE), phsafe.phsafe_schema),
+    BureauFormat("DHC microdata", (mdf.MDF_PERSONS_FILE, mdf.MDF_UNITS_FILE), mdf.mdf_schema),
 )  # fmt: skip
 
 
-def described(folder: Path) -> Schema | None:
-    """The schema of a folder in one of the formats; None where none of their files of records is there.
+def recognise_folder(folder: Path) -> Schema | None:
+    """Return the schema of a folder in one of the formats; None where none of their files of records is there.
 
-    >>> described(Path("no such folder")) is None
+    >>> recognise_folder(Path("no such folder")) is None
     True
     """
     require_readable(folder)
-    there = [(kind, [name for name in kind.files if not (folder / name).is_file()]) for kind in FORMATS]
+    there = [
+        (kind, [name for name in kind.files if not (folder / name).is_file()]) for kind in BUREAU_FORMATS
+    ]
     whole = next((kind for kind, lacking in there if not lacking), None)
     if whole is not None:
         return whole.schema(folder)
@@ -49,5 +51,5 @@ def described(folder: Path) -> Schema | None:
     raise InputError(
         f"the folder lacks {', '.join(lacking)}",
         why=f"its other files have the format of {kind.name}, which has {', '.join(kind.files)}",
-        fix=f"add {', '.join(lacking)}, or describe the files that are there in a {NAME}",
+        fix=f"add {', '.join(lacking)}, or describe the files that are there in a {CENSUS_TOML}",
     )

@@ -8,26 +8,30 @@ from stirred.census.codebook.schema import Source
 from stirred.census.readers import delimited
 
 # level → how many of the four columns its code joins, cut to its length; the length tells a code with lost zeros
-LENGTHS = {"state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}
-WIDTHS = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
+LEVEL_CODE_LENGTHS = {"state": 2, "county": 5, "tract": 11, "block_group": 12, "block": 15}
+GRF_FIELD_WIDTHS = {"TABBLKST": 2, "TABBLKCOU": 3, "TABTRACTCE": 6, "TABBLK": 4}
 NO_PLACE, NO_AREA = "99999", "9999"
 
 
-def scan(source: Source, folder: Path) -> pl.LazyFrame:
-    """One row for each area: code, parent, level, and for blocks place (state and PLACEFP) and aiannh (AIANNHCE).
+def scan_grf(source: Source, folder: Path) -> pl.LazyFrame:
+    """Return one row per area: code, parent and level, and for blocks place and American Indian area.
 
     A block whose codes have not their fixed widths (leading zeros were lost) has no code, and validation counts it.
     """
-    table = delimited.scan(Source(files=source.files, separator="|"), folder)
-    whole = pl.all_horizontal(pl.col(name).str.len_chars() == width for name, width in WIDTHS.items())
+    table = delimited.scan_delimited(Source(files=source.files, separator="|"), folder)
+    whole = pl.all_horizontal(
+        pl.col(name).str.len_chars() == width for name, width in GRF_FIELD_WIDTHS.items()
+    )
     state, place, area = pl.col("TABBLKST"), pl.col("PLACEFP"), pl.col("AIANNHCE")
     blocks = table.select(
-        pl.when(whole).then(pl.concat_str(list(WIDTHS))).alias("code"),
+        pl.when(whole).then(pl.concat_str(list(GRF_FIELD_WIDTHS))).alias("code"),
         pl.when(place != NO_PLACE).then(pl.concat_str(state, place)).alias("place"),
         pl.when(area != NO_AREA).then(area).alias("aiannh"),
     )
     parts = []
-    for (above, cut), (level, length) in zip([("", 0), *LENGTHS.items()], LENGTHS.items(), strict=False):
+    for (above, cut), (level, length) in zip(
+        [("", 0), *LEVEL_CODE_LENGTHS.items()], LEVEL_CODE_LENGTHS.items(), strict=False
+    ):
         code = pl.col("code").str.slice(0, length)
         parent = code.str.slice(0, cut) if above else pl.lit(None, dtype=pl.String)
         beside = (

@@ -6,12 +6,12 @@ from pathlib import Path
 from stirred.errors import DataError
 from stirred.roots import require_readable
 
-LONGEST = 1 << 20  # bytes of a header, as for every text file
+MAX_HEADER_BYTES = 1 << 20  # bytes of a header, as for every text file
 
 
 def require_columns(path: Path, wanted: Sequence[str], *, separator: str = "|") -> None:
     """Raise one error if a file is empty, is not text, has no header, or lacks a column."""
-    header = _names(path, separator)
+    header = _read_names(path, separator)
     example = separator.join(wanted)
     if header == [""]:
         raise DataError(
@@ -48,13 +48,13 @@ def require_columns(path: Path, wanted: Sequence[str], *, separator: str = "|") 
 
 
 def has_columns(path: Path, wanted: Sequence[str], *, separator: str = "|") -> bool:
-    """Whether the first line names all of these columns."""
-    return set(wanted) <= set(_names(path, separator))
+    """Return whether the first line names all of these columns."""
+    return set(wanted) <= set(_read_names(path, separator))
 
 
-def _names(path: Path, separator: str) -> list[str]:
-    """The names in the first line; read here without the library of tables, which light commands do not load."""
+def _read_names(path: Path, separator: str) -> list[str]:
+    """Return the names in the first line, read without Polars, which light commands do not load."""
     with require_readable(path).open("rb") as stream:
-        line = stream.readline(LONGEST)
+        line = stream.readline(MAX_HEADER_BYTES)
     text = line.decode("utf-8-sig", errors="replace").rstrip("\r\n")
     return [name.strip().strip('"') for name in text.split(separator)]

@@ -16,38 +16,43 @@ from stirred.census.codebook.schema import (
     VariableSchema,
 )
 
-PERSONS = "person-records.txt"
-HOUSEHOLDS = "household-records.txt"
-AREAS = "GRF-C.txt"
-MOST_CODES = 8
-NONE = "Null"
+SAFETAB_PERSONS_FILE = "person-records.txt"
+SAFETAB_HOUSEHOLDS_FILE = "household-records.txt"
+SAFETAB_AREAS_FILE = "GRF-C.txt"
+MAX_RACE_CODES = 8
+NULL_CODE = "Null"
 
 STATE, COUNTY, TRACT, BLOCK = "TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK"
-BLOCKS = (STATE, COUNTY, TRACT, BLOCK)
-SPINE = (
+BLOCK_COLUMNS = (STATE, COUNTY, TRACT, BLOCK)
+BLOCK_SPINE = (
     Area(name="state", columns=(STATE,)),
-    Area(name="county", columns=BLOCKS[:2]),
-    Area(name="tract", columns=BLOCKS[:3]),
-    Area(name="block_group", columns=BLOCKS, first=12),
-    Area(name="block", columns=BLOCKS),
+    Area(name="county", columns=BLOCK_COLUMNS[:2]),
+    Area(name="tract", columns=BLOCK_COLUMNS[:3]),
+    Area(name="block_group", columns=BLOCK_COLUMNS, first=12),
+    Area(name="block", columns=BLOCK_COLUMNS),
 )
 
 
-def schema(folder: Path) -> Schema:
-    """The schema of a folder with person records, household records or both, and GRF-C."""
-    require_columns(folder / AREAS, (*BLOCKS, "PLACEFP", "AIANNHCE"))
+def safetab_schema(folder: Path) -> Schema:
+    """Return the schema of a folder with person records, household records or both, and GRF-C."""
+    require_columns(folder / SAFETAB_AREAS_FILE, (*BLOCK_COLUMNS, "PLACEFP", "AIANNHCE"))
     records = []
-    for file, record in ((HOUSEHOLDS, _household()), (PERSONS, _person())):
+    for file, record in (
+        (SAFETAB_HOUSEHOLDS_FILE, _household_record()),
+        (SAFETAB_PERSONS_FILE, _person_record()),
+    ):
         if (folder / file).is_file():
-            require_columns(folder / file, (*BLOCKS, *(variable.source for variable in record.variables)))
+            require_columns(
+                folder / file, (*BLOCK_COLUMNS, *(variable.source for variable in record.variables))
+            )
             records.append(record)
-    return Schema(name="bureau", geography=geography(AREAS), records=tuple(records))
+    return Schema(name="bureau", geography=safetab_geography(SAFETAB_AREAS_FILE), records=tuple(records))
 
 
-def geography(file: str) -> Geography:
-    """The spine from state to block, with places and American Indian areas beside it, all from one public file."""
+def safetab_geography(file: str) -> Geography:
+    """Return the spine from state to block, with places and American Indian areas, from one public file."""
     return Geography(
-        spine=SPINE,
+        spine=BLOCK_SPINE,
         off_spine=(
             OffSpine(
                 name="place",
@@ -72,13 +77,13 @@ def geography(file: str) -> Geography:
     )
 
 
-def _person() -> RecordSchema:
+def _person_record() -> RecordSchema:
     return RecordSchema(
         name="person",
-        source=_source(PERSONS),
+        source=_text_source(SAFETAB_PERSONS_FILE),
         variables=(
-            _whole("age", "QAGE", range(116), "age"),
-            _whole("sex", "QSEX", (1, 2), "sex (1 male, 2 female)"),
+            _safetab_variable("age", "QAGE", range(116), "age"),
+            _safetab_variable("sex", "QSEX", (1, 2), "sex (1 male, 2 female)"),
             VariableSchema(
                 name="householder",
                 column="HOUSEHOLDER",
@@ -86,41 +91,42 @@ def _person() -> RecordSchema:
                 levels=("True", "False"),
                 label="whether the person is the householder",
             ),
-            _whole("race", "CENRACE", range(1, 64), "race (1 to 63)"),
-            *_codes(),
+            _safetab_variable("race", "CENRACE", range(1, 64), "race (1 to 63)"),
+            *_code_variables(),
         ),
     )
 
 
-def _household() -> RecordSchema:
+def _household_record() -> RecordSchema:
     return RecordSchema(
         name="household",
-        source=_source(HOUSEHOLDS),
+        source=_text_source(SAFETAB_HOUSEHOLDS_FILE),
         variables=(
-            _whole("type", "HOUSEHOLD_TYPE", range(6), "household type"),
-            _whole("tenure", "TEN", range(5), "tenure"),
-            _whole("race", "HHRACE", range(64), "householder's race (1 to 63)"),
-            *_codes(),
+            _safetab_variable("type", "HOUSEHOLD_TYPE", range(6), "household type"),
+            _safetab_variable("tenure", "TEN", range(5), "tenure"),
+            _safetab_variable("race", "HHRACE", range(64), "householder's race (1 to 63)"),
+            *_code_variables(),
         ),
     )
 
 
-def _source(file: str) -> Source:
+def _text_source(file: str) -> Source:
     return Source(files=(file,), format="csv", separator="|")
 
 
-def _whole(name: str, column: str, levels: Levels, label: str) -> VariableSchema:
+def _safetab_variable(name: str, column: str, levels: Levels, label: str) -> VariableSchema:
     return VariableSchema(name=name, column=column, kind="integer", levels=levels, label=label)
 
 
-def _codes() -> tuple[VariableSchema, ...]:
-    """The detailed codes of race and ethnicity, which are numbers of four digits; Null stands for none.
+def _code_variables() -> tuple[VariableSchema, ...]:
+    """Return the detailed codes of race and ethnicity, which are numbers of four digits; Null stands for none.
 
     The codes that mean something are in lists that the census does not have, so the schema leaves the levels open.
     """
-    none = Missing(policy="keep", codes=(NONE,))
+    none = Missing(policy="keep", codes=(NULL_CODE,))
     named = [
-        (f"race_code_{i}", f"QRACE{i}", f"detailed race {i} (empty: none)") for i in range(1, MOST_CODES + 1)
+        (f"race_code_{i}", f"QRACE{i}", f"detailed race {i} (empty: none)")
+        for i in range(1, MAX_RACE_CODES + 1)
     ]
     return tuple(
         VariableSchema(name=name, column=column, kind="integer", label=label, missing=none)

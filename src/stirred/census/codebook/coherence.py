@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from stirred.census.codebook.schema import RecordSchema, Schema
 from stirred.errors import SchemaError, did_you_mean
-from stirred.file_names import RULE, is_file_name
+from stirred.file_names import FILE_NAME_RULE, is_file_name
 
 
 def check_schema(schema: Schema) -> None:
     """Raise one error that lists everything in the schema that contradicts itself."""
-    mistakes = [*_geography(schema), *_records(schema), *_rules(schema)]
+    mistakes = [*_check_geography(schema), *_check_records(schema), *_check_rules(schema)]
     if mistakes:
         number = f"{len(mistakes)} mistake" + ("s" if len(mistakes) > 1 else "")
         raise SchemaError(
@@ -17,7 +17,7 @@ def check_schema(schema: Schema) -> None:
         )
 
 
-def _geography(schema: Schema) -> Iterator[str]:
+def _check_geography(schema: Schema) -> Iterator[str]:
     names = schema.spine
     if len(set(names)) < len(names):
         yield "geography.spine: a level is named twice"
@@ -46,13 +46,13 @@ def _geography(schema: Schema) -> Iterator[str]:
             at = beside[at].nests_in
 
 
-def _records(schema: Schema) -> Iterator[str]:
+def _check_records(schema: Schema) -> Iterator[str]:
     for record in schema.records:
         where = f"record.{record.name[:40]}"
         if not is_file_name(record.name, spaced=True):
-            yield f"{where}: a record type is the name of a file too, which has {RULE}, or spaces between words"
-        yield from _link(schema, record, where)
-        yield from _shared(schema, record, where)
+            yield f"{where}: a record type is the name of a file too, which has {FILE_NAME_RULE}, or spaces between words"
+        yield from _check_link(schema, record, where)
+        yield from _check_shared(schema, record, where)
         sources = [variable.source for variable in record.variables]
         if len(set(sources)) < len(sources):
             yield f"{where}.variables: two variables read the same column"
@@ -78,7 +78,7 @@ def _records(schema: Schema) -> Iterator[str]:
                 if any(isinstance(code, str) != text for code in extra if code is not None):
                     yield f"{here}.missing: codes are written as the levels are, all text or all integers"
         if record.kinds is not None:
-            listed = record.kinds.listed
+            listed = record.kinds.all_levels
             if len(set(listed)) < len(listed):
                 yield f"{where}.kind: a level stands for two kinds"
         reserved = {"count"} & {*record.names, *schema.spine}
@@ -86,7 +86,7 @@ def _records(schema: Schema) -> Iterator[str]:
             yield f"{where}.variables: the name count is taken by tables of counts"
 
 
-def _link(schema: Schema, record: RecordSchema, where: str) -> Iterator[str]:
+def _check_link(schema: Schema, record: RecordSchema, where: str) -> Iterator[str]:
     if not record.household:
         if record.linked_to:
             yield f"{where}.of: needs household, the column that holds the identifier"
@@ -101,8 +101,8 @@ def _link(schema: Schema, record: RecordSchema, where: str) -> Iterator[str]:
         yield f"record.{record.linked_to}.id: needed, because {record.name} links to it"
 
 
-def _shared(schema: Schema, record: RecordSchema, where: str) -> Iterator[str]:
-    """A variable of persons and households at once would publish the household's value beside the swapped one."""
+def _check_shared(schema: Schema, record: RecordSchema, where: str) -> Iterator[str]:
+    """Yield the contradictions of a record type that shares its file with households."""
     if record.household_from and record.household:
         yield f"{where}.household_from: these records link to another record type; keep one of the two keys"
     again = sorted({*record.leave_out} & {variable.source for variable in record.variables})
@@ -117,7 +117,7 @@ def _shared(schema: Schema, record: RecordSchema, where: str) -> Iterator[str]:
             yield f"{where}.variables.{variable.name}: is a variable of {home.name}, made from the same file"
 
 
-def _rules(schema: Schema) -> Iterator[str]:
+def _check_rules(schema: Schema) -> Iterator[str]:
     for rule in schema.rules:
         where = f"rule {rule.name}"
         if rule.record_type not in schema.record_types:

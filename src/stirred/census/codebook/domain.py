@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 import polars as pl
 
 from stirred.census.codebook.schema import RecordSchema, Schema, VariableSchema
-from stirred.census.codebook.typed import variables_of
+from stirred.census.codebook.typed import list_variables
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
 
 
-def domain_of(schema: Schema, columns: Callable[[str], pl.Schema]) -> Domain:
+def build_domain(schema: Schema, columns: Callable[[str], pl.Schema]) -> Domain:
     """Record types with their levels, functional dependencies from geography and links, edit constraints.
 
     ``columns`` gives the columns of a record type's files.
@@ -20,21 +20,21 @@ def domain_of(schema: Schema, columns: Callable[[str], pl.Schema]) -> Domain:
     >>> sorted(census.domain.closure("household", ["county"]))
     ['county', 'state']
     """
-    own = {record.name: _variables(schema, record, columns(record.name)) for record in schema.records}
+    own = {record.name: _list_variables(schema, record, columns(record.name)) for record in schema.records}
     types = []
     for record in schema.records:
         variables = dict(own[record.name])
         if record.linked_to:
             variables = {**own[record.linked_to], **variables}
-        known = tuple(_variable(variable) for variable in variables.values())
+        known = tuple(_make_variable(variable) for variable in variables.values())
         types.append(RecordType(name=record.name, variables=known))
     return Domain(
         name=schema.name,
         label=schema.label,
         record_types=tuple(types),
         spine=schema.spine,
-        dependencies=tuple(_dependencies(schema, own)),
-        constraints=tuple(_constraints(schema)),
+        dependencies=tuple(_list_dependencies(schema, own)),
+        constraints=tuple(_list_constraints(schema)),
         copies=schema.copies,
         largest_household=largest_household(schema),
         size_variable=next((record.size for record in schema.records if record.size), ""),
@@ -42,7 +42,7 @@ def domain_of(schema: Schema, columns: Callable[[str], pl.Schema]) -> Domain:
 
 
 def largest_household(schema: Schema) -> int | None:
-    """The declared bound on persons in a household: stated, or the largest level of the size variable."""
+    """Return the declared bound on persons in a household: stated, or the largest level of the size variable."""
     if schema.largest_household is not None:
         return schema.largest_household
     for record in schema.records:
@@ -53,8 +53,8 @@ def largest_household(schema: Schema) -> int | None:
     return None
 
 
-def _variables(schema: Schema, record: RecordSchema, columns: pl.Schema) -> dict[str, VariableSchema]:
-    found = {variable.name: variable for variable in variables_of(schema, record, columns)}
+def _list_variables(schema: Schema, record: RecordSchema, columns: pl.Schema) -> dict[str, VariableSchema]:
+    found = {variable.name: variable for variable in list_variables(schema, record, columns)}
     geography = schema.geography
     if geography.areas is not None and geography.names and geography.names[-1] in found:
         above = {level.name: VariableSchema(name=level.name, label=level.label) for level in geography.spine}
@@ -65,13 +65,13 @@ def _variables(schema: Schema, record: RecordSchema, columns: pl.Schema) -> dict
     return found
 
 
-def _variable(variable: VariableSchema) -> Variable:
+def _make_variable(variable: VariableSchema) -> Variable:
     levels = variable.all_levels
     named = None if levels is None else tuple(str(level) for level in levels)
     return Variable(name=variable.name, levels=named, label=variable.label)
 
 
-def _dependencies(schema: Schema, own: dict[str, dict[str, VariableSchema]]) -> Iterator[Dependency]:
+def _list_dependencies(schema: Schema, own: dict[str, dict[str, VariableSchema]]) -> Iterator[Dependency]:
     for off in schema.geography.off_spine:
         if off.of:
             yield Dependency(of=(off.of,), determines=(off.name,))
@@ -90,7 +90,7 @@ def _dependencies(schema: Schema, own: dict[str, dict[str, VariableSchema]]) -> 
                 )
 
 
-def _constraints(schema: Schema) -> Iterator[Constraint]:
+def _list_constraints(schema: Schema) -> Iterator[Constraint]:
     for rule in schema.rules:
         yield Constraint(
             words=rule.name,

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 from stirred.census.codebook.schema import Schema
 
 
-def labels_of(schema: Schema) -> dict[str, dict[str, dict[str, str]]]:
-    """The labels of each record type's variables, where a codebook has them: record type → variable → code → label."""
+def collect_labels(schema: Schema) -> dict[str, dict[str, dict[str, str]]]:
+    """Return the labels of a codebook as record type → variable → code → label."""
     found = {
         record.name: {
             variable.name: dict(variable.labels) for variable in record.variables if variable.labels
@@ -16,11 +16,11 @@ def labels_of(schema: Schema) -> dict[str, dict[str, dict[str, str]]]:
     return {name: labels for name, labels in found.items() if labels}
 
 
-def code_of(word: str, labels: Mapping[str, str]) -> str:
-    """The code that a word stands for: a code itself, or the one with this label (capitals do not matter).
+def find_code(word: str, labels: Mapping[str, str]) -> str:
+    """Return the code that a word stands for: a code itself, or the code with this label in any case.
 
     >>> tenure = {"1": "owned", "3": "rented"}
-    >>> code_of("Rented", tenure), code_of("1", tenure), code_of("other", tenure)
+    >>> find_code("Rented", tenure), find_code("1", tenure), find_code("other", tenure)
     ('3', '1', 'other')
     """
     if word in labels:
@@ -29,12 +29,12 @@ def code_of(word: str, labels: Mapping[str, str]) -> str:
     return found[0] if len(found) == 1 else word
 
 
-def coder(schema: Schema) -> Callable[[str, str], str]:
-    """A function that gives the code of a variable's level, however it is named; record types that disagree give none."""
-    records = labels_of(schema).values()
+def make_coder(schema: Schema) -> Callable[[str, str], str]:
+    """Return a function from variable and level to its code; it returns the level where no one code fits."""
+    records = collect_labels(schema).values()
 
     def code(variable: str, level: str) -> str:
-        found = {code_of(level, labels[variable]) for labels in records if variable in labels} - {level}
+        found = {find_code(level, labels[variable]) for labels in records if variable in labels} - {level}
         return found.pop() if len(found) == 1 else level
 
     return code

@@ -36,20 +36,24 @@ from stirred.census.codebook.toml import (
     RuleModel,
 )
 from stirred.census.codebook.toml import VariableModel as Model
-from stirred.census.codebook.toml import span as parse_span
+from stirred.census.codebook.toml import parse_span as parse_span
 from stirred.errors import SchemaError, did_you_mean
 from stirred.roots import require_names
-from stirred.toml_text import CsvTable, TomlError, plain_text, toml_of
+from stirred.toml_text import CsvTable, TomlError, parse_toml, read_plain_text
 
 
-def load(path: Path) -> Schema:
-    """The schema in a TOML file; a folder without census.toml may have the files of a known format."""
+def load_schema(path: Path) -> Schema:
+    """Return the schema in a TOML file; a folder without census.toml may have the files of a known format."""
     try:
-        text = plain_text(path)
+        text = read_plain_text(path)
     except OSError as error:
         from stirred.census import bureau  # the formats load libraries that a census.toml does not need
 
-        known = bureau.described(path.parent) if path.name == bureau.NAME and not path.exists() else None
+        known = (
+            bureau.recognise_folder(path.parent)
+            if path.name == bureau.CENSUS_TOML and not path.exists()
+            else None
+        )
         if known is not None:
             return known
         raise SchemaError(
@@ -67,22 +71,22 @@ def load(path: Path) -> Schema:
 def loads(text: str, *, folder: Path, name: str = "census.toml") -> Schema:
     """Return the schema in a text; the files that it names lie where the folder is."""
     try:
-        document = toml_of(text)
+        document = parse_toml(text)
     except TomlError as error:
         raise SchemaError(
             f"{name} is not valid TOML", why=str(error), fix="correct the line that the reason names"
         ) from None
-    return parse(document, folder=folder)
+    return parse_schema(document, folder=folder)
 
 
-def parse(document: Mapping[str, object], *, folder: Path | None = None) -> Schema:
-    """The schema a dictionary describes.
+def parse_schema(document: Mapping[str, object], *, folder: Path | None = None) -> Schema:
+    """Return the schema a dictionary describes.
 
-    >>> schema = parse({"geography": {"spine": ["state"]},
+    >>> schema = parse_schema({"geography": {"spine": ["state"]},
     ...                 "record": {"household": {"id": "h", "variables": {"size": "1..7", "tenure": ["own", "rent"]}}}})
     >>> schema.record("household").variable("size").levels
     range(1, 8)
-    >>> parse({"geografy": {}})
+    >>> parse_schema({"geografy": {}})
     Traceback (most recent call last):
     ...
     stirred.errors.SchemaError: the census schema has 1 mistake
@@ -92,7 +96,7 @@ def parse(document: Mapping[str, object], *, folder: Path | None = None) -> Sche
     try:
         model = CensusModel.model_validate(document)
     except ValidationError as error:
-        mistakes = list(_mistakes(error))
+        mistakes = list(_list_mistakes(error))
         number = f"{len(mistakes)} mistake" + ("s" if len(mistakes) > 1 else "")
         raise SchemaError(
             f"the census schema has {number}", why="; ".join(mistakes), fix="correct the keys named here"
@@ -103,9 +107,9 @@ def parse(document: Mapping[str, object], *, folder: Path | None = None) -> Sche
     schema = Schema(
         name=model.name,
         label=model.label,
-        geography=_geography(model.geography),
-        records=tuple(_record(name, record, model, folder) for name, record in model.record.items()),
-        rules=tuple(_rule(rule) for rule in model.rule),
+        geography=_parse_geography(model.geography),
+        records=tuple(_parse_record(name, record, model, folder) for name, record in model.record.items()),
+        rules=tuple(_parse_rule(rule) for rule in model.rule),
         largest_household=model.largest_household,
         copies=model.copies,
     )
@@ -125,23 +129,23 @@ def _named_files(model: CensusModel) -> Iterator[str]:
     yield geography.shapes
 
 
-def _mistakes(error: ValidationError) -> Iterator[str]:
+def _list_mistakes(error: ValidationError) -> Iterator[str]:
     for item in error.errors(include_url=False, include_context=False, include_input=False):
         path = [part for part in item["loc"] if not _is_branch(part)]
         where = ".".join(map(str, path))
         if item["type"] == "extra_forbidden":
-            known = _known_keys(path[:-1])
+            known = _list_known_keys(path[:-1])
             yield f"{where}: unknown key, {did_you_mean(str(path[-1]), known)}"
         else:
             yield f"{where or 'census.toml'}: {item['msg'].removeprefix('Value error, ')}"
 
 
 def _is_branch(part: str | int) -> bool:
-    """Whether a step of the path is pydantic's name for a branch of a union and not a key."""
+    """Return whether a step of the path is pydantic's name for a branch of a union and not a key."""
     return isinstance(part, str) and (part.endswith("Model") or part == "CodesFrom" or "[" in part)
 
 
-def _known_keys(path: list[str | int]) -> list[str]:
+def _list_known_keys(path: list[str | int]) -> list[str]:
     models: list[type[BaseModel]] = [CensusModel]
     for part in path:
         deeper = []
@@ -158,10 +162,10 @@ def _models_in(annotation: object) -> list[type[BaseModel]]:
     return [model for inner in get_args(annotation) for model in _models_in(inner)]
 
 
-def _geography(model: GeographyModel) -> Geography:
-    names = tuple(model.spine) or (presets.spine(model.preset) if model.preset else ())
+def _parse_geography(model: GeographyModel) -> Geography:
+    names = tuple(model.spine) or (presets.preset_spine(model.preset) if model.preset else ())
     if model.preset:
-        presets.spine(model.preset)
+        presets.preset_spine(model.preset)
     widths = {**presets.GEOID_WIDTHS, **presets.NUTS_WIDTHS}
     unknown = [name for name in model.level if name not in names]
     if unknown:
@@ -187,11 +191,11 @@ def _geography(model: GeographyModel) -> Geography:
         ),
         areas=Areas(**{**dict(model.areas), "files": tuple(model.areas.files)}) if model.areas else None,
         typed_as=model.type,
-        shapes=_shapes(model, names),
+        shapes=_parse_shapes(model, names),
     )
 
 
-def _shapes(model: GeographyModel, spine: tuple[str, ...]) -> ShapeFile | None:
+def _parse_shapes(model: GeographyModel, spine: tuple[str, ...]) -> ShapeFile | None:
     if not model.shapes:
         return None
     level = model.shapes_level or (spine[-1] if spine else "")
@@ -204,8 +208,8 @@ def _shapes(model: GeographyModel, spine: tuple[str, ...]) -> ShapeFile | None:
     return ShapeFile(file=model.shapes, level=level, key=model.shapes_key or level)
 
 
-def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | None) -> RecordSchema:
-    home = _flat_home(name, model, census)
+def _parse_record(name: str, model: RecordModel, census: CensusModel, folder: Path | None) -> RecordSchema:
+    home = _find_flat_home(name, model, census)
     household = key_name(model.household) or (key_name(census.record[home].household_from) if home else "")
     linked_to = model.of or home or ("household" if household and "household" in census.record else "")
     if household and not linked_to:
@@ -222,13 +226,13 @@ def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | N
         )
     return RecordSchema(
         name=name,
-        source=_source(model if model.files else _partner(name, home, census) or model),
-        variables=tuple(_variable(key, variable, folder) for key, variable in model.variables.items()),
+        source=_parse_source(model if model.files else _find_partner(name, home, census) or model),
+        variables=tuple(_parse_variable(key, variable, folder) for key, variable in model.variables.items()),
         id=key_name(model.id) or key_name(model.household_from),
         household=household,
         linked_to=linked_to,
         household_from=key_name(model.household_from),
-        keys=_keys(model, *([census.record[home]] if home else [])),
+        keys=_parse_keys(model, *([census.record[home]] if home else [])),
         leave_out=tuple(model.leave_out),
         size=model.size,
         weight=model.weight,
@@ -238,7 +242,7 @@ def _record(name: str, model: RecordModel, census: CensusModel, folder: Path | N
 
 
 def key_name(columns: str | Sequence[str]) -> str:
-    """The name of a key: its column, or of several columns the one that is made of them.
+    """Return the name of a key: its column, or of several columns the one that is made of them.
 
     >>> key_name("hid"), key_name(["CODUSU", "NRO_HOGAR"])
     ('hid', 'CODUSU+NRO_HOGAR')
@@ -246,15 +250,15 @@ def key_name(columns: str | Sequence[str]) -> str:
     return columns if isinstance(columns, str) else "+".join(columns)
 
 
-def _keys(*models: RecordModel) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The keys of several columns; persons have also that of the households made from their file."""
+def _parse_keys(*models: RecordModel) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the keys of several columns; persons have also that of the households made from their file."""
     given = [key for model in models for key in (model.id, model.household, model.household_from)]
     several = {key_name(key): tuple(key) for key in given if not isinstance(key, str) and len(key) > 1}
     return tuple(several.items())
 
 
-def _flat_home(name: str, model: RecordModel, census: CensusModel) -> str:
-    """The record type of the households that are made from the file of these persons; empty when there is none."""
+def _find_flat_home(name: str, model: RecordModel, census: CensusModel) -> str:
+    """Return the household record type made from the file of these persons, or empty text."""
     for other, home in census.record.items():
         same = not model.files or not home.files or model.files == home.files
         asked = model.of in ("", other) and model.household in ("", home.household_from)
@@ -263,19 +267,19 @@ def _flat_home(name: str, model: RecordModel, census: CensusModel) -> str:
     return ""
 
 
-def _partner(name: str, home: str, census: CensusModel) -> RecordModel | None:
-    """The record type that names the file, when households and persons share one and only one of them names it."""
+def _find_partner(name: str, home: str, census: CensusModel) -> RecordModel | None:
+    """Return the other record type of a shared file: the households' or the persons' model, or None."""
     if home:
         return census.record[home]
     if census.record[name].household_from:
         persons = (
-            r for other, r in census.record.items() if r.files and _flat_home(other, r, census) == name
+            r for other, r in census.record.items() if r.files and _find_flat_home(other, r, census) == name
         )
         return next(persons, None)
     return None
 
 
-def _source(model: RecordModel) -> Source:
+def _parse_source(model: RecordModel) -> Source:
     return Source(
         files=tuple(model.files),
         format=model.format,
@@ -291,13 +295,13 @@ def _source(model: RecordModel) -> Source:
     )
 
 
-def _variable(name: str, model: Model, folder: Path | None) -> VariableSchema:
+def _parse_variable(name: str, model: Model, folder: Path | None) -> VariableSchema:
     labels = tuple(model.labels.items())
     levels: Levels | None = model.span()
     if model.levels is not None:
         levels = tuple(model.levels)  # type: ignore[assignment]
     elif model.codes_from is not None:
-        levels, from_file = _codes(name, model.codes_from, folder)
+        levels, from_file = _parse_codes(name, model.codes_from, folder)
         labels = labels or from_file
     limits = NAMED_LIMITS[model.bands] if isinstance(model.bands, str) else tuple(model.bands or ())
     kind: Kind
@@ -328,13 +332,13 @@ def _variable(name: str, model: Model, folder: Path | None) -> VariableSchema:
     )
 
 
-def _codes(
+def _parse_codes(
     name: str, given: str | CodesFrom, folder: Path | None
 ) -> tuple[Levels, tuple[tuple[str, str], ...]]:
     source = CodesFrom(file=given) if isinstance(given, str) else given
     path = (folder or Path()) / source.file
     try:
-        text = plain_text(path, encoding="utf-8-sig")
+        text = read_plain_text(path, encoding="utf-8-sig")
         sample = text.partition("\n")[0]
         lines = io.StringIO(text, newline="")
         table = CsvTable(lines, delimiter=next((c for c in "|;\t" if c in sample), ","))
@@ -379,7 +383,7 @@ def _codes(
     return tuple(codes), labels
 
 
-def _rule(model: RuleModel) -> EditRule:
+def _parse_rule(model: RuleModel) -> EditRule:
     forbid = []
     for key, value in model.forbid.items():
         levels = (parse_span(value) or range(0)) if isinstance(value, str) else tuple(value)

@@ -14,10 +14,10 @@ GEOID_WIDTHS: dict[str, int] = {"state": 2, "county": 5, "tract": 11, "block_gro
 NUTS_WIDTHS: dict[str, int] = {"nuts0": 2, "nuts1": 3, "nuts2": 4, "nuts3": 5}
 
 
-def spine(preset: str) -> tuple[str, ...]:
-    """The levels of a preset, coarsest first.
+def preset_spine(preset: str) -> tuple[str, ...]:
+    """Return the levels of a preset, coarsest first.
 
-    >>> spine("nuts")
+    >>> preset_spine("nuts")
     ('nuts0', 'nuts1', 'nuts2', 'nuts3', 'lau')
     """
     if preset not in SPINES:

@@ -70,12 +70,12 @@ class VariableSchema:
 
     @property
     def source(self) -> str:
-        """The name of the column in the file."""
+        """Return the name of the column in the file."""
         return self.column or self.name
 
     @property
     def all_levels(self) -> Levels | None:
-        """The levels a record may have, missing codes included where the policy makes them levels."""
+        """Return the levels a record may have, missing codes included where the policy makes them levels."""
         if self.levels is None or self.missing.policy != "level":
             return self.levels
         more = [code for code in self._missing_levels if code not in self.levels]
@@ -83,7 +83,7 @@ class VariableSchema:
 
     @property
     def level_count(self) -> int | None:
-        """How many levels there are, or None when the variable is open."""
+        """Return how many levels there are, or None when the variable is open."""
         levels = self.all_levels
         return None if levels is None else len(levels)
 
@@ -103,8 +103,8 @@ class Area:
     label: str = ""
 
     @property
-    def derived(self) -> bool:
-        """Whether the code is composed from other columns of the file."""
+    def is_derived(self) -> bool:
+        """Return whether the code is composed from other columns of the file."""
         return self.first is not None or len(self.columns) > 1
 
 
@@ -161,7 +161,7 @@ class Geography:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the spine's levels, coarsest first."""
+        """Return the names of the spine's levels, coarsest first."""
         return tuple(level.name for level in self.spine)
 
 
@@ -179,8 +179,8 @@ class Kinds:
     housing_units: tuple[str | int, ...] = ()
 
     @property
-    def listed(self) -> tuple[str | int, ...]:
-        """Every level that stands for some kind."""
+    def all_levels(self) -> tuple[str | int, ...]:
+        """Return every level that stands for some kind."""
         return (*self.occupied, *self.vacant, *self.group_quarters, *self.housing_units)
 
 
@@ -222,11 +222,11 @@ class RecordSchema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of its variables."""
+        """Return the names of its variables."""
         return tuple(variable.name for variable in self.variables)
 
     def variable(self, name: str) -> VariableSchema:
-        """The variable of that name."""
+        """Return the variable of that name."""
         for variable in self.variables:
             if variable.name == name:
                 return variable
@@ -254,7 +254,7 @@ class EditRule:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables that the rule names."""
+        """Return the variables that the rule names."""
         named = [name for name, _ in self.forbid]
         return (*named, *(self.at_most or ()), *((self.total,) if self.total else ()), *self.parts)
 
@@ -278,16 +278,16 @@ class Schema:
 
     @property
     def spine(self) -> tuple[str, ...]:
-        """The names of the spine's levels, coarsest first."""
+        """Return the names of the spine's levels, coarsest first."""
         return self.geography.names
 
     @property
     def record_types(self) -> tuple[str, ...]:
-        """The names of the record types."""
+        """Return the names of the record types."""
         return tuple(record.name for record in self.records)
 
     def record(self, name: str) -> RecordSchema:
-        """The record type of that name."""
+        """Return the record type of that name."""
         for record in self.records:
             if record.name == name:
                 return record

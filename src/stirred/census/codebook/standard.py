@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from stirred.census.census import Census
-from stirred.census.codebook.parse import parse
+from stirred.census.codebook.parse import parse_schema
 from stirred.census.readers import pl94 as layout
 
 _US_FROM_MICRODATA: dict[str, object] = {
@@ -30,8 +30,8 @@ RACES = [f"{code:02d}" for code in range(1, 64)]
 
 
 def pl94(folder: str | Path, *, summary_level: str = "750") -> Census:
-    """The areas of one summary level of PL 94-171 legacy files, with all cells of P1 to P5 and H1."""
-    names = [name for segment in layout.SEGMENTS for name in layout.cells(segment)]
+    """Return the areas of one summary level of PL 94-171 legacy files, with all cells of P1 to P5 and H1."""
+    names = [name for segment in layout.SEGMENT_TABLES for name in layout.list_cells(segment)]
     counts: dict[str, object] = dict.fromkeys([*names, "POP100", "HU100"], "integer")
     levels = {"040": 1, "050": 2, "140": 3, "150": 4, "750": 5}
     spine = ["state", "county", "tract", "block_group", "block"][: levels.get(summary_level, 5)]
@@ -80,11 +80,11 @@ def pl94(folder: str | Path, *, summary_level: str = "750") -> Census:
             },
         ],
     }
-    return Census(schema=parse(document))
+    return Census(schema=parse_schema(document))
 
 
 def ppmf(path: str | Path) -> Census:
-    """The persons of a privacy-protected microdata file with the redistricting variables."""
+    """Return the persons of a privacy-protected microdata file with the redistricting variables."""
     document = {
         "name": "PPMF",
         "geography": _US_FROM_MICRODATA,
@@ -117,4 +117,4 @@ def ppmf(path: str | Path) -> Census:
             },
         ],
     }
-    return Census(schema=parse(document))
+    return Census(schema=parse_schema(document))

@@ -11,16 +11,16 @@ Codes = list[StrictStr] | list[StrictInt]
 Name = Annotated[str, Field(min_length=1, pattern=r"^[^\x00-\x1f]+$")]
 Key = str | Annotated[list[Name], Field(min_length=1)]  # several columns are one key together
 Span = range  # the model below has a field of that name
-SPAN = re.compile(r"^(-?\d+)\.\.(-?\d+)$")
+SPAN_PATTERN = re.compile(r"^(-?\d+)\.\.(-?\d+)$")
 
 
-def span(text: str) -> range | None:
-    """A range of integers written with two dots, both ends included.
+def parse_span(text: str) -> range | None:
+    """Return a range of integers written with two dots, both ends included.
 
-    >>> span("0..115")
+    >>> parse_span("0..115")
     range(0, 116)
     """
-    found = SPAN.match(text.strip())
+    found = SPAN_PATTERN.match(text.strip())
     return range(int(found[1]), int(found[2]) + 1) if found else None
 
 
@@ -38,7 +38,7 @@ class MissingModel(Strict):
     empty_as: Code | None = None
 
     @model_validator(mode="after")
-    def _agrees(self) -> "MissingModel":
+    def _check_policy(self) -> "MissingModel":
         if self.empty_as is not None and self.policy != "level":
             raise ValueError('empty_as needs policy = "level"')
         return self
@@ -71,19 +71,19 @@ class VariableModel(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _short(cls, given: object) -> object:
+    def _expand_short(cls, given: object) -> object:
         if isinstance(given, list):
             return {"levels": given}
         if isinstance(given, str):
-            return {"range": given} if span(given) is not None else {"type": given}
+            return {"range": given} if parse_span(given) is not None else {"type": given}
         return given
 
     @field_validator("range")
     @classmethod
-    def _span(cls, given: object) -> object:
-        if isinstance(given, str) and span(given) is None:
+    def _parse_levels(cls, given: object) -> object:
+        if isinstance(given, str) and parse_span(given) is None:
             raise ValueError('write a range as "0..115" or [0, 115]')
-        found = _range(given)
+        found = _parse_range(given)
         if not found:
             raise ValueError("the range is empty: write the smaller end first")
         if max(abs(found[0]), abs(found[-1])) >= 1 << 62:
@@ -91,7 +91,7 @@ class VariableModel(Strict):
         return given
 
     @model_validator(mode="after")
-    def _one_source(self) -> "VariableModel":
+    def _check_source(self) -> "VariableModel":
         sources = ("levels", "range", "codes_from", "bands")
         given = [name for name in sources if getattr(self, name) is not None]
         if len(given) > 1:
@@ -108,13 +108,13 @@ class VariableModel(Strict):
         return self
 
     def span(self) -> Span | None:
-        """The range of integers, when the levels are one."""
-        return None if self.range is None else _range(self.range)
+        """Return the range of integers, when the levels are one."""
+        return None if self.range is None else _parse_range(self.range)
 
 
-def _range(given: object) -> range:
+def _parse_range(given: object) -> range:
     if isinstance(given, str):
-        return span(given) or range(0)
+        return parse_span(given) or range(0)
     if isinstance(given, tuple):
         return range(given[0], given[1] + 1)
     return range(1)
@@ -167,7 +167,7 @@ class GeographyModel(Strict):
     shapes_key: str = ""  # the property that holds their code; the level's name when left out
 
     @model_validator(mode="after")
-    def _shaped(self) -> "GeographyModel":
+    def _check_shape(self) -> "GeographyModel":
         if not self.shapes and (self.shapes_level or self.shapes_key):
             raise ValueError("shapes_level and shapes_key need shapes, a file of borders")
         return self
@@ -220,13 +220,13 @@ class RuleModel(Strict):
     parts: list[str] = []
 
     @model_validator(mode="after")
-    def _one_form(self) -> "RuleModel":
+    def _check_form(self) -> "RuleModel":
         forms = [bool(self.forbid), self.at_most is not None, bool(self.total)]
         if sum(forms) != 1:
             raise ValueError("a rule has exactly one of forbid, at_most, and total with parts")
         if bool(self.total) != bool(self.parts):
             raise ValueError("total and parts go together")
-        if any(isinstance(v, str) and span(v) is None for v in self.forbid.values()):
+        if any(isinstance(v, str) and parse_span(v) is None for v in self.forbid.values()):
             raise ValueError('forbid takes a list of levels or a range as "0..14"')
         return self
 

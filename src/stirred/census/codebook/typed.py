@@ -16,22 +16,27 @@ from stirred.census.codebook.schema import (
 )
 from stirred.errors import DataError, SchemaError, did_you_mean
 
-NO_HEADER = "check header and separator; without a header: header = false and columns = [...]"
-INTEGER, NUMBER = pl.Int64(), pl.Float64()
-SCIENTIFIC = (
+NO_HEADER_FIX = "check header and separator; without a header: header = false and columns = [...]"
+INTEGER_TYPE, NUMBER_TYPE = pl.Int64(), pl.Float64()
+SCIENTIFIC_PATTERN = (
     r"^-?[1-9]([.,][0-9]{1,15})?e\+[0-9]{2}$"  # 1e+05, as write.csv of R writes 100000; 1,2e+07 of write.csv2
 )
-EXACT = 2.0**53  # whole decimals below it are exact
-WIDTHS: dict[int, pl.DataType] = {8: pl.Int8(), 16: pl.Int16(), 32: pl.Int32(), 64: pl.Int64()}  # by bits
+MAX_EXACT_FLOAT = 2.0**53  # whole decimals below it are exact
+TYPES_BY_BITS: dict[int, pl.DataType] = {
+    8: pl.Int8(),
+    16: pl.Int16(),
+    32: pl.Int32(),
+    64: pl.Int64(),
+}  # by bits
 
 
-def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tuple[VariableSchema, ...]:
-    """Every column of the record type, special ones included; without declared variables, all columns of the file."""
-    geography = {level.name for level in schema.geography.spine if _derivable(level, columns)}
+def list_variables(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tuple[VariableSchema, ...]:
+    """Return every column of the record type, special ones included; all columns where none is declared."""
+    geography = {level.name for level in schema.geography.spine if _is_derivable(level, columns)}
     stated: dict[str, Kind] = {"integer": "integer", "text": "category"}  # a category is always text
     open_kind = stated.get(schema.geography.typed_as, "text")
     declared = {variable.name: variable for variable in record.variables}
-    rest = {} if declared else {name: _kind(dtype) for name, dtype in columns.items()}
+    rest = {} if declared else {name: _find_kind(dtype) for name, dtype in columns.items()}
     # the schema says nothing about these columns, so an empty field is a value like any other
     found = {
         name: VariableSchema(name=name, kind=kind, missing=Missing(policy="keep"))
@@ -55,7 +60,7 @@ def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tu
     if record.weight:
         special[record.weight] = VariableSchema(name=record.weight, kind="number")
     if record.kinds is not None:
-        whole = all(isinstance(code, int) for code in record.kinds.listed)
+        whole = all(isinstance(code, int) for code in record.kinds.all_levels)
         special[record.kinds.column] = VariableSchema(
             name=record.kinds.column, kind="integer" if whole else "text"
         )
@@ -63,48 +68,48 @@ def variables_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> tu
         if variable.imputed:
             special.setdefault(variable.imputed, VariableSchema(name=variable.imputed))
     for name, _ in record.where:
-        special.setdefault(name, VariableSchema(name=name, kind=_kind(columns.get(name, pl.String()))))
+        special.setdefault(name, VariableSchema(name=name, kind=_find_kind(columns.get(name, pl.String()))))
     return tuple({**found, **special, **declared}.values())
 
 
-def absent(schema: Schema, record: RecordSchema, columns: pl.Schema) -> list[str]:
-    """The columns that the schema names and the file does not have."""
-    wanted = variables_of(schema, record, columns)
-    derived = {level.name for level in schema.geography.spine if _derivable(level, columns)}
+def list_absent(schema: Schema, record: RecordSchema, columns: pl.Schema) -> list[str]:
+    """Return the columns that the schema names and the file does not have."""
+    wanted = list_variables(schema, record, columns)
+    derived = {level.name for level in schema.geography.spine if _is_derivable(level, columns)}
     return [v.source for v in wanted if v.name not in derived and v.source not in columns]
 
 
-def raw(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The variables under their own names with the types of the file; empty text counts as missing."""
+def select_raw(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the variables under their own names with the types of the file; empty text counts as missing."""
     columns = frame.collect_schema()
-    missing = absent(schema, record, columns)
+    missing = list_absent(schema, record, columns)
     if missing:
         known = columns.names()
         fix = f"{missing[0]}: {did_you_mean(missing[0], known)}"
-        if len(missing) == len(variables_of(schema, record, pl.Schema())):
+        if len(missing) == len(list_variables(schema, record, pl.Schema())):
             # without a header the names would be the values of a record: only one that is nearly the same is shown
             known = get_close_matches(missing[0], known, n=1, cutoff=0.75)
-            fix = f"{missing[0]}: {did_you_mean(missing[0], known)}" if known else NO_HEADER
+            fix = f"{missing[0]}: {did_you_mean(missing[0], known)}" if known else NO_HEADER_FIX
         raise SchemaError(
             f"the {record.name} file lacks " + ", ".join(missing), why="census.toml names it", fix=fix
         )
-    return present(schema, record, frame)
+    return select_present(schema, record, frame)
 
 
-def present(
+def select_present(
     schema: Schema, record: RecordSchema, frame: pl.LazyFrame, *, beside: Sequence[str] = ()
 ) -> pl.LazyFrame:
-    """As ``raw``, with only those variables whose columns exist; the columns ``beside`` them are kept and no variables."""
+    """Return the variables whose columns exist, with the types of the file, and the columns ``beside`` them."""
     columns = frame.drop(beside).collect_schema()
-    levels = {level.name: level for level in schema.geography.spine if _derivable(level, columns)}
+    levels = {level.name: level for level in schema.geography.spine if _is_derivable(level, columns)}
     chosen = []
-    for variable in variables_of(schema, record, columns):
+    for variable in list_variables(schema, record, columns):
         if variable.name in levels:
-            chosen.append(code_of(levels[variable.name], columns).alias(variable.name))
+            chosen.append(compose_code(levels[variable.name], columns).alias(variable.name))
         elif variable.source in columns:
             value = pl.col(variable.source)
             if variable.bands:
-                value = banded(variable, columns[variable.source], decimal=record.source.decimal)
+                value = assign_bands(variable, columns[variable.source], decimal=record.source.decimal)
             elif columns[variable.source] == pl.String:
                 marks = text_marks(variable)
                 value = pl.when((value != "") & ~value.is_in(marks) if marks else value != "").then(value)
@@ -121,14 +126,14 @@ def present(
     return frame.select(*chosen, *beside)
 
 
-def banded(variable: VariableSchema, dtype: pl.DataType, *, decimal: str = ".") -> pl.Expr:
+def assign_bands(variable: VariableSchema, dtype: pl.DataType, *, decimal: str = ".") -> pl.Expr:
     """Return the band of each number of a column; what is no number stays as it is, and breaks the list of levels.
 
     Codes of missing values stay too, so that their policy sees them.
 
     >>> rent = VariableSchema(name="rent", bands=(0, 500), missing=Missing(policy="keep", codes=("NA",)))
     >>> frame = pl.DataFrame({"rent": ["-3", "0", "499.5", "500", "NA", "x", ""]})
-    >>> frame.select(banded(rent, pl.String()))["rent"].to_list()
+    >>> frame.select(assign_bands(rent, pl.String()))["rent"].to_list()
     ['<0', '0-<500', '0-<500', '>=500', 'NA', 'x', None]
     """
     value = pl.col(variable.source)
@@ -137,7 +142,7 @@ def banded(variable: VariableSchema, dtype: pl.DataType, *, decimal: str = ".") 
     number = text.str.strip_chars() if dtype == pl.String else value
     if dtype == pl.String and decimal == ",":
         number = number.str.replace_many([".", ","], ["\x00", "."])
-    number = number.cast(NUMBER, strict=False)
+    number = number.cast(NUMBER_TYPE, strict=False)
     names = band_names(variable.bands)
     band = pl.lit(names[0])
     for limit, name in zip(variable.bands, names[1:], strict=True):
@@ -147,32 +152,34 @@ def banded(variable: VariableSchema, dtype: pl.DataType, *, decimal: str = ".") 
     return pl.when(kept).then(band).otherwise(text).alias(variable.name)
 
 
-def typed(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """The variables with the types of the schema; a value that does not fit is an error, which does not show it."""
+def convert_frame(schema: Schema, record: RecordSchema, frame: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the variables with the types of the schema; a value that does not fit raises without being shown."""
     columns = frame.collect_schema()
-    shaped = raw(schema, record, frame)
+    shaped = select_raw(schema, record, frame)
     types = shaped.collect_schema()
-    chosen = [convert(variable, types[variable.name]) for variable in variables_of(schema, record, columns)]
+    chosen = [
+        convert_column(variable, types[variable.name]) for variable in list_variables(schema, record, columns)
+    ]
     result = shaped.select(chosen)
     for name, codes in record.where:
         result = result.filter(pl.col(name).is_in(list(codes)))
     return result
 
 
-def convert(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
-    """The expression that types one variable and applies its missing policy."""
+def convert_column(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
+    """Return the expression that types one variable and applies its missing policy."""
     value = pl.col(variable.name)
-    target = wanted_type(variable, dtype)
-    width = settled_type(variable, dtype if target is None else target)
-    changed = with_policy(variable, value, target)
+    target = target_type(variable, dtype)
+    width = fixed_type(variable, dtype if target is None else target)
+    changed = apply_policy(variable, value, target)
     if changed is value:
-        return _cast(value, variable.name, dtype, width or target).alias(variable.name)
-    changed = with_policy(variable, _cast(value, variable.name, dtype, target), target)
-    return _cast(changed, variable.name, None, width).alias(variable.name)
+        return _cast_strictly(value, variable.name, dtype, width or target).alias(variable.name)
+    changed = apply_policy(variable, _cast_strictly(value, variable.name, dtype, target), target)
+    return _cast_strictly(changed, variable.name, None, width).alias(variable.name)
 
 
-def with_policy(variable: VariableSchema, value: pl.Expr, target: pl.DataType | None = None) -> pl.Expr:
-    """The value after the missing policy: an empty field becomes its level, a missing code becomes empty."""
+def apply_policy(variable: VariableSchema, value: pl.Expr, target: pl.DataType | None = None) -> pl.Expr:
+    """Return the value after the missing policy: empty fields become a level, missing codes become empty."""
     missing = variable.missing
     if missing.policy == "level" and missing.empty_as is not None:
         value = value.fill_null(pl.lit(missing.empty_as, dtype=target))
@@ -182,65 +189,65 @@ def with_policy(variable: VariableSchema, value: pl.Expr, target: pl.DataType | 
     return value
 
 
-def settled_type(variable: VariableSchema, dtype: pl.DataType) -> pl.DataType | None:
-    """The type that numbers have whatever file they come from: as wide as the levels need, without levels 64 bits.
+def fixed_type(variable: VariableSchema, dtype: pl.DataType) -> pl.DataType | None:
+    """Return the type of numbers from any file: as wide as the levels need, or 64 bits without levels.
 
-    >>> settled_type(VariableSchema(name="size", kind="integer", levels=range(1, 8)), pl.Int64())
+    >>> fixed_type(VariableSchema(name="size", kind="integer", levels=range(1, 8)), pl.Int64())
     Int8
-    >>> settled_type(VariableSchema(name="rooms", kind="integer"), pl.Int8())
+    >>> fixed_type(VariableSchema(name="rooms", kind="integer"), pl.Int8())
     Int64
     """
     if dtype.is_float() or (variable.kind == "number" and dtype.is_numeric()):
-        return NUMBER
+        return NUMBER_TYPE
     if not dtype.is_integer():
         return None
     levels = variable.all_levels
     if levels and isinstance(levels[0], int):
         ends = (levels[0], levels[-1]) if isinstance(levels, range) else levels
         largest = max(max(-1 - int(level), int(level)) for level in ends)
-        return next((width for bits, width in WIDTHS.items() if largest >> (bits - 1) == 0), None)
+        return next((width for bits, width in TYPES_BY_BITS.items() if largest >> (bits - 1) == 0), None)
     # an identifier may be any number of 64 bits; the form of its column says whether the sign is needed
-    return None if dtype in (pl.UInt64, pl.Int128, pl.UInt128) and variable.kind == "text" else INTEGER
+    return None if dtype in (pl.UInt64, pl.Int128, pl.UInt128) and variable.kind == "text" else INTEGER_TYPE
 
 
 def text_marks(variable: VariableSchema) -> list[str]:
-    """Texts that stand for an empty field in a column of numbers, as NA does in files of R.
+    """Return texts that stand for an empty field in a column of numbers, as NA does in files of R.
 
     >>> text_marks(VariableSchema(name="income", kind="number", missing=Missing(policy="keep", codes=("NA",))))
     ['NA']
     """
-    if not _numeric(variable) or variable.missing.policy != "keep":
+    if not _is_numeric(variable) or variable.missing.policy != "keep":
         return []
     return [code for code in variable.missing.codes if isinstance(code, str)]
 
 
 def comparable_codes(variable: VariableSchema) -> list[str | int]:
-    """The missing codes that a value of the variable's type can have."""
-    numeric = _numeric(variable)
+    """Return the missing codes that a value of the variable's type can have."""
+    numeric = _is_numeric(variable)
     return [code for code in variable.missing.codes if not (numeric and isinstance(code, str))]
 
 
-def _numeric(variable: VariableSchema) -> bool:
+def _is_numeric(variable: VariableSchema) -> bool:
     whole = variable.levels is not None and isinstance(variable.levels[0], int)
     return whole or variable.kind in ("integer", "number")
 
 
-def wanted_type(variable: VariableSchema, dtype: pl.DataType) -> pl.DataType | None:
-    """The type to convert to, or None when the file's type is kept."""
+def target_type(variable: VariableSchema, dtype: pl.DataType) -> pl.DataType | None:
+    """Return the type to convert to, or None when the file's type is kept."""
     textual = dtype in (pl.String, pl.Categorical, pl.Enum) or isinstance(dtype, pl.Enum | pl.Categorical)
-    if _numeric(variable) and variable.kind != "number":
-        return None if dtype.is_integer() else INTEGER
+    if _is_numeric(variable) and variable.kind != "number":
+        return None if dtype.is_integer() else INTEGER_TYPE
     if variable.kind == "number":
-        return None if dtype.is_numeric() else NUMBER
+        return None if dtype.is_numeric() else NUMBER_TYPE
     if variable.kind == "category":
         return None if textual else pl.String()
     return pl.String() if dtype.is_float() else None  # open codes keep text or integers; 1.0 means 1
 
 
-def loosely(value: pl.Expr, dtype: pl.DataType, target: pl.DataType) -> pl.Expr:
+def cast_loosely(value: pl.Expr, dtype: pl.DataType, target: pl.DataType) -> pl.Expr:
     """Convert values to another type, with null where one does not fit; a float must be a whole number."""
     if dtype.is_float() and not target.is_float():
-        value = pl.when(value == value.floor()).then(value).cast(INTEGER, strict=False)
+        value = pl.when(value == value.floor()).then(value).cast(INTEGER_TYPE, strict=False)
     if (
         dtype.is_temporal() and target.is_numeric()
     ):  # dates are not numbers, although some formats store days or seconds
@@ -249,39 +256,46 @@ def loosely(value: pl.Expr, dtype: pl.DataType, target: pl.DataType) -> pl.Expr:
         value = value.cast(pl.Int8)
     if dtype == pl.String and target.is_numeric():
         value = value.str.strip_chars()
-        value = plain(value) if target.is_integer() else value
+        value = normalise_digits(value) if target.is_integer() else value
     return value.cast(target, strict=False)
 
 
-def plain(value: pl.Expr) -> pl.Expr:
-    """Whole numbers that a program wrote in powers of ten, or with ".0", in digits, as they stand in other files.
+def normalise_digits(value: pl.Expr) -> pl.Expr:
+    """Return whole numbers in digits where a program wrote powers of ten or ".0".
 
     >>> written = pl.Series(["1e+05", "1,2e+07", "1.5e+00", "1e5", "57.0", "1.5"])
-    >>> written.to_frame("n").select(plain(pl.col("n")))["n"].to_list()
+    >>> written.to_frame("n").select(normalise_digits(pl.col("n")))["n"].to_list()
     ['100000', '12000000', '1.5e+00', '1e5', '57', '1.5']
     """
-    written = value.str.contains("e+", literal=True) & value.str.contains(SCIENTIFIC)
-    number = pl.when(written).then(value.str.replace(",", ".", literal=True)).cast(NUMBER, strict=False)
-    whole = (number == number.floor()) & (number.abs() < EXACT)
-    digits = pl.when(whole).then(number).cast(INTEGER, strict=False).cast(pl.String)
+    written = value.str.contains("e+", literal=True) & value.str.contains(SCIENTIFIC_PATTERN)
+    number = pl.when(written).then(value.str.replace(",", ".", literal=True)).cast(NUMBER_TYPE, strict=False)
+    whole = (number == number.floor()) & (number.abs() < MAX_EXACT_FLOAT)
+    digits = pl.when(whole).then(number).cast(INTEGER_TYPE, strict=False).cast(pl.String)
     return pl.coalesce(digits, value.str.strip_suffix(".0"))
 
 
-def _cast(value: pl.Expr, name: str, dtype: pl.DataType | None, target: pl.DataType | None) -> pl.Expr:
+def _cast_strictly(
+    value: pl.Expr, name: str, dtype: pl.DataType | None, target: pl.DataType | None
+) -> pl.Expr:
     """Convert a column whose values have a type, or one that is not known."""
     if target is None or dtype == target:
         return value
-    if dtype == pl.Float32 and target == NUMBER:
-        return value.cast(pl.String).cast(NUMBER)  # 0.1 stays 0.1, as a text file has it
-    if dtype is not None and dtype.is_integer() and target.is_integer() and _bits(dtype) <= _bits(target):
+    if dtype == pl.Float32 and target == NUMBER_TYPE:
+        return value.cast(pl.String).cast(NUMBER_TYPE)  # 0.1 stays 0.1, as a text file has it
+    if (
+        dtype is not None
+        and dtype.is_integer()
+        and target.is_integer()
+        and _count_bits(dtype) <= _count_bits(target)
+    ):
         return value.cast(target)
     return value.map_batches(_Cast(name, target), return_dtype=target, is_elementwise=True)
 
 
-def _bits(dtype: pl.DataType) -> int:
-    """How many bits the largest whole number of a type has.
+def _count_bits(dtype: pl.DataType) -> int:
+    """Return how many bits the largest whole number of a type has.
 
-    >>> _bits(pl.Int8()), _bits(pl.UInt8()), _bits(pl.Int16())
+    >>> _count_bits(pl.Int8()), _count_bits(pl.UInt8()), _count_bits(pl.Int16())
     (7, 8, 15)
     """
     return int("".join(filter(str.isdigit, str(dtype)))) - int(dtype.is_signed_integer())
@@ -297,7 +311,9 @@ class _Cast:
     def __call__(self, values: pl.Series) -> pl.Series:
         frame = values.to_frame("value")
         result = (
-            frame.select(loosely(pl.col("value"), values.dtype, self.target)).to_series().rename(values.name)
+            frame.select(cast_loosely(pl.col("value"), values.dtype, self.target))
+            .to_series()
+            .rename(values.name)
         )
         bad = result.null_count() - values.null_count()
         if bad:
@@ -311,32 +327,32 @@ class _Cast:
         return result
 
 
-def code_of(level: Area, columns: pl.Schema) -> pl.Expr:
-    """The code of an area: its column, or several columns joined and shortened."""
+def compose_code(level: Area, columns: pl.Schema) -> pl.Expr:
+    """Return the code of an area: its column, or several columns joined and shortened."""
     sources = level.columns or (level.name,)
-    if not level.derived:
+    if not level.is_derived:
         value = pl.col(sources[0])
         return pl.when(value != "").then(value) if columns[sources[0]] == pl.String else value
     joined = pl.concat_str([pl.col(name).cast(pl.String) for name in sources])
     return joined if level.first is None else joined.str.slice(0, level.first)
 
 
-def sources_of(schema: Schema, record: RecordSchema, columns: pl.Schema) -> list[str]:
-    """The columns of the file that the variables of a record type are read from."""
+def list_sources(schema: Schema, record: RecordSchema, columns: pl.Schema) -> list[str]:
+    """Return the columns of the file that the variables of a record type are read from."""
     levels = {level.name: level.columns or (level.name,) for level in schema.geography.spine}
     wanted = [
         column
-        for variable in variables_of(schema, record, columns)
+        for variable in list_variables(schema, record, columns)
         for column in levels.get(variable.name, (variable.source,))
     ]
     return [column for column in dict.fromkeys(wanted) if column in columns]
 
 
-def _derivable(level: Area, columns: pl.Schema) -> bool:
+def _is_derivable(level: Area, columns: pl.Schema) -> bool:
     return all(name in columns for name in (level.columns or (level.name,)))
 
 
-def _kind(dtype: pl.DataType) -> Kind:
+def _find_kind(dtype: pl.DataType) -> Kind:
     if dtype.is_integer():
         return "integer"
     return "number" if dtype.is_numeric() else "text"

@@ -7,7 +7,7 @@ from typing import Any
 from stirred.census.codebook.schema import OffSpine, RecordSchema, Schema, Source, VariableSchema
 from stirred.census.describe.writing import to_toml
 
-NAMED = frozenset(
+NAME_KEYED_TABLES = frozenset(
     {"record", "variables", "level", "off_spine", "labels", "where", "forbid"}
 )  # keys are names
 
@@ -24,49 +24,51 @@ class Description(dict[str, Any]):
         self.guesses = tuple(guesses)
 
     def toml(self) -> str:
-        """The text of a census.toml, with the guesses as comments."""
+        """Return the text of a census.toml, with the guesses as comments."""
         return to_toml(self)
 
     def copy(self) -> "Description":
-        """A copy that can be edited without changing this one."""
+        """Return a copy that can be edited without changing this one."""
         return Description(self, guesses=self.guesses)
 
 
-def uncommented(document: Mapping[str, object], *, names: bool = False) -> dict[str, object]:
-    """The document without its comments: the keys that start with # are left out.
+def strip_comments(document: Mapping[str, object], *, names: bool = False) -> dict[str, object]:
+    """Return the document without its comments: the keys that start with # are left out.
 
-    >>> uncommented({"name": "x", "#name": "a guess", "record": {"#1": {}}})
+    >>> strip_comments({"name": "x", "#name": "a guess", "record": {"#1": {}}})
     {'name': 'x', 'record': {'#1': {}}}
     """
     return {
-        key: uncommented(value, names=key in NAMED and not names) if isinstance(value, Mapping) else value
+        key: strip_comments(value, names=key in NAME_KEYED_TABLES and not names)
+        if isinstance(value, Mapping)
+        else value
         for key, value in document.items()
         if names or not key.startswith("#")
     }
 
 
-def document_of(schema: Schema) -> Description:
-    """The document that is read as this schema."""
+def write_document(schema: Schema) -> Description:
+    """Return the document that is read as this schema."""
     geography = schema.geography
     levels = {
-        level.name: _given(columns=list(level.columns), first=level.first, label=level.label)
+        level.name: _keep_given(columns=list(level.columns), first=level.first, label=level.label)
         for level in geography.spine
     }
     return Description(
-        _given(
+        _keep_given(
             format=1,
             name=schema.name,
             label=schema.label,
             largest_household=schema.largest_household,
             copies=schema.copies if schema.copies != 1 else None,
-            geography=_given(
+            geography=_keep_given(
                 spine=list(geography.names),
                 type=geography.typed_as if geography.typed_as != "text" else "",
                 level={name: level for name, level in levels.items() if level},
-                off_spine={off.name: _off_spine(off) for off in geography.off_spine},
+                off_spine={off.name: _write_off_spine(off) for off in geography.off_spine},
                 areas=None
                 if geography.areas is None
-                else _given(
+                else _keep_given(
                     files=list(geography.areas.files),
                     code=geography.areas.code,
                     parent=geography.areas.parent,
@@ -77,12 +79,12 @@ def document_of(schema: Schema) -> Description:
                 shapes_level=geography.shapes and geography.shapes.level,
                 shapes_key=geography.shapes and geography.shapes.key,
             ),
-            record={record.name: _record(record) for record in schema.records},
+            record={record.name: _write_record(record) for record in schema.records},
             rule=[
-                _given(
+                _keep_given(
                     name=rule.name,
                     record=rule.record_type,
-                    forbid={name: _levels(levels) for name, levels in rule.forbid},
+                    forbid={name: _write_levels(levels) for name, levels in rule.forbid},
                     at_most=list(rule.at_most or ()),
                     total=rule.total,
                     parts=list(rule.parts),
@@ -93,13 +95,13 @@ def document_of(schema: Schema) -> Description:
     )
 
 
-def _given(**keys: object) -> dict[str, object]:
-    """The keys that say something."""
+def _keep_given(**keys: object) -> dict[str, object]:
+    """Return the keys that say something."""
     return {key: value for key, value in keys.items() if value is not None and value not in ("", [], {})}
 
 
-def _off_spine(off: OffSpine) -> dict[str, object]:
-    return _given(
+def _write_off_spine(off: OffSpine) -> dict[str, object]:
+    return _keep_given(
         label=off.label,
         of=off.of,
         nests_in=off.nests_in,
@@ -111,20 +113,20 @@ def _off_spine(off: OffSpine) -> dict[str, object]:
     )
 
 
-def _record(record: RecordSchema) -> dict[str, object]:
+def _write_record(record: RecordSchema) -> dict[str, object]:
     kinds = record.kinds
-    return _given(
-        **_source(record.source),
-        id=_key(record, record.id) if record.id != record.household_from else "",
-        household=_key(record, record.household),
-        household_from=_key(record, record.household_from),
+    return _keep_given(
+        **_write_source(record.source),
+        id=_write_key(record, record.id) if record.id != record.household_from else "",
+        household=_write_key(record, record.household),
+        household_from=_write_key(record, record.household_from),
         of=record.linked_to if record.linked_to != "household" else "",
         size=record.size,
         weight=record.weight,
         leave_out=list(record.leave_out),
         kind=None
         if kinds is None
-        else _given(
+        else _keep_given(
             column=kinds.column,
             occupied=list(kinds.occupied),
             vacant=list(kinds.vacant),
@@ -132,30 +134,30 @@ def _record(record: RecordSchema) -> dict[str, object]:
             housing_units=list(kinds.housing_units),
         ),
         where={name: list(codes) for name, codes in record.where},
-        variables={variable.name: _variable(variable) for variable in record.variables},
+        variables={variable.name: _write_variable(variable) for variable in record.variables},
     )
 
 
-def _key(record: RecordSchema, name: str) -> str | list[str]:
-    """A key as census.toml has it: its column, or the columns that it is made of."""
+def _write_key(record: RecordSchema, name: str) -> str | list[str]:
+    """Return a key as census.toml has it: its column, or the columns that it is made of."""
     parts = dict(record.keys).get(name)
     return name if parts is None else list(parts)
 
 
-def _source(source: Source) -> dict[str, object]:
+def _write_source(source: Source) -> dict[str, object]:
     plain = Source()
     keys = ("format", "separator", "header", "encoding", "decimal", "table", "sheet", "header_row", "ddi")
     changed = {key: getattr(source, key) for key in keys if getattr(source, key) != getattr(plain, key)}
     return {"files": list(source.files), **changed, "columns": list(source.columns)}
 
 
-def _variable(variable: VariableSchema) -> dict[str, object]:
+def _write_variable(variable: VariableSchema) -> dict[str, object]:
     missing = variable.missing
-    told = _given(policy=missing.policy, codes=list(missing.codes), empty_as=missing.empty_as)
+    told = _keep_given(policy=missing.policy, codes=list(missing.codes), empty_as=missing.empty_as)
     span = isinstance(variable.levels, range)
     if variable.bands:
-        kept = _given(column=variable.column, label=variable.label, labels=dict(variable.labels))
-        more = _given(
+        kept = _keep_given(column=variable.column, label=variable.label, labels=dict(variable.labels))
+        more = _keep_given(
             missing=told if told != {"policy": "error"} else None,
             imputed=variable.imputed,
             tabulate=None if variable.tabulate else False,
@@ -163,10 +165,10 @@ def _variable(variable: VariableSchema) -> dict[str, object]:
         return {"bands": list(variable.bands), **kept, **more}
     return {
         "type": variable.kind,
-        **_given(
+        **_keep_given(
             column=variable.column,
             label=variable.label,
-            range=_levels(variable.levels) if span and variable.levels is not None else None,
+            range=_write_levels(variable.levels) if span and variable.levels is not None else None,
             levels=list(variable.levels) if variable.levels is not None and not span else None,
             labels=dict(variable.labels),
             missing=told if told != {"policy": "error"} else None,
@@ -177,5 +179,5 @@ def _variable(variable: VariableSchema) -> dict[str, object]:
     }
 
 
-def _levels(levels: Iterable[str | int] | range) -> object:
+def _write_levels(levels: Iterable[str | int] | range) -> object:
     return f"{levels[0]}..{levels[-1]}" if isinstance(levels, range) and len(levels) else list(levels)

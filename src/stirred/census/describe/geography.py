@@ -4,37 +4,44 @@ from collections.abc import Sequence
 
 from stirred.census.codebook import presets
 from stirred.census.describe.guess import names
-from stirred.census.describe.guess.nesting import KNOWN, WIDTH, Nesting, nesting_of
+from stirred.census.describe.guess.nesting import (
+    KNOWN_LEVEL_DEPTHS,
+    MAX_COLUMNS_COMPARED,
+    Nesting,
+    find_nesting,
+)
 from stirred.census.describe.records import Document, RecordGuess
 
-UNDECIDED = (
+UNDECIDED_GUESS = (
     "geography: not decided: no column nests in another, and none is named like a place; without areas tables with noise "
     "or cell keys can be published, and no swap"
 )
 
 
-def geography_of(parts: Sequence[RecordGuess], guesses: list[str]) -> tuple[Document, dict[str, str]]:
-    """The geography, and the columns it takes with the names of their levels; persons have it from their household."""
+def write_geography(parts: Sequence[RecordGuess], guesses: list[str]) -> tuple[Document, dict[str, str]]:
+    """Return the geography, and its columns with the names of their levels; persons inherit it."""
     homes = [part for part in parts if not part.of]
     for part in homes:
-        code = next((facts.name for facts in part.sheet.matching(names.GEO_CODE)), "")
+        code = next((facts.name for facts in part.sheet.match_names(names.GEO_CODE_NAMES)), "")
         levels = {name.lower() for name in part.sheet.columns} & set(presets.SPINES["us"])
         if code and len(levels) < 3:
             guesses.append(f"geography: {code} holds the whole code (named like one)")
-            _release(part, code)
+            _clear_identifier(part, code)
             taken = {code: code, **{f"\x00{level}": level for level in presets.SPINES["us"]}}
             return {"preset": "us", "code": code}, taken
-    found = [(part, _nesting(part)) for part in homes]
+    found = [(part, _find_part_nesting(part)) for part in homes]
     best = max(found, key=lambda pair: (pair[1].named, len(pair[1].chain)), default=None)
     if best is None or not best[1].chain:
-        guesses.append(UNDECIDED)
-        _name_loose(found)
+        guesses.append(UNDECIDED_GUESS)
+        _omit_loose_places(found)
         return {}, {}
     part, nesting = best
-    named = {column: column.lower() if column.lower() in KNOWN else column for column in nesting.chain}
+    named = {
+        column: column.lower() if column.lower() in KNOWN_LEVEL_DEPTHS else column for column in nesting.chain
+    }
     document: Document = {"spine": list(named.values())}
-    document["#spine"] = _why(nesting)
-    guesses.append(f"geography: {' > '.join(named.values())} ({_why(nesting)})")
+    document["#spine"] = _explain_nesting(nesting)
+    guesses.append(f"geography: {' > '.join(named.values())} ({_explain_nesting(nesting)})")
     guesses += [
         f"geography: not decided: whether each {named[column]} lies in one area above it (too few records to tell)"
         for column in nesting.weak
@@ -62,32 +69,32 @@ def geography_of(parts: Sequence[RecordGuess], guesses: list[str]) -> tuple[Docu
             guesses.append(f"geography: {column} lies beside the spine (constant within each {named[level]})")
     if beside:
         document["off_spine"] = beside
-    _name_loose([(part, nesting)])
+    _omit_loose_places([(part, nesting)])
     return document, areas
 
 
-def _nesting(part: RecordGuess) -> Nesting:
+def _find_part_nesting(part: RecordGuess) -> Nesting:
     roles, sheet = part.roles, part.sheet
-    columns = [name for name in sheet.columns if name not in {*roles.taken, roles.size}]
+    columns = [name for name in sheet.columns if name not in {*roles.special_columns, roles.size}]
     watched = [
         name for name, facts in sheet.columns.items() if facts.shape == "decimal" or name == roles.weight
     ]
-    return nesting_of(sheet, columns, watched=watched[:WIDTH])
+    return find_nesting(sheet, columns, watched=watched[:MAX_COLUMNS_COMPARED])
 
 
-def _why(nesting: Nesting) -> str:
+def _explain_nesting(nesting: Nesting) -> str:
     if len(nesting.chain) == 1:
         return "named like a place; nothing else nests"
     nests = "each code lies in one code of the level before"
     return nests if nesting.named else f"{nests}; not decided whether these are places"
 
 
-def _name_loose(found: Sequence[tuple[RecordGuess, Nesting]]) -> None:
-    """Leave out columns that are named like places and do not nest: held, they would tell where a record is."""
+def _omit_loose_places(found: Sequence[tuple[RecordGuess, Nesting]]) -> None:
+    """Leave out columns named like places that do not nest, because they would tell where a record is."""
     for part, nesting in found:
         above = list(nesting.chain)
-        for column in sorted(nesting.loose, key=lambda name: KNOWN.get(name.lower(), 0)):
-            known = column.lower() in KNOWN
+        for column in sorted(nesting.loose, key=lambda name: KNOWN_LEVEL_DEPTHS.get(name.lower(), 0)):
+            known = column.lower() in KNOWN_LEVEL_DEPTHS
             joined = ", ".join(f'"{name}"' for name in (*above, column))
             part.roles.leave_out[column] = (
                 "named like a place, does not nest; not decided: if its codes start again in each area, "
@@ -96,8 +103,8 @@ def _name_loose(found: Sequence[tuple[RecordGuess, Nesting]]) -> None:
             above += [column] if known else []  # the order of levels that many censuses share
 
 
-def _release(part: RecordGuess, column: str) -> None:
-    """Where each record is one area, the code of the areas is unique and still no identifier."""
+def _clear_identifier(part: RecordGuess, column: str) -> None:
+    """Remove a column of areas from the identifiers and from the columns that are left out."""
     part.roles.leave_out.pop(column, None)
     if part.roles.id == column:
         part.roles.id = ""

@@ -8,27 +8,27 @@ from pathlib import Path
 import polars as pl
 
 from stirred.census.codebook.schema import Source
-from stirred.census.describe.codebooks import codebook_of
+from stirred.census.describe.codebooks import read_codebook
 from stirred.census.describe.document import Description
-from stirred.census.describe.geography import geography_of
+from stirred.census.describe.geography import write_geography
 from stirred.census.describe.guess import names
-from stirred.census.describe.guess.facts import Sheet, facts_of
+from stirred.census.describe.guess.facts import Sheet, find_facts
 from stirred.census.describe.guess.links import (
     FlatFile,
-    flat_of,
-    link_of,
-    looks_like_a_key,
+    add_survey_keys,
+    find_flat_households,
+    find_links,
+    list_key_candidates,
     size_agrees,
-    with_keys,
 )
-from stirred.census.describe.guess.roles import roles_of
-from stirred.census.describe.records import RecordGuess, record_of
+from stirred.census.describe.guess.roles import find_roles
+from stirred.census.describe.records import RecordGuess, write_record
 from stirred.census.failures import redact_errors
 from stirred.census.progress import Progress, silent
 from stirred.census.readers import delimited, open_source, workbook
-from stirred.census.readers.dispatch import format_of
-from stirred.census.readers.limits import COMPRESSED, require_lines
-from stirred.census.readers.paths import resolve
+from stirred.census.readers.dispatch import find_format
+from stirred.census.readers.limits import COMPRESSION_OF_ENDING, require_lines
+from stirred.census.readers.paths import resolve_files
 from stirred.errors import InputError
 
 
@@ -43,7 +43,7 @@ def describe(
     sheets: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Description:
-    """A document of the shape of census.toml for files: record types, links, geography and variables.
+    """Return a document of the shape of census.toml for files: record types, links, geography and variables.
 
     Levels, ranges and counts are taken from the records only with ``confidential``; otherwise only the names of
     columns, their types and their roles are shown. Codes of a codebook are metadata and always shown.
@@ -52,7 +52,7 @@ def describe(
     """
     report = progress or silent
     where = folder or Path()
-    sources = [source for name in files for source in _sources(name, where, ddi, format, tables, sheets)]
+    sources = [source for name in files for source in _list_sources(name, where, ddi, format, tables, sheets)]
     if (tables and not any(source.table for source in sources)) or (
         sheets and not any(source.sheet for source in sources)
     ):
@@ -63,55 +63,55 @@ def describe(
         )
     found, stems, guesses = [], [], []
     for done, source in enumerate(sources):
-        name, stem = source.files[0], _stem(source.table or source.sheet or source.files[0])
+        name, stem = source.files[0], _find_stem(source.table or source.sheet or source.files[0])
         report(Path(name).name, done, len(sources) + 1)
         with redact_errors(stem):
             frame = open_source(source, where)
-            rows, columns = facts_of(frame)
+            rows, columns = find_facts(frame)
             comma = any(facts.comma for facts in columns.values())
             source = replace(source, decimal="," if comma else ".")
-            labels = codebook_of(source, where)
+            labels = read_codebook(source, where)
         if source.header_row > 1:
             guesses.append(f"{Path(name).name}: the names of the columns stand in row {source.header_row}")
-        sheet = Sheet(name=_known_type(stem), frame=frame, rows=rows, columns=columns)
+        sheet = Sheet(name=_match_record_type(stem), frame=frame, rows=rows, columns=columns)
         found.append(replace(sheet, source=source, labels=labels))
         stems.append(stem)
     report("structure", len(sources), len(sources) + 1)
     with redact_errors("described"):
-        result = compose(found, stems, confidential=confidential, guesses=guesses, banded=True)
+        result = compose_document(found, stems, confidential=confidential, guesses=guesses, banded=True)
     report("done", len(sources) + 1, len(sources) + 1)
     return result
 
 
-def _sources(
+def _list_sources(
     name: str, folder: Path, ddi: str, asked: str, tables: Sequence[str], sheets: Sequence[str]
 ) -> list[Source]:
-    """How a file is read: once, or once for each of its tables or sheets that were named."""
+    """Return the ways to read a file: one, or one for each of its tables or sheets that were named."""
     plain = Source(files=(name,), ddi=ddi, format=asked)
-    kind = format_of(plain, folder)
-    source = replace(plain, format="" if not asked and _obvious(name) else kind)
+    kind = find_format(plain, folder)
+    source = replace(plain, format="" if not asked and _has_known_ending(name) else kind)
     if kind == "csv":
-        return [replace(source, encoding=_encoding(source, folder))]
+        return [replace(source, encoding=_find_encoding(source, folder))]
     if kind in ("duckdb", "ipums") and tables:
         return [replace(source, table=table) for table in tables]
     if kind == "xlsx":
         chosen = [replace(source, sheet=sheet) for sheet in sheets] or [source]
-        return [replace(one, header_row=workbook.header_row_of(one, folder)) for one in chosen]
+        return [replace(one, header_row=workbook.find_header_row(one, folder)) for one in chosen]
     return [source]
 
 
 def describe_tables(tables: Mapping[str, pl.LazyFrame], *, confidential: bool = False) -> Description:
-    """The same for tables in memory; a table named with empty text gets its record type from its columns."""
+    """Return the document for tables in memory; a table without a name is named by its columns."""
     sheets = []
     for name, frame in tables.items():
         with redact_errors(name or "described"):
-            rows, columns = facts_of(frame)
+            rows, columns = find_facts(frame)
         sheets.append(Sheet(name=name, frame=frame, rows=rows, columns=columns))
     with redact_errors("described"):
-        return compose(sheets, list(tables), confidential=confidential)
+        return compose_document(sheets, list(tables), confidential=confidential)
 
 
-def compose(
+def compose_document(
     sheets: Sequence[Sheet],
     stems: Sequence[str],
     *,
@@ -119,14 +119,14 @@ def compose(
     guesses: Sequence[str] = (),
     banded: bool = False,
 ) -> Description:
-    """The document for sheets whose facts are known; ``guesses`` are those made while the files were opened.
+    """Return the document for sheets with known facts; ``guesses`` were made when the files were opened.
 
     With ``banded`` numbers are coarsened, and columns that single out records are left out, so that a release made of the
     document as it stands passes the guards. Tables in memory are taken as they are.
     """
-    sheets = [with_keys(sheet) for sheet in sheets]
-    roles = [roles_of(sheet) for sheet in sheets]
-    links = {link.persons: link for link in link_of(sheets, roles)}
+    sheets = [add_survey_keys(sheet) for sheet in sheets]
+    roles = [find_roles(sheet) for sheet in sheets]
+    links = {link.persons: link for link in find_links(sheets, roles)}
     homes = {link.home for link in links.values()}
     for link in links.values():
         home = roles[link.home]
@@ -134,41 +134,41 @@ def compose(
             home.size = home.why["size"] = ""  # it is a variable: top-coded, or of another time
     flats: dict[int, FlatFile] = {}
     for index, sheet in enumerate(sheets):
-        flat = None if links or index in homes else flat_of(sheet, roles[index])
+        flat = None if links or index in homes else find_flat_households(sheet, roles[index])
         if flat is not None:
             flats[index] = flat
-    called = _record_types(sheets, stems, homes, set(links), set(flats))
+    called = _name_record_types(sheets, stems, homes, set(links), set(flats))
     parts: list[RecordGuess] = []
     for index, sheet in enumerate(sheets):
         if index in flats:
-            parts += _flat_parts(replace(sheet, name=called[index]), flats[index], taken=called)
+            parts += _split_flat_file(replace(sheet, name=called[index]), flats[index], taken=called)
             continue
         part = RecordGuess(sheet=replace(sheet, name=called[index]), roles=roles[index])
         if index in links:
             link = links[index]
             part = RecordGuess(
-                sheet=part.sheet, roles=roles_of(sheet, link=link.column), of=called[link.home]
+                sheet=part.sheet, roles=find_roles(sheet, link=link.column), of=called[link.home]
             )
             part.roles.why["household"] = link.why
         else:
-            for name in looks_like_a_key(sheet, part.roles):
+            for name in list_key_candidates(sheet, part.roles):
                 part.roles.leave_out[name] = (
                     "many records share a value, as persons of a household do; not decided: "
                     f'if it is the household, set household_from = "{name}"'
                 )
         parts.append(part)
     told = list(guesses)
-    geography, areas = geography_of(parts, told)
+    geography, areas = write_geography(parts, told)
     records = {
-        part.name: record_of(part, areas, told, confidential=confidential, banded=banded) for part in parts
+        part.name: write_record(part, areas, told, confidential=confidential, banded=banded) for part in parts
     }
     document = {"format": 1, "name": "census", **({"geography": geography} if geography else {})}
     return Description({**document, "record": records}, guesses=told)
 
 
-def _flat_parts(sheet: Sheet, flat: FlatFile, *, taken: Sequence[str]) -> list[RecordGuess]:
-    """The two record types of a person file that holds households."""
-    home = roles_of(replace(flat.homes, source=sheet.source))
+def _split_flat_file(sheet: Sheet, flat: FlatFile, *, taken: Sequence[str]) -> list[RecordGuess]:
+    """Return the two record types of a person file that holds households."""
+    home = find_roles(replace(flat.homes, source=sheet.source))
     home.id, home.household_from = "", flat.key
     home.why = {
         **{role: why for role, why in home.why.items() if role != "id"},
@@ -181,14 +181,14 @@ def _flat_parts(sheet: Sheet, flat: FlatFile, *, taken: Sequence[str]) -> list[R
     if not home.size and "size" not in sheet.columns:
         home.size, home.why["size"] = "size", "no column of the file: the persons are counted"
     own = replace(sheet, columns={name: sheet.columns[name] for name in (flat.key, *flat.own)})
-    person = roles_of(own, link=flat.key)
+    person = find_roles(own, link=flat.key)
     person.why["household"] = "the households are made from it"
-    name = "household" if "household" not in taken else _free("household", taken)
+    name = "household" if "household" not in taken else _find_free_name("household", taken)
     households = replace(flat.homes, name=name, source=sheet.source)
     return [RecordGuess(sheet=households, roles=home), RecordGuess(sheet=own, roles=person, of=name)]
 
 
-def _record_types(
+def _name_record_types(
     sheets: Sequence[Sheet], stems: Sequence[str], homes: set[int], persons: set[int], flats: set[int]
 ) -> list[str]:
     called: list[str] = []
@@ -202,26 +202,26 @@ def _record_types(
         elif index in persons:
             guess = "person"
         elif len(sheets) == 1:
-            guess = "person" if sheet.matching(names.PERSONAL) else "household"
+            guess = "person" if sheet.match_names(names.PERSONAL_NAMES) else "household"
         else:
             guess = stems[index] or "record"
-        called.append(guess if guess not in called else _free(guess, called))
+        called.append(guess if guess not in called else _find_free_name(guess, called))
     return called
 
 
-def _free(name: str, taken: Sequence[str]) -> str:
+def _find_free_name(name: str, taken: Sequence[str]) -> str:
     return next(f"{name}_{number}" for number in range(2, 1000) if f"{name}_{number}" not in taken)
 
 
-def _stem(name: str) -> str:
+def _find_stem(name: str) -> str:
     return re.sub(r"[*?\[\]]", "", Path(name).name.split(".")[0]) or "record"
 
 
-def _known_type(stem: str) -> str:
-    return next((kind for kind, pattern in names.RECORD_TYPES if pattern.search(stem)), "")
+def _match_record_type(stem: str) -> str:
+    return next((kind for kind, pattern in names.RECORD_TYPE_NAMES if pattern.search(stem)), "")
 
 
-def _obvious(name: str) -> bool:
+def _has_known_ending(name: str) -> bool:
     return Path(name).suffix.lower() in (
         ".parquet",
         ".csv",
@@ -234,9 +234,9 @@ def _obvious(name: str) -> bool:
     )
 
 
-def _encoding(source: Source, folder: Path) -> str:
-    paths = resolve(source.files, folder, delimited.ENDINGS)
+def _find_encoding(source: Source, folder: Path) -> str:
+    paths = resolve_files(source.files, folder, delimited.TEXT_ENDINGS)
     for path in paths:
         require_lines(path)
-    plain = [path for path in paths if path.suffix not in COMPRESSED]
-    return "latin1" if any(delimited.encoding_of(path) == "latin1" for path in plain) else "utf8"
+    plain = [path for path in paths if path.suffix not in COMPRESSION_OF_ENDING]
+    return "latin1" if any(delimited.find_encoding(path) == "latin1" for path in plain) else "utf8"

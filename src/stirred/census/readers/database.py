@@ -10,14 +10,14 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from stirred.census.codebook.schema import Source
-from stirred.census.readers.paths import resolve
+from stirred.census.readers.paths import resolve_files
 from stirred.errors import DataError, SchemaError, did_you_mean
-from stirred.extras import optional
+from stirred.extras import import_optional
 from stirred.frames import frame_of
 
-ROWS = 100_000
+ROWS_PER_BATCH = 100_000
 # a view may name any file of the machine or of the network; what is counted as records is in the database itself
-CONFINED = {
+CONFINED_SETTINGS = {
     "enable_external_access": "false",
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
@@ -27,7 +27,7 @@ CONFINED = {
 
 def tables_of(path: Path) -> list[str]:
     """Return the names of the tables and views of a database, sorted; no record is read."""
-    library = optional("duckdb", "duckdb", why="DuckDB databases are read with it")
+    library = import_optional("duckdb", "duckdb", why="DuckDB databases are read with it")
     with _redact_errors(library, path), _connect(library, path) as connection:
         return sorted(_tables(connection))
 
@@ -37,10 +37,10 @@ def _tables(connection: Any) -> list[str]:
     return [row[0] for row in connection.execute(asked).fetchall()]
 
 
-def scan(source: Source, folder: Path) -> pl.LazyFrame:
-    """A lazy frame over one table or view; only the needed columns are read."""
-    library = optional("duckdb", "duckdb", why="DuckDB databases are read with it")
-    path = resolve(source.files, folder)[0]
+def scan_database(source: Source, folder: Path) -> pl.LazyFrame:
+    """Yield a lazy frame over one table or view; only the needed columns are read."""
+    library = import_optional("duckdb", "duckdb", why="DuckDB databases are read with it")
+    path = resolve_files(source.files, folder)[0]
     with _redact_errors(library, path), _connect(library, path) as connection:
         names = _tables(connection)
         if not source.table:
@@ -55,7 +55,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
                 why="census.toml names this table",
                 fix=did_you_mean(source.table, names or ("(no tables)",)),
             )
-        empty = connection.sql(f"SELECT * FROM {_quoted(source.table)} LIMIT 0").to_arrow_table()
+        empty = connection.sql(f"SELECT * FROM {_quote_name(source.table)} LIMIT 0").to_arrow_table()
     frame = frame_of(empty)
     schema = dict(frame.schema)
 
@@ -64,11 +64,11 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     ) -> Iterator[pl.DataFrame]:
         # a query without columns must still count its rows
         chosen = list(schema) if columns is None else columns or list(schema)[:1]
-        query = f"SELECT {', '.join(map(_quoted, chosen))} FROM {_quoted(source.table)}"
+        query = f"SELECT {', '.join(map(_quote_name, chosen))} FROM {_quote_name(source.table)}"
         if rows is not None and predicate is None:
             query += f" LIMIT {int(rows)}"
         with _redact_errors(library, path), _connect(library, path) as connection:
-            for part in connection.sql(query).to_arrow_reader(batch or ROWS):
+            for part in connection.sql(query).to_arrow_reader(batch or ROWS_PER_BATCH):
                 piece = frame_of(part)
                 yield piece if predicate is None else piece.filter(predicate)
 
@@ -77,7 +77,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
 
 def _connect(library: ModuleType, path: Path) -> Any:
     try:
-        return library.connect(str(path), read_only=True, config=CONFINED)
+        return library.connect(str(path), read_only=True, config=CONFINED_SETTINGS)
     except library.Error:
         raise DataError(
             f"cannot open {path.name}",
@@ -103,5 +103,5 @@ def _redact_errors(library: ModuleType, path: Path) -> Iterator[None]:
         ) from None
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -12,35 +12,41 @@ import pyarrow as pa
 from polars.io.plugins import register_io_source
 
 from stirred.census.codebook.schema import Source
-from stirred.census.readers.limits import COMPRESSED, HEADER, LINE, require_lines, too_long
-from stirred.census.readers.paths import resolve
+from stirred.census.readers.limits import (
+    COMPRESSION_OF_ENDING,
+    MAX_HEADER_BYTES,
+    MAX_LINE_BYTES,
+    make_line_error,
+    require_lines,
+)
+from stirred.census.readers.paths import resolve_files
 from stirred.errors import DataError
-from stirred.frames import collected
+from stirred.frames import collect_frame
 
-ENDINGS = (".csv", ".tsv", ".txt", ".psv", ".csv.gz", ".csv.zst")
-BLOCK = 1 << 24  # bytes of text held at once when a file is read in blocks
+TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".psv", ".csv.gz", ".csv.zst")
+BLOCK_BYTES = 1 << 24  # bytes of text held at once when a file is read in blocks
 SEPARATORS = (",", "|", ";", "\t")
 
 
-def scan(source: Source, folder: Path) -> pl.LazyFrame:
-    """A lazy frame of text columns over delimited files with the same header."""
-    paths = resolve(source.files, folder, ENDINGS)
+def scan_delimited(source: Source, folder: Path) -> pl.LazyFrame:
+    """Return a lazy frame of text columns over delimited files with the same header."""
+    paths = resolve_files(source.files, folder, TEXT_ENDINGS)
     separator = source.separator or guess_separator(paths[0])
-    header = header_of(paths[0], separator) if source.header else None
+    header = read_header(paths[0], separator) if source.header else None
     if header and not source.columns:
         require_names(paths[0], header, separator)
     for path in paths[1:] if header else []:
-        if header_of(path, separator) != header:
+        if read_header(path, separator) != header:
             raise DataError(
                 f"{path.name} has another header than {paths[0].name}",
                 why="the files of one record type form one table",
                 fix="give both files the same columns",
             )
     if source.encoding == "latin1":
-        names = list(source.columns) or header_of(paths[0], separator, encoding="latin-1")
+        names = list(source.columns) or read_header(paths[0], separator, encoding="latin-1")
         # letters with different accents must stay different
-        return in_blocks(
-            [partial(_opened, path) for path in paths],
+        return scan_blocks(
+            [partial(_open_text, path) for path in paths],
             names,
             separator=separator,
             header=source.header,
@@ -59,26 +65,26 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
 
 def require_even(source: Source, folder: Path) -> None:
     """Raise an error if a line has more fields than the header; a query of some columns does not notice it."""
-    paths = resolve(source.files, folder, ENDINGS)
+    paths = resolve_files(source.files, folder, TEXT_ENDINGS)
     for path in paths:
         require_lines(path)
     separator = source.separator or guess_separator(paths[0])
-    fields = len(source.columns) or len(header_of(paths[0], separator))
+    fields = len(source.columns) or len(read_header(paths[0], separator))
     lines = pl.scan_csv(
         paths, separator="\x01", has_header=False, quote_char=None, new_columns=["line"], infer_schema=False,
         glob=False, truncate_ragged_lines=True, encoding="utf8-lossy",
     )  # fmt: skip
     marks = pl.col("line").str.count_matches(separator, literal=True).max()
-    if (collected(lines.select(marks), streaming=True).item() or 0) >= fields:
+    if (collect_frame(lines.select(marks), streaming=True).item() or 0) >= fields:
         # some separators may lie between quotation marks: only a query of all columns counts the fields
-        collected(scan(source, folder).select(pl.all().null_count()), streaming=True)
+        collect_frame(scan_delimited(source, folder).select(pl.all().null_count()), streaming=True)
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open_text(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def in_blocks(
+def scan_blocks(
     files: Sequence[Callable[[], IO[bytes]]],
     names: list[str],
     *,
@@ -96,10 +102,10 @@ def in_blocks(
         for opened in files:
             with opened() as stream:
                 if header:
-                    stream.readline(HEADER)
-                while lines := stream.read(BLOCK) + stream.readline(LINE + 1):
-                    if len(lines) > BLOCK + LINE:
-                        raise too_long("a file", LINE)
+                    stream.readline(MAX_HEADER_BYTES)
+                while lines := stream.read(BLOCK_BYTES) + stream.readline(MAX_LINE_BYTES + 1):
+                    if len(lines) > BLOCK_BYTES + MAX_LINE_BYTES:
+                        raise make_line_error("a file", MAX_LINE_BYTES)
                     frame = pl.read_csv(
                         lines.decode(encoding, errors="replace").encode("utf-8"),
                         has_header=False,
@@ -141,7 +147,7 @@ def require_names(path: Path, header: list[str], separator: str) -> None:
         )
 
     again = {name for name in header if name and header.count(name) > 1}
-    repeated = _repeated(path, header, separator)
+    repeated = _count_repeated(path, header, separator)
     if repeated > 1:
         raise DataError(
             f"the first line of {path.name} is like the other lines",
@@ -156,9 +162,9 @@ def require_names(path: Path, header: list[str], separator: str) -> None:
         )
 
 
-def _repeated(path: Path, header: list[str], separator: str) -> int:
-    """How many fields of the first line are found again in the same place of one of the next lines."""
-    if path.suffix in COMPRESSED:
+def _count_repeated(path: Path, header: list[str], separator: str) -> int:
+    """Return how many fields of the first line are found again in the same place of one of the next lines."""
+    if path.suffix in COMPRESSION_OF_ENDING:
         return 0
     with path.open("rb") as stream:
         stream.readline(1 << 20)
@@ -181,17 +187,17 @@ def _is_number(name: str) -> bool:
 
 
 def guess_separator(path: Path) -> str:
-    """The separator that occurs most often in the first line; a comma when none does."""
-    line = _first_line(path)
+    """Return the separator that occurs most often in the first line; a comma when none does."""
+    line = _read_first_line(path)
     return max(SEPARATORS, key=lambda mark: (line.count(mark), mark == ","))
 
 
-def encoding_of(path: Path) -> Literal["utf8", "latin1"]:
-    """UTF-8 if the whole file is valid UTF-8; otherwise Latin-1, which accepts any bytes."""
+def find_encoding(path: Path) -> Literal["utf8", "latin1"]:
+    """Return UTF-8 if the whole file is valid UTF-8, otherwise Latin-1, which accepts any bytes."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with path.open("rb") as stream:
         try:
-            while block := stream.read(BLOCK):
+            while block := stream.read(BLOCK_BYTES):
                 decoder.decode(block)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
@@ -199,22 +205,22 @@ def encoding_of(path: Path) -> Literal["utf8", "latin1"]:
     return "utf8"
 
 
-def header_of(path: Path, separator: str, *, encoding: str = "utf-8-sig") -> list[str]:
-    """The names in the first line."""
-    return [name.strip().strip('"') for name in _first_line(path, encoding).split(separator)]
+def read_header(path: Path, separator: str, *, encoding: str = "utf-8-sig") -> list[str]:
+    """Return the names in the first line."""
+    return [name.strip().strip('"') for name in _read_first_line(path, encoding).split(separator)]
 
 
-def _first_line(path: Path, encoding: str = "utf-8-sig") -> str:
+def _read_first_line(path: Path, encoding: str = "utf-8-sig") -> str:
     with path.open("rb") as raw:
-        line = _start(path, raw, HEADER + 1).partition(b"\n")[0]
-    if len(line) > HEADER:
-        raise too_long(path.name, HEADER)
+        line = _read_start(path, raw, MAX_HEADER_BYTES + 1).partition(b"\n")[0]
+    if len(line) > MAX_HEADER_BYTES:
+        raise make_line_error(path.name, MAX_HEADER_BYTES)
     return line.decode(encoding, errors="replace").rstrip("\r\n")
 
 
-def _start(path: Path, raw: IO[bytes], size: int) -> bytes:
-    """The first bytes of a file's text, also where it is compressed."""
-    if path.suffix not in COMPRESSED:
+def _read_start(path: Path, raw: IO[bytes], size: int) -> bytes:
+    """Return the first bytes of a file's text, also where it is compressed."""
+    if path.suffix not in COMPRESSION_OF_ENDING:
         return raw.read(size)
-    with pa.CompressedInputStream(raw, COMPRESSED[path.suffix]) as stream:
+    with pa.CompressedInputStream(raw, COMPRESSION_OF_ENDING[path.suffix]) as stream:
         return bytes(stream.read(size))

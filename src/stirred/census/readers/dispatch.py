@@ -27,7 +27,7 @@ FORMATS: dict[str, str] = {
     "mdf-units": "bureau.mdf",
     "mdf-persons": "bureau.mdf",
 }
-ENDINGS: dict[str, str] = {
+FORMAT_OF_ENDING: dict[str, str] = {
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "arrow",
@@ -54,8 +54,8 @@ ENDINGS: dict[str, str] = {
 }
 
 
-def format_of(source: Source, folder: Path) -> str:
-    """The format a source is written in."""
+def find_format(source: Source, folder: Path) -> str:
+    """Return the format a source is written in."""
     if source.format:
         if source.format not in FORMATS:
             raise SchemaError(
@@ -70,33 +70,37 @@ def format_of(source: Source, folder: Path) -> str:
     require_names(source.files, folder)
     path = folder / first
     if path.is_dir():
-        return _folder_format(path)
+        return _find_folder_format(path)
     suffix = ".dat" if first.lower().endswith(".dat.gz") else Path(first).suffix.lower()
-    if suffix not in ENDINGS:
+    if suffix not in FORMAT_OF_ENDING:
         raise SchemaError(
             f"cannot tell the format of {first}",
             why="its name has no known ending",
             fix=f"say its format (format in census.toml, --format of data describe): {', '.join(sorted(FORMATS))}",
         )
-    return ENDINGS[suffix]
+    return FORMAT_OF_ENDING[suffix]
 
 
-def _folder_format(path: Path) -> str:
+def _find_folder_format(path: Path) -> str:
     for inner in sorted(path.rglob("*")):
-        if inner.is_file() and not inner.name.startswith((".", "_")) and inner.suffix.lower() in ENDINGS:
-            return ENDINGS[inner.suffix.lower()]
+        if (
+            inner.is_file()
+            and not inner.name.startswith((".", "_"))
+            and inner.suffix.lower() in FORMAT_OF_ENDING
+        ):
+            return FORMAT_OF_ENDING[inner.suffix.lower()]
     return "parquet"
 
 
 def open_source(source: Source, folder: Path) -> pl.LazyFrame:
-    """A lazy frame over a record type's files."""
+    """Return a lazy frame over a record type's files."""
     if not source.files:
         raise SchemaError(
             "a record type has no files",
             why="its records are read from files",
             fix='add files = ["…"] to it, or use Census.of for tables in memory',
         )
-    module = importlib.import_module(f"stirred.census.{FORMATS[format_of(source, folder)]}")
+    module = importlib.import_module(f"stirred.census.{FORMATS[find_format(source, folder)]}")
     frame: pl.LazyFrame = module.scan(source, folder)
     require_columns(frame.collect_schema().names(), source.files[0])
     return frame

@@ -10,7 +10,7 @@ from stirred.frames import frame_of
 
 
 def to_lazy(frame: object) -> pl.LazyFrame:
-    """A lazy frame of a polars, pandas, Arrow, DuckDB, … table, or of a dictionary of columns, or a list of rows.
+    """Return a lazy frame of a table of any supported library, a dictionary of columns, or a list of rows.
 
     >>> to_lazy({"size": [1, 2]}).collect().height
     2
@@ -20,7 +20,7 @@ def to_lazy(frame: object) -> pl.LazyFrame:
     if isinstance(frame, pl.DataFrame):
         return frame.lazy()
     try:
-        return _converted(frame)
+        return _convert_frame(frame)
     except (pl.exceptions.PolarsError, pa.ArrowException, TypeError, ValueError, OverflowError):
         # the libraries' messages show the value that does not fit
         raise DataError(
@@ -30,7 +30,7 @@ def to_lazy(frame: object) -> pl.LazyFrame:
         ) from None
 
 
-def _converted(frame: object) -> pl.LazyFrame:
+def _convert_frame(frame: object) -> pl.LazyFrame:
     if isinstance(frame, Mapping):
         return pl.DataFrame(dict(frame)).lazy()
     if isinstance(frame, list | tuple) and _is_rows(frame):
@@ -58,7 +58,7 @@ def _converted(frame: object) -> pl.LazyFrame:
 
 
 def is_table(value: object) -> bool:
-    """Whether a value is a table by itself: a frame, a dictionary of columns, or a list of rows; not a column.
+    """Return whether a value is a table: a frame, a dictionary of columns, or a list of rows.
 
     >>> is_table({"size": [1, 2]}), is_table([{"size": 1}]), is_table([1, 2]), is_table(pl.Series([1]))
     (True, True, False, False)

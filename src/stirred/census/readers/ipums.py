@@ -12,35 +12,35 @@ import polars as pl
 
 from stirred.census.codebook.schema import Source
 from stirred.census.readers import delimited
-from stirred.census.readers.paths import resolve
+from stirred.census.readers.paths import resolve_files
 from stirred.errors import DataError, SchemaError
-from stirred.extras import optional
+from stirred.extras import import_optional
 from stirred.toml_text import require_plain
 
-LINE = "\x00line"
+LINE_COLUMN = "\x00line"
 
 
-def scan(source: Source, folder: Path) -> pl.LazyFrame:
-    """A lazy frame of an extract, with the names of its codebook; numbers with implied decimals are scaled."""
-    book = codebook(source, folder)
+def scan_ipums(source: Source, folder: Path) -> pl.LazyFrame:
+    """Return a lazy frame of an extract with the names of its codebook; implied decimals are applied."""
+    book = read_ddi(source, folder)
     if any(name.lower().endswith((".csv", ".csv.gz")) for name in source.files):
-        return delimited.scan(source, folder)
-    paths = resolve(source.files, folder)
+        return delimited.scan_delimited(source, folder)
+    paths = resolve_files(source.files, folder)
     lines = pl.scan_csv(
-        paths, separator="\x01", has_header=False, quote_char=None, new_columns=[LINE], infer_schema=False, glob=False,
+        paths, separator="\x01", has_header=False, quote_char=None, new_columns=[LINE_COLUMN], infer_schema=False, glob=False,
         empty_string_is_null=False,
     )  # fmt: skip
     described = book.data_description
     hierarchical = book.file_description.structure == "hierarchical"
     if hierarchical:
-        described = _of_record_type(book, source)
-        lines = lines.filter(_field(_rectype(book)) == source.table)
-    return lines.select(_typed(variable) for variable in described)
+        described = _list_variables(book, source)
+        lines = lines.filter(_cut_field(_find_rectype(book)) == source.table)
+    return lines.select(_convert_field(variable) for variable in described)
 
 
-def codebook(source: Source, folder: Path) -> Any:
-    """The DDI codebook of an extract, with names, positions, codes and labels of its variables."""
-    readers = optional("ipumspy.readers", "ipums", why="IPUMS codebooks are read with it")
+def read_ddi(source: Source, folder: Path) -> Any:
+    """Return the DDI codebook of an extract, with names, positions, codes and labels of its variables."""
+    readers = import_optional("ipumspy.readers", "ipums", why="IPUMS codebooks are read with it")
     data = Path(source.files[0])
     name = source.ddi or str(data.with_name(data.name.split(".")[0] + ".xml"))
     path = folder / name
@@ -62,7 +62,7 @@ def codebook(source: Source, folder: Path) -> Any:
         ) from None
 
 
-def _of_record_type(book: Any, source: Source) -> list[Any]:
+def _list_variables(book: Any, source: Source) -> list[Any]:
     kinds = list(book.file_description.rectypes)
     if source.table not in kinds:
         raise SchemaError(
@@ -73,17 +73,17 @@ def _of_record_type(book: Any, source: Source) -> list[Any]:
     return [v for v in book.data_description if source.table in (v.rectype or "").split() or not v.rectype]
 
 
-def _rectype(book: Any) -> Any:
+def _find_rectype(book: Any) -> Any:
     idvar = book.file_description.rectype_idvar
     return next(v for v in book.data_description if v.id == idvar or v.name == idvar)
 
 
-def _field(variable: Any) -> pl.Expr:
-    return pl.col(LINE).str.slice(variable.start, variable.end - variable.start)
+def _cut_field(variable: Any) -> pl.Expr:
+    return pl.col(LINE_COLUMN).str.slice(variable.start, variable.end - variable.start)
 
 
-def _typed(variable: Any) -> pl.Expr:
-    value = _field(variable).str.strip_chars()
+def _convert_field(variable: Any) -> pl.Expr:
+    value = _cut_field(variable).str.strip_chars()
     value = pl.when(value != "").then(value)
     if variable.vartype in ("numeric", "integer", "float") and variable.shift:
         # Implied decimals: the codebook says how many. A field that is not a number stays text and is counted by validation.

@@ -6,16 +6,16 @@ from stirred.errors import InputError
 from stirred.roots import ADDRESS, require_names, require_readable
 
 
-def resolve(files: tuple[str, ...], folder: Path, endings: tuple[str, ...] = ()) -> list[Path]:
-    """Files, globs and folders as a sorted list of files; a folder means all files in it with a matching ending."""
+def resolve_files(files: tuple[str, ...], folder: Path, endings: tuple[str, ...] = ()) -> list[Path]:
+    """Return the files of names, globs and folders (matching endings); each entry's files are sorted."""
     require_names(files, folder)
     found: list[Path] = []
     for name in files:
         path = folder / name
         if any(mark in name for mark in "*?["):
-            matches = [p for p in sorted(_glob(folder, name)) if p.is_file()]
+            matches = [p for p in sorted(_expand_glob(folder, name)) if p.is_file()]
         elif path.is_dir():
-            matches = sorted(p for p in path.rglob("*") if p.is_file() and _fits(p, endings))
+            matches = sorted(p for p in path.rglob("*") if p.is_file() and _has_ending(p, endings))
         else:
             matches = [path] if path.is_file() else []
         if not matches:
@@ -25,21 +25,21 @@ def resolve(files: tuple[str, ...], folder: Path, endings: tuple[str, ...] = ())
     return found
 
 
-def far(name: str) -> bool:
-    """Whether a name is an address that only an engine can read.
+def is_remote(name: str) -> bool:
+    """Return whether a name is an address that only an engine can read.
 
-    >>> far("s3a://office/census.parquet"), far("/data/census.parquet")
+    >>> is_remote("s3a://office/census.parquet"), is_remote("/data/census.parquet")
     (True, False)
     """
     return ADDRESS.match(name) is not None
 
 
-def _fits(path: Path, endings: tuple[str, ...]) -> bool:
+def _has_ending(path: Path, endings: tuple[str, ...]) -> bool:
     hidden = path.name.startswith((".", "_"))  # files such as _SUCCESS and _metadata hold no data
     return not hidden and (not endings or path.name.lower().endswith(endings))
 
 
-def _glob(folder: Path, pattern: str) -> list[Path]:
+def _expand_glob(folder: Path, pattern: str) -> list[Path]:
     absolute = Path(pattern)
     if absolute.is_absolute():
         return list(Path(absolute.anchor).glob(str(absolute.relative_to(absolute.anchor))))

@@ -12,11 +12,11 @@ from typing import IO, NamedTuple
 import polars as pl
 
 from stirred.census.codebook.schema import Source
-from stirred.census.readers.delimited import in_blocks
-from stirred.census.readers.paths import resolve
+from stirred.census.readers.delimited import scan_blocks
+from stirred.census.readers.paths import resolve_files
 from stirred.errors import DataError
 
-_GEO = """
+_GEO_TEXT = """
 FILEID STUSAB SUMLEV GEOVAR GEOCOMP CHARITER CIFSN LOGRECNO GEOID GEOCODE REGION DIVISION STATE STATENS COUNTY
 COUNTYCC COUNTYNS COUSUB COUSUBCC COUSUBNS SUBMCD SUBMCDCC SUBMCDNS ESTATE ESTATECC ESTATENS CONCIT CONCITCC CONCITNS
 PLACE PLACECC PLACENS TRACT BLKGRP BLOCK AIANHH AIHHTLI AIANHHFP AIANHHCC AIANHHNS AITS AITSFP AITSCC AITSNS TTRACT
@@ -24,38 +24,46 @@ TBLKGRP ANRC ANRCCC ANRCNS CBSA MEMI CSA METDIV NECTA NMEMI CNECTA NECTADIV CBSA
 CD119 CD120 CD121 SLDU18 SLDU22 SLDU24 SLDU26 SLDU28 SLDL18 SLDL22 SLDL24 SLDL26 SLDL28 VTD VTDI ZCTA SDELM SDSEC SDUNI
 PUMA AREALAND AREAWATR BASENAME NAME FUNCSTAT GCUNI POP100 HU100 INTPTLAT INTPTLON LSADC PARTFLAG UGA
 """
-GEO = _GEO.split()
+GEO_COLUMNS = _GEO_TEXT.split()
 # tables of each segment with their number of cells
-SEGMENTS: dict[str, tuple[tuple[str, int], ...]] = {
+SEGMENT_TABLES: dict[str, tuple[tuple[str, int], ...]] = {
     "01": (("P001", 71), ("P002", 73)),
     "02": (("P003", 71), ("P004", 73), ("H001", 3)),
     "03": (("P005", 10),),
 }
-LINKS = ["FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO"]
-ENDINGS = (".pl", ".zip")
+LINK_COLUMNS = ["FILEID", "STUSAB", "CHARITER", "CIFSN", "LOGRECNO"]
+PL94_ENDINGS = (".pl", ".zip")
 COUNTS_IN_HEADER = ("AREALAND", "AREAWATR", "POP100", "HU100")
 
 
-def cells(segment: str) -> list[str]:
-    """The names of a segment's cells.
+def list_cells(segment: str) -> list[str]:
+    """Return the names of a segment's cells.
 
-    >>> cells("03")[0], cells("03")[-1], len(cells("01")), len(cells("02"))
+    >>> list_cells("03")[0], list_cells("03")[-1], len(list_cells("01")), len(list_cells("02"))
     ('P0050001', 'P0050010', 144, 147)
     """
-    return [f"{table}{cell:04d}" for table, size in SEGMENTS[segment] for cell in range(1, size + 1)]
+    return [f"{table}{cell:04d}" for table, size in SEGMENT_TABLES[segment] for cell in range(1, size + 1)]
 
 
-def scan(source: Source, folder: Path) -> pl.LazyFrame:
-    """Header and tables side by side, one row per area; ``table`` keeps one summary level ("750" is the block)."""
-    files = [file for path in resolve(source.files, folder, ENDINGS) for file in _files(path)]
+def scan_pl94(source: Source, folder: Path) -> pl.LazyFrame:
+    """Return header and tables side by side, one row per area; ``table`` selects a summary level."""
+    files = [
+        file
+        for path in resolve_files(source.files, folder, PL94_ENDINGS)
+        for file in _list_segment_files(path)
+    ]
     if len(files) == 1 and not files[0].member:
-        files = [File(path) for path in sorted(files[0].path.parent.glob("*.pl"))]
-    header = _one(files, "geo")
-    frame = _read(header, GEO, COUNTS_IN_HEADER)
+        files = [SegmentFile(path) for path in sorted(files[0].path.parent.glob("*.pl"))]
+    header = _find_segment(files, "geo")
+    frame = _scan_segment(header, GEO_COLUMNS, COUNTS_IN_HEADER)
     if source.table:
         frame = frame.filter(pl.col("SUMLEV") == source.table)
-    for segment in SEGMENTS:
-        part = _read(_one(files, f"000{segment}"), [*LINKS, *cells(segment)], tuple(cells(segment)))
+    for segment in SEGMENT_TABLES:
+        part = _scan_segment(
+            _find_segment(files, f"000{segment}"),
+            [*LINK_COLUMNS, *list_cells(segment)],
+            tuple(list_cells(segment)),
+        )
         frame = frame.join(
             part.drop("FILEID", "STUSAB", "CHARITER", "CIFSN"),
             on="LOGRECNO",
@@ -65,7 +73,7 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     return frame
 
 
-class File(NamedTuple):
+class SegmentFile(NamedTuple):
     """A .pl file on disk, or a member of a zip archive."""
 
     path: Path
@@ -73,7 +81,7 @@ class File(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the file itself."""
+        """Return the name of the file itself."""
         return Path(self.member).name or self.path.name
 
     def open(self) -> IO[bytes]:
@@ -81,19 +89,19 @@ class File(NamedTuple):
         return zipfile.ZipFile(self.path).open(self.member) if self.member else self.path.open("rb")
 
 
-def _files(path: Path) -> list[File]:
+def _list_segment_files(path: Path) -> list[SegmentFile]:
     if path.suffix.lower() != ".zip":
-        return [File(path)] if path.suffix == ".pl" else []
+        return [SegmentFile(path)] if path.suffix == ".pl" else []
     try:
         with zipfile.ZipFile(path) as archive:
-            return [File(path, name) for name in sorted(archive.namelist()) if name.endswith(".pl")]
+            return [SegmentFile(path, name) for name in sorted(archive.namelist()) if name.endswith(".pl")]
     except (zipfile.BadZipFile, OSError):
         raise DataError(
             f"{path.name} is not a complete zip archive", why="it is damaged", fix="copy it again"
         ) from None
 
 
-def _one(files: list[File], mark: str) -> File:
+def _find_segment(files: list[SegmentFile], mark: str) -> SegmentFile:
     found = [file for file in files if file.name[2:].startswith(mark)]
     if len(found) != 1:
         raise DataError(
@@ -104,7 +112,7 @@ def _one(files: list[File], mark: str) -> File:
     return found[0]
 
 
-def _read(file: File, names: list[str], counts: tuple[str, ...]) -> pl.LazyFrame:
+def _scan_segment(file: SegmentFile, names: list[str], counts: tuple[str, ...]) -> pl.LazyFrame:
     with file.open() as stream:
         fields = stream.readline(1 << 20).count(b"|") + 1
     if fields != len(names):
@@ -114,7 +122,7 @@ def _read(file: File, names: list[str], counts: tuple[str, ...]) -> pl.LazyFrame
             fix="use the 2020 files of the Bureau, unchanged",
         )
     if file.member:
-        frame = in_blocks([file.open], names, separator="|", header=False, encoding="utf-8", quote=None)
+        frame = scan_blocks([file.open], names, separator="|", header=False, encoding="utf-8", quote=None)
     else:
         frame = pl.scan_csv(
             file.path, separator="|", has_header=False, quote_char=None, infer_schema=False, new_columns=names,

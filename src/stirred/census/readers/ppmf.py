@@ -7,27 +7,27 @@ import polars as pl
 
 from stirred.census.codebook.schema import Source
 from stirred.census.readers import delimited, parquet
-from stirred.census.readers.paths import resolve
+from stirred.census.readers.paths import resolve_files
 from stirred.errors import DataError
 
-GEOGRAPHY = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
+PPMF_GEOGRAPHY_COLUMNS = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
 
 
-def scan(source: Source, folder: Path) -> pl.LazyFrame:
-    """A lazy frame of the microdata with all codes as text, in any of the formats it is stored in."""
-    paths = resolve(source.files, folder)
+def scan_ppmf(source: Source, folder: Path) -> pl.LazyFrame:
+    """Return a lazy frame of the microdata with all codes as text, in any of the formats it is stored in."""
+    paths = resolve_files(source.files, folder)
     if paths[0].suffix == ".parquet":
-        frame = parquet.scan(source, folder)
+        frame = parquet.scan_parquet(source, folder)
     else:
-        comments = _comment_lines(paths[0])
+        comments = _has_comment_lines(paths[0])
         if comments:
             frame = pl.scan_csv(
                 paths, separator=source.separator or "|", infer_schema=False, comment_prefix="#", glob=False
             )
         else:
-            frame = delimited.scan(replace(source, separator=source.separator), folder)
+            frame = delimited.scan_delimited(replace(source, separator=source.separator), folder)
     columns = frame.collect_schema().names()
-    lacking = [name for name in GEOGRAPHY if name not in columns]
+    lacking = [name for name in PPMF_GEOGRAPHY_COLUMNS if name not in columns]
     if lacking:
         raise DataError(
             f"{paths[0].name} is not a PPMF",
@@ -37,6 +37,6 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
     return frame
 
 
-def _comment_lines(path: Path) -> bool:
+def _has_comment_lines(path: Path) -> bool:
     with path.open("rb") as stream:
         return stream.read(1) == b"#"

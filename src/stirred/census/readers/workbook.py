@@ -16,29 +16,29 @@ import polars as pl
 
 from stirred.census.codebook.schema import Source
 from stirred.census.readers.limits import require_columns
-from stirred.census.readers.paths import resolve
+from stirred.census.readers.paths import resolve_files
 from stirred.errors import DataError, SchemaError, did_you_mean
-from stirred.extras import optional
+from stirred.extras import import_optional
 
-ENDINGS = (".xlsx", ".xlsm")
+WORKBOOK_ENDINGS = (".xlsx", ".xlsm")
 MAX_CELLS = 100_000_000  # of the rectangle that the filled cells span, which the library holds
 MAX_DIRECTORY_BYTES = 1 << 24  # of the parts that name the sheets
 ROWS_SEARCHED = 30  # for the names of the columns
 _BLOCK_BYTES = 1 << 22
-_PLACE = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
-_ERROR = re.compile(rb'<(?:\w+:)?c\s[^>]*?\bt="e"')
-_EXACT = 2.0**53  # whole numbers below it are exact, as Excel stores them
+_CELL_PLACE = re.compile(rb'<(?:\w+:)?c\s[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
+_ERROR_CELL = re.compile(rb'<(?:\w+:)?c\s[^>]*?\bt="e"')
+_MAX_EXACT_NUMBER = 2.0**53  # whole numbers below it are exact, as Excel stores them
 
 Cell = Any  # text, a number, a truth value, a date, or empty text
 
 
-def scan(source: Source, folder: Path) -> pl.LazyFrame:
-    """A lazy frame of one sheet; the files of a record type have the same columns."""
-    paths = resolve(source.files, folder, ENDINGS)
+def scan_workbook(source: Source, folder: Path) -> pl.LazyFrame:
+    """Return a lazy frame of one sheet; the files of a record type have the same columns."""
+    paths = resolve_files(source.files, folder, WORKBOOK_ENDINGS)
     names: list[str] = []
     rows: list[list[Cell]] = []
     for path in paths:
-        found, more = _table(source, path)
+        found, more = _read_table(source, path)
         if names and found != names:
             raise DataError(
                 f"{path.name} has another header than {paths[0].name}",
@@ -47,13 +47,15 @@ def scan(source: Source, folder: Path) -> pl.LazyFrame:
             )
         names, rows = found, rows + more
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return pl.DataFrame([_series(name, cells) for name, cells in zip(names, columns, strict=True)]).lazy()
+    return pl.DataFrame(
+        [_make_series(name, cells) for name, cells in zip(names, columns, strict=True)]
+    ).lazy()
 
 
-def sheets_of(path: Path) -> list[str]:
-    """The names of the visible sheets of cells, in their order."""
-    library = _library()
-    with _opened(library, path) as book:
+def list_sheets(path: Path) -> list[str]:
+    """Return the names of the visible sheets of cells, in their order."""
+    library = _load_library()
+    with _open_workbook(library, path) as book:
         return [
             sheet.name
             for sheet in book.sheets_metadata
@@ -62,12 +64,12 @@ def sheets_of(path: Path) -> list[str]:
         ]
 
 
-def header_row_of(source: Source, folder: Path) -> int:
-    """The row, counted from 1, that is filled in every column that is used; the first when there is none.
+def find_header_row(source: Source, folder: Path) -> int:
+    """Return the row, from 1, that is filled in every used column; the first row when there is none.
 
     Titles and notes often stand above a table, in one or two cells.
     """
-    rows = _cells(source, resolve(source.files, folder, ENDINGS)[0])
+    rows = _read_cells(source, resolve_files(source.files, folder, WORKBOOK_ENDINGS)[0])
     used = {place for row in rows for place, cell in enumerate(row) if cell != ""}
     for number, row in enumerate(rows[:ROWS_SEARCHED], start=1):
         if used and all(row[place] != "" for place in used):
@@ -75,11 +77,11 @@ def header_row_of(source: Source, folder: Path) -> int:
     return 1
 
 
-def _library() -> Any:
-    return optional("python_calamine", "xlsx", why="Excel workbooks are read with it")
+def _load_library() -> Any:
+    return import_optional("python_calamine", "xlsx", why="Excel workbooks are read with it")
 
 
-def _opened(library: Any, path: Path) -> Any:
+def _open_workbook(library: Any, path: Path) -> Any:
     try:
         return library.CalamineWorkbook.from_path(str(path))
     except library.PasswordError:
@@ -87,10 +89,10 @@ def _opened(library: Any, path: Path) -> Any:
             f"cannot open {path.name}", why="a password protects it", fix="save it without a password"
         ) from None
     except (library.CalamineError, OSError, ValueError):
-        raise _damaged(path) from None
+        raise _make_damaged_error(path) from None
 
 
-def _damaged(path: Path) -> DataError:
+def _make_damaged_error(path: Path) -> DataError:
     return DataError(
         f"cannot open {path.name}",
         why="it is not a complete Excel workbook (.xlsx)",
@@ -98,11 +100,11 @@ def _damaged(path: Path) -> DataError:
     )
 
 
-def _table(source: Source, path: Path) -> tuple[list[str], list[list[Cell]]]:
-    """The names of the columns, and the rows that have a filled cell."""
-    rows = _cells(source, path)
+def _read_table(source: Source, path: Path) -> tuple[list[str], list[list[Cell]]]:
+    """Return the names of the columns, and the rows that have a filled cell."""
+    rows = _read_cells(source, path)
     if source.header:
-        names, rows = _names(path, rows, source), rows[source.header_row :]
+        names, rows = _read_column_names(path, rows, source), rows[source.header_row :]
         used = [place for place, name in enumerate(names) if name]
         stray = sum(row[place] != "" for row in rows for place, name in enumerate(names) if not name)
         if stray:
@@ -125,8 +127,8 @@ def _table(source: Source, path: Path) -> tuple[list[str], list[list[Cell]]]:
     return names, [row for row in rows if any(cell != "" for cell in row)]
 
 
-def _names(path: Path, rows: Sequence[Sequence[Cell]], source: Source) -> list[str]:
-    """The names in the header row; empty where it is empty."""
+def _read_column_names(path: Path, rows: Sequence[Sequence[Cell]], source: Source) -> list[str]:
+    """Return the names in the header row; empty where it is empty."""
     if len(rows) < source.header_row:
         raise DataError(
             f"the sheet of {path.name} has no row {source.header_row}",
@@ -154,19 +156,19 @@ def _names(path: Path, rows: Sequence[Sequence[Cell]], source: Source) -> list[s
     return names
 
 
-def _cells(source: Source, path: Path) -> list[list[Cell]]:
-    """Every row of the sheet from the first one of the workbook on, all of one width."""
-    library = _library()
-    with _opened(library, path) as book:
-        name = _sheet(source, path, book.sheet_names)
+def _read_cells(source: Source, path: Path) -> list[list[Cell]]:
+    """Return every row of the sheet from the first one of the workbook on, all of one width."""
+    library = _load_library()
+    with _open_workbook(library, path) as book:
+        name = _choose_sheet(source, path, book.sheet_names)
         _require_small(path, name)
         try:
             return list(book.get_sheet_by_name(name).to_python(skip_empty_area=False))
         except (library.CalamineError, ValueError, OverflowError):
-            raise _damaged(path) from None
+            raise _make_damaged_error(path) from None
 
 
-def _sheet(source: Source, path: Path, names: Sequence[str]) -> str:
+def _choose_sheet(source: Source, path: Path, names: Sequence[str]) -> str:
     if source.sheet:
         if source.sheet not in names:
             raise SchemaError(
@@ -175,7 +177,7 @@ def _sheet(source: Source, path: Path, names: Sequence[str]) -> str:
                 fix=did_you_mean(source.sheet, names),
             )
         return source.sheet
-    visible = sheets_of(path)
+    visible = list_sheets(path)
     if len(visible) != 1:
         raise SchemaError(
             f"cannot tell which sheet of {path.name} holds the records",
@@ -189,12 +191,12 @@ def _require_small(path: Path, sheet: str) -> None:
     """Refuse a sheet with cells that show an error of Excel, or that would not fit in memory, before it is read."""
     rows = columns = errors = 0
     try:
-        with zipfile.ZipFile(path) as archive, archive.open(_part_of(archive, sheet)) as stream:
-            for block in _blocks(stream):
-                errors += len(_ERROR.findall(block))
-                for letters, number in _PLACE.findall(block):
+        with zipfile.ZipFile(path) as archive, archive.open(_find_part(archive, sheet)) as stream:
+            for block in _read_blocks(stream):
+                errors += len(_ERROR_CELL.findall(block))
+                for letters, number in _CELL_PLACE.findall(block):
                     rows = max(rows, int(number))
-                    columns = max(columns, _column(letters))
+                    columns = max(columns, _column_number(letters))
     except (
         zipfile.BadZipFile,
         OSError,
@@ -203,7 +205,7 @@ def _require_small(path: Path, sheet: str) -> None:
         ElementTree.ParseError,
         NotImplementedError,
     ):
-        raise _damaged(path) from None
+        raise _make_damaged_error(path) from None
     if rows * columns > MAX_CELLS:
         raise DataError(
             f"sheet {sheet} of {path.name} does not look like records",
@@ -218,8 +220,8 @@ def _require_small(path: Path, sheet: str) -> None:
         )
 
 
-def _part_of(archive: zipfile.ZipFile, sheet: str) -> str:
-    """The part of the archive that holds a sheet."""
+def _find_part(archive: zipfile.ZipFile, sheet: str) -> str:
+    """Return the part of the archive that holds a sheet."""
     with archive.open("xl/workbook.xml") as stream:
         book = ElementTree.fromstring(stream.read(MAX_DIRECTORY_BYTES))
     with archive.open("xl/_rels/workbook.xml.rels") as stream:
@@ -230,8 +232,8 @@ def _part_of(archive: zipfile.ZipFile, sheet: str) -> str:
     return target.removeprefix("/") if target.startswith("/") else f"xl/{target}"
 
 
-def _blocks(stream: Any) -> Iterator[bytes]:
-    """The text of a sheet in blocks that end with a whole tag."""
+def _read_blocks(stream: Any) -> Iterator[bytes]:
+    """Yield the text of a sheet in blocks that end with a whole tag."""
     rest = b""
     while block := stream.read(_BLOCK_BYTES):
         whole, mark, tail = (rest + block).rpartition(b">")
@@ -239,10 +241,10 @@ def _blocks(stream: Any) -> Iterator[bytes]:
         rest = tail
 
 
-def _column(letters: bytes) -> int:
-    """The number of a column.
+def _column_number(letters: bytes) -> int:
+    """Return the number of a column.
 
-    >>> _column(b"A"), _column(b"AA"), _column(b"XFD")
+    >>> _column_number(b"A"), _column_number(b"AA"), _column_number(b"XFD")
     (1, 27, 16384)
     """
     number = 0
@@ -251,10 +253,10 @@ def _column(letters: bytes) -> int:
     return number
 
 
-def _series(name: str, cells: Sequence[Cell]) -> pl.Series:
-    """A column with the type that all its filled cells have.
+def _make_series(name: str, cells: Sequence[Cell]) -> pl.Series:
+    """Return a column with the type that all its filled cells have.
 
-    >>> _series("age", (57.0, "", 3.0)).to_list(), _series("code", ("01", 7.0)).to_list()
+    >>> _make_series("age", (57.0, "", 3.0)).to_list(), _make_series("code", ("01", 7.0)).to_list()
     ([57, None, 3], ['01', '7'])
     """
     values = [None if cell == "" else cell for cell in cells]
@@ -262,13 +264,17 @@ def _series(name: str, cells: Sequence[Cell]) -> pl.Series:
     if not kinds:
         return pl.Series(name, values, dtype=pl.String)
     if kinds <= {int, float}:
-        whole = all(value is None or (value == int(value) and abs(value) < _EXACT) for value in values)
+        whole = all(
+            value is None or (value == int(value) and abs(value) < _MAX_EXACT_NUMBER) for value in values
+        )
         made = [None if value is None else int(value) if whole else float(value) for value in values]
         return pl.Series(name, made, dtype=pl.Int64 if whole else pl.Float64)
     if kinds == {bool}:
         return pl.Series(name, values, dtype=pl.Boolean)
     if kinds <= {int, float, str}:
-        return pl.Series(name, [None if value is None else _text(value) for value in values], dtype=pl.String)
+        return pl.Series(
+            name, [None if value is None else _write_text(value) for value in values], dtype=pl.String
+        )
     if kinds == {datetime.date, datetime.datetime}:
         midnight = datetime.time()
         values = [
@@ -286,7 +292,7 @@ def _series(name: str, cells: Sequence[Cell]) -> pl.Series:
     return pl.Series(name, values)
 
 
-def _text(value: str | float) -> str:
+def _write_text(value: str | float) -> str:
     if isinstance(value, str):
         return value
-    return str(int(value)) if value == int(value) and abs(value) < _EXACT else repr(float(value))
+    return str(int(value)) if value == int(value) and abs(value) < _MAX_EXACT_NUMBER else repr(float(value))

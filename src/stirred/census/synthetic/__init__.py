@@ -85,6 +85,6 @@ No structural zero of TopDown's person schema is broken (no spouse under 15, no 
 """
 
 from stirred.census.synthetic.plans import PRESETS
-from stirred.census.synthetic.writing import Synthetic, synthesise, write_preset
+from stirred.census.synthetic.writing import SyntheticCensus, synthesise, write_preset
 
-__all__ = ["PRESETS", "Synthetic", "synthesise", "write_preset"]
+__all__ = ["PRESETS", "SyntheticCensus", "synthesise", "write_preset"]

@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 
-from stirred.census.synthetic.people.codes import CODE_VALUES, GQ_CODES, LABELS, NOT_HISPANIC_CODE
-from stirred.census.synthetic.people.quarters import LARGEST_FACILITY
+from stirred.census.synthetic.people.codes import CODE_LABELS, CODE_VALUES, GQ_CODES, NOT_HISPANIC_CODE
+from stirred.census.synthetic.people.quarters import MAX_FACILITY_PERSONS
 from stirred.census.synthetic.plans import PopulationPlan
-from stirred.census.synthetic.states import LEVELS
+from stirred.census.synthetic.states import SPINE_LEVELS
 
 Document = dict[str, object]
 
 # TopDown's structural zeros: relationship by age (children-in-law and grandchildren are never very old, …).
-_ZEROS: tuple[tuple[str, str, tuple[int, ...], str], ...] = (
+_STRUCTURAL_ZEROS: tuple[tuple[str, str, tuple[int, ...], str], ...] = (
     ("no young householder", "householders, spouses and partners", (0, 1, 2, 3, 4, 5), "0..14"),
     ("no old child", "children of the householder", (6, 7, 8), "90..115"),
     ("no young parent", "parents and parents-in-law", (10, 12), "0..29"),
@@ -33,20 +33,20 @@ _ZEROS: tuple[tuple[str, str, tuple[int, ...], str], ...] = (
 )
 
 
-def rules() -> list[Document]:
-    """The edit rules, as census.toml writes them.
+def list_edit_rules() -> list[Document]:
+    """Return the edit rules, as census.toml writes them.
 
-    >>> rules()[0]["forbid"]
+    >>> list_edit_rules()[0]["forbid"]
     {'relationship': [0, 1, 2, 3, 4, 5], 'age': '0..14'}
     """
     return [
         {"name": name, "record": "person", "forbid": {"relationship": list(codes), "age": ages}}
-        for name, _, codes, ages in _ZEROS
+        for name, _, codes, ages in _STRUCTURAL_ZEROS
     ]
 
 
-def _coded(name: str, label: str, *, zero: bool = True) -> Document:
-    words = {code: text for code, text in LABELS[name].items() if zero or code}
+def _coded_variable(name: str, label: str, *, zero: bool = True) -> Document:
+    words = {code: text for code, text in CODE_LABELS[name].items() if zero or code}
     return {
         "label": label,
         "levels": list(words),
@@ -54,28 +54,30 @@ def _coded(name: str, label: str, *, zero: bool = True) -> Document:
     }
 
 
-def _variables() -> tuple[Document, Document]:
+def _describe_variables() -> tuple[Document, Document]:
     codes = sorted({0, *CODE_VALUES[:6].ravel().tolist()})
     origins = sorted({NOT_HISPANIC_CODE, *CODE_VALUES[6].ravel().tolist()})
     household: Document = {
-        "kind": _coded("kind", "occupied, vacant or group quarters"),
-        "size": {"label": "persons living there", "type": "integer", "range": f"0..{LARGEST_FACILITY}"},
-        "tenure": _coded("tenure", "tenure"),
-        "type": _coded("type", "household type"),
-        "couple": _coded("couple", "householder's couple"),
-        "children": _coded("children", "householder's own children under 18"),
-        "multigenerational": _coded("multigenerational", "three or more generations of relatives"),
-        "elderly": _coded("elderly", "age of the oldest person"),
-        "relatives": _coded("relatives", "relatives of the householder"),
-        "minors": _coded("minors", "ages under 18 of all but the householder and the spouse or partner"),
-        "young": _coded("young", "anybody under 18"),
-        "sex": _coded("sex", "householder's sex"),
+        "kind": _coded_variable("kind", "occupied, vacant or group quarters"),
+        "size": {"label": "persons living there", "type": "integer", "range": f"0..{MAX_FACILITY_PERSONS}"},
+        "tenure": _coded_variable("tenure", "tenure"),
+        "type": _coded_variable("type", "household type"),
+        "couple": _coded_variable("couple", "householder's couple"),
+        "children": _coded_variable("children", "householder's own children under 18"),
+        "multigenerational": _coded_variable("multigenerational", "three or more generations of relatives"),
+        "elderly": _coded_variable("elderly", "age of the oldest person"),
+        "relatives": _coded_variable("relatives", "relatives of the householder"),
+        "minors": _coded_variable(
+            "minors", "ages under 18 of all but the householder and the spouse or partner"
+        ),
+        "young": _coded_variable("young", "anybody under 18"),
+        "sex": _coded_variable("sex", "householder's sex"),
         "age": {"label": "householder's age (0: no householder)", "type": "integer", "range": "0..115"},
-        "race": _coded("race", "householder's race"),
-        "hispanic": _coded("hispanic", "householder's Hispanic origin"),
+        "race": _coded_variable("race", "householder's race"),
+        "hispanic": _coded_variable("hispanic", "householder's Hispanic origin"),
         # these apply to vacant units or to group quarters; all others to occupied units, as the kinds say
-        "vacancy": {**_coded("vacancy", "why the unit is vacant"), "not_applicable": [0]},
-        "gq_type": {**_coded("gq_type", "type of group quarters"), "not_applicable": [0]},
+        "vacancy": {**_coded_variable("vacancy", "why the unit is vacant"), "not_applicable": [0]},
+        "gq_type": {**_coded_variable("gq_type", "type of group quarters"), "not_applicable": [0]},
         "gq_code": {
             "label": "detailed code of group quarters (0: none)",
             "levels": [0, *GQ_CODES],
@@ -83,21 +85,21 @@ def _variables() -> tuple[Document, Document]:
         },
     }
     person: Document = {
-        "relationship": _coded("relationship", "relationship to the householder, or group quarters"),
-        "sex": _coded("sex", "sex", zero=False),
+        "relationship": _coded_variable("relationship", "relationship to the householder, or group quarters"),
+        "sex": _coded_variable("sex", "sex", zero=False),
         "age": {"label": "age", "type": "integer", "range": "0..115"},
-        "race": _coded("race", "race", zero=False),
-        "hispanic": _coded("hispanic", "Hispanic origin", zero=False),
+        "race": _coded_variable("race", "race", zero=False),
+        "hispanic": _coded_variable("hispanic", "Hispanic origin", zero=False),
         **{f"race_code_{k}": {"label": f"detailed race {k} (0: none)", "levels": codes} for k in range(1, 9)},
         "ethnicity_code": {"label": "detailed ethnicity", "levels": origins},
     }
     return household, person
 
 
-def schema_of(plan: PopulationPlan, *, files: bool = True) -> Document:
-    """The schema of a census with households and persons, in the shape of census.toml; in memory it names no files."""
-    household, person = _variables()
-    geography: Document = {"spine": list(LEVELS), "type": "integer" if plan.integer_codes else "text"}
+def describe_census(plan: PopulationPlan, *, files: bool = True) -> Document:
+    """Return the schema of a census with households and persons; in memory it names no files."""
+    household, person = _describe_variables()
+    geography: Document = {"spine": list(SPINE_LEVELS), "type": "integer" if plan.integer_codes else "text"}
     if files:
         place = {
             "label": "place (0: outside any)",
@@ -111,7 +113,7 @@ def schema_of(plan: PopulationPlan, *, files: bool = True) -> Document:
     return {
         "name": plan.name,
         "label": plan.title,
-        "largest_household": LARGEST_FACILITY,
+        "largest_household": MAX_FACILITY_PERSONS,
         "geography": geography,
         "record": {
             "household": {
@@ -129,14 +131,14 @@ def schema_of(plan: PopulationPlan, *, files: bool = True) -> Document:
                 "variables": person,
             },
         },
-        "rule": rules(),
+        "rule": list_edit_rules(),
     }
 
 
-def toml(document: Mapping[str, object], path: tuple[str, ...] = ()) -> str:
-    """A dictionary of text, integers, lists and dictionaries as TOML.
+def write_toml(document: Mapping[str, object], path: tuple[str, ...] = ()) -> str:
+    """Return a dictionary of text, integers, lists and dictionaries as TOML.
 
-    >>> print(toml({"name": "demo", "geography": {"spine": ["state", "county"]}}), end="")
+    >>> print(write_toml({"name": "demo", "geography": {"spine": ["state", "county"]}}), end="")
     name = "demo"
     <BLANKLINE>
     [geography]
@@ -144,37 +146,41 @@ def toml(document: Mapping[str, object], path: tuple[str, ...] = ()) -> str:
     """
     flat = path[-1:] == ("variables",)  # one line per variable
     lines = [
-        f"{_key(key)} = {_value(value)}" for key, value in document.items() if flat or not _headed(key, value)
+        f"{_quote_key(key)} = {_write_value(value)}"
+        for key, value in document.items()
+        if flat or not _has_heading(key, value)
     ]
     text = "\n".join(lines) + "\n" if lines else ""
     for key, value in document.items():
-        here = (*path, _key(key))
-        if flat or not _headed(key, value):
+        here = (*path, _quote_key(key))
+        if flat or not _has_heading(key, value):
             continue
         if isinstance(value, Mapping):
-            own = key == "variables" or any(not _headed(k, v) for k, v in value.items())
-            text += (f"\n[{'.'.join(here)}]\n" if own else "") + toml(value, here)
+            own = key == "variables" or any(not _has_heading(k, v) for k, v in value.items())
+            text += (f"\n[{'.'.join(here)}]\n" if own else "") + write_toml(value, here)
         elif isinstance(value, list):
-            text += "".join(f"\n[[{'.'.join(here)}]]\n{toml(item, here)}" for item in value)
+            text += "".join(f"\n[[{'.'.join(here)}]]\n{write_toml(item, here)}" for item in value)
     return text
 
 
-def _headed(key: str, value: object) -> bool:
-    """Whether a value gets a heading of its own; kinds and forbidden combinations are written on one line."""
+def _has_heading(key: str, value: object) -> bool:
+    """Return whether a value gets its own heading; kinds and forbidden combinations stay on one line."""
     if isinstance(value, Mapping):
         return key not in ("kind", "forbid")
     return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
 
 
-def _key(key: str) -> str:
+def _quote_key(key: str) -> str:
     return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else f'"{key}"'
 
 
-def _value(value: object) -> str:
+def _write_value(value: object) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + "}"
+        return (
+            "{" + ", ".join(f"{_quote_key(key)} = {_write_value(item)}" for key, item in value.items()) + "}"
+        )
     if isinstance(value, list):
-        return "[" + ", ".join(_value(item) for item in value) + "]"
+        return "[" + ", ".join(_write_value(item) for item in value) + "]"
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'

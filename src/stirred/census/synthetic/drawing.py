@@ -7,17 +7,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stirred.census.synthetic.people.neighbourhoods import state_shares
+from stirred.census.synthetic.people.neighbourhoods import draw_state_shares
 from stirred.census.synthetic.plans import PopulationPlan
-from stirred.census.synthetic.spine import coordinates, places
-from stirred.census.synthetic.states import LEVELS, State, draw_state, tables
+from stirred.census.synthetic.spine import draw_places, place_blocks
+from stirred.census.synthetic.states import SPINE_LEVELS, State, draw_state, make_tables
 from stirred.chance import Key
 
-WIDTHS = (2, 5, 11, 12, 15)  # characters of a code at each level
+LEVEL_CODE_WIDTHS = (2, 5, 11, 12, 15)  # characters of a code at each level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
+class DrawnState:
     """A state with its first codes and ids in the census."""
 
     state: State
@@ -25,13 +25,13 @@ class Drawn:
     first: Mapping[str, int]  # of each level below the state, and of units and persons
 
     def geography(self, *, integer_codes: bool) -> dict[str, pa.Array]:
-        """The codes of every block at every level, by block."""
+        """Return the codes of every block at every level, by block."""
         spine = self.state.spine
         if not integer_codes:
-            text = pa.array(np.char.zfill(spine.geoids().astype(str), 15))
+            text = pa.array(np.char.zfill(spine.block_codes().astype(str), 15))
             return {
                 level: pc.utf8_slice_codeunits(text, 0, width).dictionary_encode()
-                for level, width in zip(LEVELS, WIDTHS, strict=True)
+                for level, width in zip(SPINE_LEVELS, LEVEL_CODE_WIDTHS, strict=True)
             }
         group = np.repeat(np.arange(spine.plan.block_groups, dtype=np.int32), spine.group_blocks)
         codes = {
@@ -43,45 +43,49 @@ class Drawn:
         }
         return {level: pa.array(column) for level, column in codes.items()}
 
-    def pieces(self, geography: Mapping[str, pa.Array]) -> Iterator[dict[str, pa.Table]]:
-        """Household and person tables, in the order of block groups."""
+    def make_pieces(self, geography: Mapping[str, pa.Array]) -> Iterator[dict[str, pa.Table]]:
+        """Yield household and person tables, in the order of block groups."""
         unit, person = self.first["unit"], self.first["person"]
-        for begin, end in self.state.cuts():
-            made = tables(self.state.piece(begin, end), dict(geography), first_unit=unit, first_person=person)
+        for begin, end in self.state.cut_pieces():
+            made = make_tables(
+                self.state.make_piece(begin, end), dict(geography), first_unit=unit, first_person=person
+            )
             yield made
             unit += made["household"].num_rows
             person += made["person"].num_rows
 
 
-def draw(census: PopulationPlan, key: Key) -> list[Drawn]:
+def draw_states(census: PopulationPlan, key: Key) -> list[DrawnState]:
     """Draw all states, without their persons."""
-    shares = state_shares(census.states, census.shares, key)
+    shares = draw_state_shares(census.states, census.shares, key)
     first = {"county": 0, "tract": 0, "block_group": 0, "block": 0, "unit": 1, "person": 1}
     drawn = []
     for position, one in enumerate(census.states):
         state = draw_state(one, shares[position], census.empty, key)
-        drawn.append(Drawn(state=state, position=position, first=dict(first)))
+        drawn.append(DrawnState(state=state, position=position, first=dict(first)))
         first["county"] += one.counties
         first["tract"] += one.tracts
         first["block_group"] += one.block_groups
         first["block"] += one.blocks
         first["unit"] += state.units
-        first["person"] += state.most_persons
+        first["person"] += state.max_persons
     return drawn
 
 
-def geography_table(one: Drawn, codes: Mapping[str, pa.Array], key: Key, *, integer_codes: bool) -> pa.Table:
-    """One row per block: codes, place and coordinates."""
+def make_geography_table(
+    one: DrawnState, codes: Mapping[str, pa.Array], key: Key, *, integer_codes: bool
+) -> pa.Table:
+    """Return one row per block: codes, place and coordinates."""
     spine = one.state.spine
-    x, y = coordinates(spine.plan.blocks, spine.plan.counties)
-    more = {"geoid": pa.array(spine.geoids())} if integer_codes else {}
-    return pa.table({**codes, **more, "place": places(spine, key), "x": x, "y": y})
+    x, y = place_blocks(spine.plan.blocks, spine.plan.counties)
+    more = {"geoid": pa.array(spine.block_codes())} if integer_codes else {}
+    return pa.table({**codes, **more, "place": draw_places(spine, key), "x": x, "y": y})
 
 
-def areas_table(geography: pa.Table) -> pa.Table:
-    """One row per area of any level, with its parent; codes are text that begins with the parent's."""
+def make_areas_table(geography: pa.Table) -> pa.Table:
+    """Return one row per area of any level, with its parent; codes are text that begins with the parent's."""
     rows: dict[str, list[str]] = {"code": [], "parent": [], "level": []}
-    for level, width in zip(LEVELS, (0, *WIDTHS), strict=False):
+    for level, width in zip(SPINE_LEVELS, (0, *LEVEL_CODE_WIDTHS), strict=False):
         codes = pc.unique(geography[level].cast(pa.string())).to_pylist()
         rows["code"] += codes
         rows["parent"] += [code[:width] for code in codes]

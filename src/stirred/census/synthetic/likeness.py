@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 
 def dissimilarity(counts: ArrayLike) -> NDArray[np.float64]:
-    r"""For each group, the share of it that would have to move to live as evenly as all others do.
+    r"""Return the share of each group that would have to move to live as evenly as all others do.
 
     $D_g = \tfrac12 \sum_i |n_{ig}/n_{\cdot g} - (n_i - n_{ig})/(n - n_{\cdot g})|$ over areas $i$ (Duncan and Duncan 1955).
 
@@ -37,21 +37,21 @@ def _entropy(table: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(-(share * np.log(np.where(share > 0, share, 1.0))).sum(axis=1), dtype=np.float64)
 
 
-def eight_groups(race: NDArray[np.int8], hispanic: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Hispanic 0, then not Hispanic by race alone 1..6, two or more races 7: the groups of published block tables.
+def code_eight_groups(race: NDArray[np.int8], hispanic: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Return the group of each record: Hispanic 0, single races 1 to 6, two or more races 7.
 
-    >>> eight_groups(np.array([1, 6, 7, 1], dtype=np.int8), np.array([1, 1, 1, 2], dtype=np.int8)).tolist()
+    >>> code_eight_groups(np.array([1, 6, 7, 1], dtype=np.int8), np.array([1, 1, 1, 2], dtype=np.int8)).tolist()
     [1, 6, 7, 0]
     """
     return np.where(hispanic == 2, 0, np.minimum(race, 7)).astype(np.int64)
 
 
-def by_area(
+def count_by_area(
     areas: NDArray[np.int64], groups: NDArray[np.int64], number: int, kinds: int = 8
 ) -> NDArray[np.int64]:
-    """Counts of groups by area, from one area and one group per record.
+    """Return counts of groups by area, from one area and one group per record.
 
-    >>> by_area(np.array([0, 0, 2]), np.array([1, 1, 0]), 3, 2).tolist()
+    >>> count_by_area(np.array([0, 0, 2]), np.array([1, 1, 0]), 3, 2).tolist()
     [[0, 2], [0, 0], [1, 0]]
     """
     return np.bincount(areas * kinds + groups, minlength=number * kinds).reshape(number, kinds)

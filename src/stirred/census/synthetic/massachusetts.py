@@ -30,29 +30,29 @@ TABLE_1: dict[str, tuple[int, int]] = {
 }
 """Owned and rented households by county (the paper, Table 1)."""
 
-HOUSEHOLDS = 1_144_424
-TWO_PERSONS = 264_331
+HOUSEHOLD_COUNT = 1_144_424
+TWO_PERSON_COUNT = 264_331
 # Shares of sizes 1, 3, 4, … 12 among all other households; every one of them stays below that of two persons.
 OTHER_SIZES: dict[int, float] = {
     1: 0.099, 3: 0.285, 4: 0.238, 5: 0.153, 6: 0.092, 7: 0.055, 8: 0.033, 9: 0.02, 10: 0.012, 11: 0.007, 12: 0.006
 }  # fmt: skip
 
 
-def size_counts() -> dict[int, int]:
-    """How many households of each size there are; 12 stands for 12 or more.
+def apportion_sizes() -> dict[int, int]:
+    """Return how many households of each size there are; 12 stands for 12 or more.
 
-    >>> counts = size_counts()
+    >>> counts = apportion_sizes()
     >>> counts[2] == max(counts.values()) == 264331, sum(counts.values())
     (True, 1144424)
     """
     sizes = sorted(OTHER_SIZES)
-    others = apportion(HOUSEHOLDS - TWO_PERSONS, np.array([OTHER_SIZES[size] for size in sizes]))
-    return dict(sorted([(2, TWO_PERSONS), *zip(sizes, others.tolist(), strict=True)]))
+    others = apportion(HOUSEHOLD_COUNT - TWO_PERSON_COUNT, np.array([OTHER_SIZES[size] for size in sizes]))
+    return dict(sorted([(2, TWO_PERSON_COUNT), *zip(sizes, others.tolist(), strict=True)]))
 
 
-def massachusetts(key: Key, households: int | None = None) -> dict[str, pa.Table]:
-    """One record per household: state, county, tenure and size."""
-    if households not in (None, HOUSEHOLDS):
+def make_massachusetts(key: Key, households: int | None = None) -> dict[str, pa.Table]:
+    """Return one record per household: state, county, tenure and size."""
+    if households not in (None, HOUSEHOLD_COUNT):
         raise InputError(
             "massachusetts-1940 has 1,144,424 households",
             why="its counts are those of the paper",
@@ -61,13 +61,15 @@ def massachusetts(key: Key, households: int | None = None) -> dict[str, pa.Table
     counties = list(TABLE_1)
     cells = np.array([count for pair in TABLE_1.values() for count in pair])
     cell = np.repeat(np.arange(cells.size, dtype=np.int8), cells)
-    counts = size_counts()
+    counts = apportion_sizes()
     sizes = np.repeat(np.array(list(counts), dtype=np.int16), list(counts.values()))
-    sizes = sizes[permutation(key.stream("massachusetts-1940", "size"), HOUSEHOLDS)]
+    sizes = sizes[permutation(key.stream("massachusetts-1940", "size"), HOUSEHOLD_COUNT)]
     household = pa.table(
         {
-            "household_id": np.arange(1, HOUSEHOLDS + 1, dtype=np.int64),
-            "state": pa.DictionaryArray.from_arrays(np.zeros(HOUSEHOLDS, dtype=np.int8), ["Massachusetts"]),
+            "household_id": np.arange(1, HOUSEHOLD_COUNT + 1, dtype=np.int64),
+            "state": pa.DictionaryArray.from_arrays(
+                np.zeros(HOUSEHOLD_COUNT, dtype=np.int8), ["Massachusetts"]
+            ),
             "county": pa.DictionaryArray.from_arrays(cell // 2, counties),
             "size": sizes,
             "tenure": pa.DictionaryArray.from_arrays(cell % 2, ["owned", "rented"]),
@@ -76,8 +78,8 @@ def massachusetts(key: Key, households: int | None = None) -> dict[str, pa.Table
     return {"household": household}
 
 
-def schema(*, files: bool = True) -> dict[str, object]:
-    """Its census.toml; in memory it names no files."""
+def massachusetts_schema(*, files: bool = True) -> dict[str, object]:
+    """Return the schema of the Massachusetts census as census.toml has it; in memory it names no files."""
     return {
         "name": "massachusetts-1940",
         "label": "Massachusetts 1940, synthetic: size is independent of county, and of tenure given the county",

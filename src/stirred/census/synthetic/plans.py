@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from stirred.errors import InputError, did_you_mean
 
 # Householders by group (Hispanic, white, black, AIAN, Asian, NHPI, other, two or more; the last seven not Hispanic).
-NATIONAL = (0.150, 0.645, 0.124, 0.0066, 0.053, 0.0014, 0.005, 0.015)
-NEW_ENGLAND = (0.130, 0.735, 0.052, 0.004, 0.034, 0.001, 0.011, 0.033)
+NATIONAL_SHARES = (0.150, 0.645, 0.124, 0.0066, 0.053, 0.0014, 0.005, 0.015)
+NEW_ENGLAND_SHARES = (0.130, 0.735, 0.052, 0.004, 0.034, 0.001, 0.011, 0.033)
 
 # Counties, tracts, block groups and persons of the 50 states and DC in the 2020 census, by state code.
-_STATES = """
+_STATE_NUMBERS = """
 01 67 1437 3925 5024279|02 30 177 504 733391|04 15 1765 4773 7151502|05 75 823 2294 3011524
 06 58 9129 25607 39538223|08 64 1447 4058 5773714|09 8 883 2716 3605944|10 3 262 706 989948
 11 1 206 571 689545|12 67 5160 13388 21538187|13 159 2796 7446 10711908|15 5 461 1083 1455271
@@ -42,10 +42,10 @@ class StatePlan:
     blocks: int
     households: int
 
-    def scaled(self, households: int) -> "StatePlan":
-        """The same state with other households: fewer or more areas of the same size.
+    def scale(self, households: int) -> "StatePlan":
+        """Return the same state with other households: fewer or more areas of the same size.
 
-        >>> StatePlan(code=1, counties=3, tracts=30, block_groups=90, blocks=900, households=9000).scaled(3000).tracts
+        >>> StatePlan(code=1, counties=3, tracts=30, block_groups=90, blocks=900, households=9000).scale(3000).tracts
         10
         """
         ratio = households / self.households
@@ -68,12 +68,12 @@ class PopulationPlan:
 
     @property
     def households(self) -> int:
-        """Occupied households of all states."""
+        """Return the number of occupied households of all states."""
         return sum(state.households for state in self.states)
 
 
 def apportion(total: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Whole numbers in proportion to weights, by largest remainder; they add up exactly.
+    """Return whole numbers in proportion to weights, by largest remainder; they add up exactly.
 
     >>> apportion(10, np.array([1.0, 1.0, 1.0])).tolist()
     [4, 3, 3]
@@ -86,10 +86,10 @@ def apportion(total: int, weights: NDArray[np.float64]) -> NDArray[np.int64]:
     return floor
 
 
-def _nation(households: int) -> tuple[StatePlan, ...]:
+def _plan_nation(households: int) -> tuple[StatePlan, ...]:
     rows = [
         [int(cell) for cell in item.split()]
-        for line in _STATES.strip().splitlines()
+        for line in _STATE_NUMBERS.strip().splitlines()
         for item in line.split("|")
     ]
     table = np.array(rows, dtype=np.int64)
@@ -111,18 +111,18 @@ def _nation(households: int) -> tuple[StatePlan, ...]:
     if households == NATION_HOUSEHOLDS:
         return states
     scaled = apportion(households, homes.astype(np.float64))
-    return tuple(state.scaled(int(n)) for state, n in zip(states, scaled, strict=True))
+    return tuple(state.scale(int(n)) for state, n in zip(states, scaled, strict=True))
 
 
-DEMO = StatePlan(code=91, counties=3, tracts=36, block_groups=110, blocks=3_000, households=60_000)
-STATE = StatePlan(code=92, counties=5, tracts=250, block_groups=800, blocks=25_000, households=430_000)
+DEMO_PLAN = StatePlan(code=91, counties=3, tracts=36, block_groups=110, blocks=3_000, households=60_000)
+STATE_PLAN = StatePlan(code=92, counties=5, tracts=250, block_groups=800, blocks=25_000, households=430_000)
 PRESETS = ("demo", "state", "nation", "massachusetts-1940")
 
 
-def plan(preset: str, households: int | None = None) -> PopulationPlan:
-    """The plan of a preset, with its own number of households or another.
+def find_plan(preset: str, households: int | None = None) -> PopulationPlan:
+    """Return the plan of a preset, with its own number of households or another.
 
-    >>> nation = plan("nation")
+    >>> nation = find_plan("nation")
     >>> [sum(getattr(s, k) for s in nation.states) for k in ("counties", "tracts", "block_groups", "blocks")]
     [3143, 84414, 239780, 8132968]
     >>> nation.households
@@ -135,11 +135,11 @@ def plan(preset: str, households: int | None = None) -> PopulationPlan:
             fix="--households N with N of 1 or more",
         )
     if preset == "nation":
-        states = _nation(households or NATION_HOUSEHOLDS)
+        states = _plan_nation(households or NATION_HOUSEHOLDS)
         return PopulationPlan(
             name=preset,
             states=states,
-            shares=NATIONAL,
+            shares=NATIONAL_SHARES,
             integer_codes=True,
             empty=0.29,
             title="Synthetic nation",
@@ -150,7 +150,9 @@ def plan(preset: str, households: int | None = None) -> PopulationPlan:
             why="a preset names a kind of synthetic census that Stirred knows",
             fix=did_you_mean(preset, PRESETS),
         )
-    one = DEMO if preset == "demo" else STATE
+    one = DEMO_PLAN if preset == "demo" else STATE_PLAN
     if households is not None and households != one.households:
-        one = one.scaled(households)
-    return PopulationPlan(name=preset, states=(one,), shares=NEW_ENGLAND, title=f"Synthetic {preset} census")
+        one = one.scale(households)
+    return PopulationPlan(
+        name=preset, states=(one,), shares=NEW_ENGLAND_SHARES, title=f"Synthetic {preset} census"
+    )

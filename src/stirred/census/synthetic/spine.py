@@ -13,14 +13,14 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def uniforms(stream: Stream, n: int) -> Floats:
-    """Numbers in (0, 1), never at an end."""
+def draw_uniforms(stream: Stream, n: int) -> Floats:
+    """Return numbers in (0, 1), never at an end."""
     return ((stream.words64(n) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
 
 
-def normals(stream: Stream, n: int) -> Floats:
-    """Standard normal numbers by inversion."""
-    return np.asarray(ndtri(uniforms(stream, n)), dtype=np.float64)
+def draw_normals(stream: Stream, n: int) -> Floats:
+    """Return standard normal numbers by inversion."""
+    return np.asarray(ndtri(draw_uniforms(stream, n)), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,25 +36,25 @@ class Spine:
 
     @property
     def group_county(self) -> Ints:
-        """The county of each block group."""
+        """Return the county of each block group."""
         return self.tract_county[self.group_tract]
 
     @property
     def first_block(self) -> Ints:
-        """The position of each block group's first block, and one past the last."""
+        """Return the position of each block group's first block, and one past the last."""
         return np.concatenate([[0], np.cumsum(self.group_blocks)]).astype(np.int64)
 
-    def geoids(self) -> Ints:
-        """SSCCCTTTTTTBBBB of every block; the first digit of BBBB is the block group's number in its tract."""
+    def block_codes(self) -> Ints:
+        """Return the code SSCCCTTTTTTBBBB of every block; BBBB begins with the block group's number."""
         county = self.plan.code * 1000 + 2 * np.arange(self.plan.counties) + 1
-        tract = county[self.tract_county] * 1_000_000 + 100 * (_rank(self.tract_county) + 1)
-        group = tract[self.group_tract] * 10 + _rank(self.group_tract) + 1
+        tract = county[self.tract_county] * 1_000_000 + 100 * (_rank_children(self.tract_county) + 1)
+        group = tract[self.group_tract] * 10 + _rank_children(self.group_tract) + 1
         of_block = np.repeat(np.arange(self.plan.block_groups), self.group_blocks)
-        return np.asarray(group[of_block] * 1000 + _rank(of_block), dtype=np.int64)
+        return np.asarray(group[of_block] * 1000 + _rank_children(of_block), dtype=np.int64)
 
 
-def _rank(parents: Ints) -> Ints:
-    """The position of each child among the children of its parent; children are consecutive."""
+def _rank_children(parents: Ints) -> Ints:
+    """Return the position of each child among the children of its parent; children are consecutive."""
     first = np.searchsorted(parents, parents)
     return np.asarray(np.arange(parents.size) - first, dtype=np.int64)
 
@@ -62,20 +62,20 @@ def _rank(parents: Ints) -> Ints:
 def draw_spine(plan: StatePlan, key: Key) -> Spine:
     """Draw the areas of a state: heavy-tailed counties, block groups of some 540 households, uneven numbers of blocks."""
     name = ("spine", plan.code)
-    size = 1.25 * normals(key.stream(*name, "county"), plan.counties)
+    size = 1.25 * draw_normals(key.stream(*name, "county"), plan.counties)
     tracts = 1 + apportion(plan.tracts - plan.counties, np.exp(size))
     tract_county = np.repeat(np.arange(plan.counties), tracts)
     rural = (np.log(tracts.mean()) - np.log(tracts)) / max(float(np.log(tracts).std()), 0.5)
-    spread = np.exp(0.45 * normals(key.stream(*name, "tract"), plan.tracts))
-    groups = _capped(plan.block_groups, spread, least=1, most=9)
+    spread = np.exp(0.45 * draw_normals(key.stream(*name, "tract"), plan.tracts))
+    groups = _apportion_capped(plan.block_groups, spread, least=1, most=9)
     group_tract = np.repeat(np.arange(plan.tracts), groups)
-    weights = np.exp(0.36 * stdtrit(8.0, uniforms(key.stream(*name, "households"), plan.block_groups)))
+    weights = np.exp(0.36 * stdtrit(8.0, draw_uniforms(key.stream(*name, "households"), plan.block_groups)))
     occupied = apportion(plan.households, weights)
     many = (
-        0.62 * normals(key.stream(*name, "blocks"), plan.block_groups)
+        0.62 * draw_normals(key.stream(*name, "blocks"), plan.block_groups)
         + 0.25 * rural[tract_county[group_tract]]
     )
-    blocks = _capped(plan.blocks, np.exp(many), least=1, most=999)
+    blocks = _apportion_capped(plan.blocks, np.exp(many), least=1, most=999)
     return Spine(
         plan=plan,
         tract_county=tract_county,
@@ -86,7 +86,7 @@ def draw_spine(plan: StatePlan, key: Key) -> Spine:
     )
 
 
-def _capped(total: int, weights: Floats, *, least: int, most: int) -> Ints:
+def _apportion_capped(total: int, weights: Floats, *, least: int, most: int) -> Ints:
     """Apportion with a minimum and a maximum per area; the excess goes to the others."""
     counts = np.full(weights.size, least, dtype=np.int64)
     left = total - int(counts.sum())
@@ -99,10 +99,10 @@ def _capped(total: int, weights: Floats, *, least: int, most: int) -> Ints:
     return counts
 
 
-def coordinates(blocks: int, counties: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Kilometres of each block along a Hilbert curve, so that neighbours in code are neighbours in space.
+def place_blocks(blocks: int, counties: int) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Return the kilometres of each block along a Hilbert curve, so that near codes are near in space.
 
-    >>> x, y = coordinates(4, 1)
+    >>> x, y = place_blocks(4, 1)
     >>> sorted({(float(a), float(b)) for a, b in zip(x, y)})
     [(12.5, 12.5), (12.5, 37.5), (37.5, 12.5), (37.5, 37.5)]
     """
@@ -123,12 +123,14 @@ def coordinates(blocks: int, counties: int) -> tuple[NDArray[np.float32], NDArra
     return ((x + 0.5) * scale).astype(np.float32), ((y + 0.5) * scale).astype(np.float32)
 
 
-def places(spine: Spine, key: Key) -> NDArray[np.int32]:
-    """Off-spine places: runs of neighbouring blocks that ignore tract borders; 0 outside any place."""
+def draw_places(spine: Spine, key: Key) -> NDArray[np.int32]:
+    """Return Off-spine places: runs of neighbouring blocks that ignore tract borders; 0 outside any place."""
     blocks = spine.plan.blocks
     typical = 6.0 * blocks / spine.plan.tracts
     runs = int(4 * blocks / typical) + 8
-    lengths = np.ceil(typical * np.exp(normals(key.stream("places", spine.plan.code), runs))).astype(np.int64)
+    lengths = np.ceil(typical * np.exp(draw_normals(key.stream("places", spine.plan.code), runs))).astype(
+        np.int64
+    )
     ends = np.cumsum(lengths)
     at = np.searchsorted(ends, np.arange(blocks), side="right")
     inside = at % 3 != 2  # two places, then open country

@@ -8,14 +8,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.census.synthetic.people.families import UNIT_ROWS
-from stirred.census.synthetic.people.homes import settle
+from stirred.census.synthetic.people.homes import fill_block_groups
 from stirred.census.synthetic.people.neighbourhoods import Neighbourhoods, draw_neighbourhoods
-from stirred.census.synthetic.people.quarters import facilities
+from stirred.census.synthetic.people.quarters import draw_facilities
 from stirred.census.synthetic.plans import StatePlan
 from stirred.census.synthetic.spine import Floats, Ints, Spine, draw_spine
 from stirred.chance import Key
 
-LEVELS = ("state", "county", "tract", "block_group", "block")
+SPINE_LEVELS = ("state", "county", "tract", "block_group", "block")
 UNIT_COLUMNS = (
     *("kind", "tenure", "type", "couple", "children", "multigenerational", "elderly"),
     *("sex", "age", "race", "hispanic", "vacancy", "gq_type"),
@@ -24,7 +24,9 @@ UNIT_COLUMNS = (
 assert len(UNIT_COLUMNS) == UNIT_ROWS
 PERSON_COLUMNS = ("relationship", "sex", "age", "race", "hispanic")
 CODE_COLUMNS = (*(f"race_code_{k}" for k in range(1, 9)), "ethnicity_code")
-PIECE = 400_000  # units in one piece: small enough for memory, large enough for Parquet's row groups
+UNITS_PER_PIECE = (
+    400_000  # units in one piece: small enough for memory, large enough for Parquet's row groups
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,21 +54,21 @@ class State:
 
     @property
     def units_by_group(self) -> Ints:
-        """Housing units and facilities by block group."""
+        """Return housing units and facilities by block group."""
         return self.spine.occupied + self.life.vacant + self.facility_counts
 
     @property
     def units(self) -> int:
-        """All housing units and facilities."""
+        """Return the number of all housing units and facilities."""
         return int(self.units_by_group.sum())
 
     @property
-    def most_persons(self) -> int:
-        """An upper bound on the persons of this state; it separates the person ids of states."""
+    def max_persons(self) -> int:
+        """Return an upper bound on the persons of this state; it separates the person ids of states."""
         return 13 * self.spine.plan.households + int(self.residents.sum()) + 1
 
-    def cuts(self, units: int = PIECE) -> Iterator[tuple[int, int]]:
-        """Ranges of block groups of about so many units."""
+    def cut_pieces(self, units: int = UNITS_PER_PIECE) -> Iterator[tuple[int, int]]:
+        """Yield ranges of block groups of about so many units."""
         ends = np.cumsum(self.units_by_group)
         begin = 0
         while begin < ends.size:
@@ -75,8 +77,8 @@ class State:
             yield begin, min(end, ends.size)
             begin = end
 
-    def piece(self, begin: int, end: int) -> Piece:
-        """The units and persons of the block groups begin..end-1."""
+    def make_piece(self, begin: int, end: int) -> Piece:
+        """Return the units and persons of the block groups begin..end-1."""
         n = int(self.units_by_group[begin:end].sum())
         first_facility = np.concatenate([[0], np.cumsum(self.facility_counts)]).astype(np.int64)
         living = int(self.residents[first_facility[begin] : first_facility[end]].sum())
@@ -87,7 +89,7 @@ class State:
             sizes, facility = np.zeros(n, dtype=np.int16), np.zeros(n, dtype=np.int16)
             people = np.empty((len(PERSON_COLUMNS), room), dtype=np.int8)
             codes = np.empty((len(CODE_COLUMNS), room), dtype=np.int16)
-            persons = settle(
+            persons = fill_block_groups(
                 begin,
                 end,
                 self.seeds,
@@ -127,7 +129,7 @@ def draw_state(plan: StatePlan, shares: Floats, empty: float, key: Key) -> State
     """Draw the areas of a state and the character of its neighbourhoods; its persons are made later, in pieces."""
     spine = draw_spine(plan, key)
     groups = np.arange(plan.block_groups, dtype=np.uint64)
-    counts, places, residents = facilities(key.blocks(("facilities", plan.code), groups))
+    counts, places, residents = draw_facilities(key.blocks(("facilities", plan.code), groups))
     return State(
         spine=spine,
         life=draw_neighbourhoods(spine, shares, empty, key),
@@ -138,10 +140,10 @@ def draw_state(plan: StatePlan, shares: Floats, empty: float, key: Key) -> State
     )
 
 
-def tables(
+def make_tables(
     piece: Piece, geography: dict[str, pa.Array], *, first_unit: int, first_person: int
 ) -> dict[str, pa.Table]:
-    """The household and person tables of a piece; ids continue from the given numbers."""
+    """Return the household and person tables of a piece; ids continue from the given numbers."""
     ids = np.arange(first_unit, first_unit + piece.sizes.size, dtype=np.int64)
     small = dict(zip(UNIT_COLUMNS, piece.units, strict=True))
     taken = pa.array(piece.block)

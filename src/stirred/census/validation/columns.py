@@ -5,17 +5,17 @@ from collections.abc import Iterator
 import polars as pl
 
 from stirred.census.codebook.schema import Levels, RecordSchema, VariableSchema
-from stirred.census.codebook.typed import comparable_codes, wanted_type
+from stirred.census.codebook.typed import comparable_codes, target_type
 from stirred.census.validation.problems import RecordRule
 
 
 def column_rules(
     variable: VariableSchema, dtype: pl.DataType, record: RecordSchema, there: pl.Expr
 ) -> Iterator[RecordRule]:
-    """The rules of a variable whose file has this type; ``there`` says whether a field is filled."""
+    """Yield the rules of a variable whose file has this type; ``there`` says whether a field is filled."""
     name, missing = variable.name, variable.missing
     value = pl.col(name)
-    target = wanted_type(variable, dtype)
+    target = target_type(variable, dtype)
     now = dtype if target is None else target
     if target is not None:
         kind = "whole numbers" if target.is_integer() else "numbers" if target.is_numeric() else "codes"
@@ -28,7 +28,7 @@ def column_rules(
         yield RecordRule(name, "missing codes, which the policy makes errors", value.is_in(codes))
     levels = variable.all_levels
     if levels is not None:
-        outside = ~within(value, levels, now)
+        outside = ~is_within(value, levels, now)
         if codes and missing.policy != "level":
             outside &= ~value.is_in(codes)
         yield RecordRule(name, "values outside the listed levels", value.is_not_null() & outside)
@@ -38,8 +38,8 @@ def column_rules(
         yield RecordRule(name, "negative values", value < 0)
 
 
-def within(value: pl.Expr, levels: Levels, dtype: pl.DataType) -> pl.Expr:
-    """Whether values of this type are among the levels."""
+def is_within(value: pl.Expr, levels: Levels, dtype: pl.DataType) -> pl.Expr:
+    """Return whether values of this type are among the levels."""
     if isinstance(levels, range):
         return value.is_between(levels.start, levels.stop - 1)
     if levels and isinstance(levels[0], str) and dtype != pl.String:

@@ -10,60 +10,64 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stirred.census.canonical import Forms, keyed, shaped
+from stirred.census.canonical import Forms, add_keys, apply_forms
 from stirred.census.codebook.schema import RecordSchema
 from stirred.census.files import CensusFiles
-from stirred.census.flat import home_of
-from stirred.census.validation.check import split
-from stirred.census.validation.faulty import Households, faulty, unknown_places, without
-from stirred.census.validation.loose import loose
+from stirred.census.flat import find_home
+from stirred.census.validation.check import split_person_files
+from stirred.census.validation.faulty import Households, add_place_rules, drop_found, find_faulty
+from stirred.census.validation.loose import loosen_census
 from stirred.census.validation.problems import Problems
-from stirred.census.validation.single import SingleRecords, single, singled
+from stirred.census.validation.single import SingleRecords, rule_file, rule_records
 from stirred.errors import DataError
-from stirred.frames import collected
+from stirred.frames import collect_frame
 
-RAW = "\x00raw "
+RAW_PREFIX = "\x00raw "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaned:
+class CleanFiles:
     """What is left of the files of a census, with the forms of their columns."""
 
     files: Mapping[str, pl.LazyFrame]
     forms: Mapping[str, Forms]
 
 
-def cleaned(census: CensusFiles, problems: Problems) -> Cleaned:
-    """The files without the records that break a rule; refused where more than single records is at fault."""
+def drop_invalid(census: CensusFiles, problems: Problems) -> CleanFiles:
+    """Return the files without invalid records; refuse where more than single records is at fault."""
     _require_single(census, problems)
-    whole = split(census, [])
-    records = {record.name: single(whole, record) for record in whole.schema.records}
-    lenient = loose(whole, records)
-    records = {name: unknown_places(some, lenient) for name, some in records.items()}
+    whole = split_person_files(census, [])
+    records = {record.name: rule_records(whole, record) for record in whole.schema.records}
+    lenient = loosen_census(whole, records)
+    records = {name: add_place_rules(some, lenient) for name, some in records.items()}
     rows = max(problems.checked.values(), default=0)
     files: dict[str, pl.LazyFrame] = {}
     for home in whole.schema.records:
         if home.linked_to:
             continue
         if not home.id:
-            files[home.name] = _kept(census, home, records[home.name])
+            files[home.name] = _drop_from_file(census, home, records[home.name])
             continue
         households = Households.of(home, records, whole)
-        found = faulty(lenient, records, households, rows)
-        mixed = _mixed(census, home, households)
+        found = find_faulty(lenient, records, households, rows)
+        mixed = _list_mixed(census, home, households)
         found = found if mixed is None else pl.concat([found, mixed]).unique()
         for record, key in [(home, home.id), *((m, m.household) for m in households.members)]:
             declared = census.schema.record(record.name)
-            if census.shared(declared):
-                files[record.name] = _rest(census, declared, households, found)
+            if census.shares_file(declared):
+                files[record.name] = _drop_from_person_file(census, declared, households, found)
             else:
-                files[record.name] = _kept(census, declared, records[record.name], households, key, found)
-    forms = {name: census.forms_in(census.schema.record(name), frame) for name, frame in files.items()}
-    return Cleaned(files=files, forms=forms)
+                files[record.name] = _drop_from_file(
+                    census, declared, records[record.name], households, key, found
+                )
+    forms = {
+        name: census.find_column_forms(census.schema.record(name), frame) for name, frame in files.items()
+    }
+    return CleanFiles(files=files, forms=forms)
 
 
 def require_mended(before: Problems, after: Problems) -> dict[str, int]:
-    """How many records of each type went out; refused where rules are still broken."""
+    """Return how many records of each type were left out; raise where rules are still broken."""
     if after:
         raise DataError(
             "the records break rules that remain after households are left out",
@@ -90,7 +94,7 @@ def _require_single(census: CensusFiles, problems: Problems) -> None:
             )
 
 
-def _kept(
+def _drop_from_file(
     census: CensusFiles,
     record: RecordSchema,
     rules: SingleRecords,
@@ -98,53 +102,53 @@ def _kept(
     key: str = "",
     found: pl.DataFrame | None = None,
 ) -> pl.LazyFrame:
-    """The file of a record type as it is given, without the records that break a rule or lie in a faulty household."""
+    """Return the file as given, without invalid records and without the records of faulty households."""
     source = census.source(record.name)
     names = source.collect_schema().names()
-    frame, beside = _with_raw(census, record, source)
-    some = singled(census.schema, record, frame, beside)
-    rest = some.frame.filter(~rules.broken)
+    frame, beside = _add_raw_columns(census, record, source)
+    some = rule_file(census.schema, record, frame, beside)
+    rest = some.frame.filter(~rules.breaks_rule)
     if households is not None and found is not None:
-        rest = without(rest, households, key, found)
-    return rest.select(pl.col(RAW + name).alias(name) for name in names)
+        rest = drop_found(rest, households, key, found)
+    return rest.select(pl.col(RAW_PREFIX + name).alias(name) for name in names)
 
 
-def _rest(
+def _drop_from_person_file(
     census: CensusFiles, record: RecordSchema, households: Households, found: pl.DataFrame
 ) -> pl.LazyFrame:
-    """The person file that households are made from, without the persons of faulty households or of none."""
+    """Return the person file without the persons of faulty households or of none."""
     source = census.source(record.name)
     names = source.collect_schema().names()
-    frame, _ = _with_raw(census, record, source)
-    key = _home(census, record).household_from
+    frame, _ = _add_raw_columns(census, record, source)
+    key = _find_home_record(census, record).household_from
     there = pl.col(key).is_not_null()
     if frame.collect_schema()[key] == pl.String:
         there &= pl.col(key) != ""
-    rest = without(frame.filter(there), households, key, found)
-    return rest.select(pl.col(RAW + name).alias(name) for name in names)
+    rest = drop_found(frame.filter(there), households, key, found)
+    return rest.select(pl.col(RAW_PREFIX + name).alias(name) for name in names)
 
 
-def _home(census: CensusFiles, record: RecordSchema) -> RecordSchema:
-    return record if record.household_from else home_of(census.schema, record) or record
+def _find_home_record(census: CensusFiles, record: RecordSchema) -> RecordSchema:
+    return record if record.household_from else find_home(census.schema, record) or record
 
 
-def _with_raw(
+def _add_raw_columns(
     census: CensusFiles, record: RecordSchema, source: pl.LazyFrame
 ) -> tuple[pl.LazyFrame, list[str]]:
-    """The file with every value in its one form, and beside it the columns as they are given."""
+    """Return the file with every value in its one form, and beside it the columns as they are given."""
     names = source.collect_schema().names()
-    beside = [RAW + name for name in names]
-    twice = source.with_columns(pl.col(name).alias(RAW + name) for name in names)
-    frame = shaped(twice, {**census.forms(record.name), **dict.fromkeys(beside, "kept")})
-    return keyed(census.schema, record, frame), beside
+    beside = [RAW_PREFIX + name for name in names]
+    twice = source.with_columns(pl.col(name).alias(RAW_PREFIX + name) for name in names)
+    frame = apply_forms(twice, {**census.forms(record.name), **dict.fromkeys(beside, "kept")})
+    return add_keys(census.schema, record, frame), beside
 
 
-def _mixed(census: CensusFiles, home: RecordSchema, households: Households) -> pl.DataFrame | None:
-    """The households of a person file whose persons differ in a column of the household."""
+def _list_mixed(census: CensusFiles, home: RecordSchema, households: Households) -> pl.DataFrame | None:
+    """Return the households of a person file whose persons differ in a column of the household."""
     declared = census.schema.record(home.name)
     if not declared.household_from:
         return None
-    mixed = census.homes(declared).mixed
+    mixed = census.flat_households(declared).mixed_keys
     if mixed is None:
         return None
-    return collected(households.keys(mixed.to_frame().lazy(), mixed.name))
+    return collect_frame(households.keys(mixed.to_frame().lazy(), mixed.name))

@@ -10,48 +10,57 @@ import polars as pl
 
 from stirred.census.codebook.schema import RecordSchema
 from stirred.census.files import CensusFiles
-from stirred.census.once import PART, surplus
-from stirred.census.validation.merging import merged
+from stirred.census.once import IDS_PER_PART, count_duplicates
+from stirred.census.validation.merging import merge_sorted
 from stirred.census.validation.problems import Problem
-from stirred.census.validation.single import Counted
-from stirred.frames import collected
+from stirred.census.validation.single import PassCounts
+from stirred.frames import collect_frame
 
-USED_TWICE = "identifiers used before by another record"
+USED_TWICE_RULE = "identifiers used before by another record"
 ID, SIZE, PERSONS = "id", "size", "persons"
-MERGED = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)  # as in numpy
+MERGEABLE_TYPES = (
+    pl.Int8,
+    pl.Int16,
+    pl.Int32,
+    pl.Int64,
+    pl.UInt8,
+    pl.UInt16,
+    pl.UInt32,
+    pl.UInt64,
+)  # as in numpy
 
 
-def check_links(census: CensusFiles, counts: Mapping[str, Counted]) -> Iterator[Problem]:
-    """Duplicate identifiers, persons without household, sizes that are not the number of persons."""
+def check_links(census: CensusFiles, counts: Mapping[str, PassCounts]) -> Iterator[Problem]:
+    """Yield problems of identifiers and links: duplicates, persons without household, wrong sizes."""
     for record in census.schema.records:
         found = counts[record.name]
         yield from found.problems["links"]
         if record.id and not found.unique:
-            yield from _duplicates(census, record, found.rows)
+            yield from _check_duplicates(census, record, found.rows)
     for record in census.schema.records:
         if record.household and record.linked_to in counts:
-            yield from _linked(census, record, counts)
+            yield from _check_linked(census, record, counts)
 
 
-def in_parts(rows: int) -> int:
-    """How many parts identifiers are compared in."""
-    return max(1, -(-rows // PART))
+def count_parts(rows: int) -> int:
+    """Return how many parts identifiers are compared in."""
+    return max(1, -(-rows // IDS_PER_PART))
 
 
-def part_of(frame: pl.LazyFrame, key: str, part: int, parts: int) -> pl.LazyFrame:
-    """The rows of one part by the hash of their identifier; empty identifiers are in none."""
+def select_part(frame: pl.LazyFrame, key: str, part: int, parts: int) -> pl.LazyFrame:
+    """Return the rows of one part by the hash of their identifier; rows without an identifier are skipped."""
     frame = frame.filter(pl.col(key).is_not_null())
     return frame if parts == 1 else frame.filter(pl.col(key).hash() % parts == part)
 
 
-def _duplicates(census: CensusFiles, record: RecordSchema, rows: int) -> Iterator[Problem]:
-    again = surplus(census.scan(record.name).select(record.id), rows)
+def _check_duplicates(census: CensusFiles, record: RecordSchema, rows: int) -> Iterator[Problem]:
+    again = count_duplicates(census.scan(record.name).select(record.id), rows)
     if again:
-        yield Problem(record_type=record.name, column=record.id, rule=USED_TWICE, count=again)
+        yield Problem(record_type=record.name, column=record.id, rule=USED_TWICE_RULE, count=again)
 
 
-def sides(census: CensusFiles, record: RecordSchema) -> tuple[pl.LazyFrame, pl.LazyFrame]:
-    """The links of the persons (id), and the identifiers of the households with their sizes (id, size)."""
+def scan_sides(census: CensusFiles, record: RecordSchema) -> tuple[pl.LazyFrame, pl.LazyFrame]:
+    """Return the links of the persons (id), and the identifiers of the households with their sizes (id, size)."""
     home = census.schema.record(record.linked_to)
     links = census.scan(record.name).select(pl.col(record.household).alias(ID))
     homes = census.scan(home.name).select(
@@ -66,38 +75,40 @@ def sides(census: CensusFiles, record: RecordSchema) -> tuple[pl.LazyFrame, pl.L
     return links, homes
 
 
-def alone(links: pl.LazyFrame, homes: pl.LazyFrame) -> pl.LazyFrame:
-    """The links that no household has (id, persons)."""
-    return together(links).join(homes.select(ID), on=ID, how="anti")
+def find_orphans(links: pl.LazyFrame, homes: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the links that no household has (id, persons)."""
+    return count_persons(links).join(homes.select(ID), on=ID, how="anti")
 
 
-def uneven(links: pl.LazyFrame, homes: pl.LazyFrame) -> pl.LazyFrame:
-    """The households whose size is not the number of their persons."""
-    both = homes.join(together(links), on=ID, how="left").with_columns(pl.col(PERSONS).fill_null(0))
+def find_wrong_sizes(links: pl.LazyFrame, homes: pl.LazyFrame) -> pl.LazyFrame:
+    """Return the households whose size is not the number of their persons."""
+    both = homes.join(count_persons(links), on=ID, how="left").with_columns(pl.col(PERSONS).fill_null(0))
     return both.filter(pl.col(SIZE) != pl.col(PERSONS))
 
 
-def together(links: pl.LazyFrame) -> pl.LazyFrame:
-    """How many persons have each link."""
+def count_persons(links: pl.LazyFrame) -> pl.LazyFrame:
+    """Return how many persons have each link."""
     return links.group_by(ID).agg(pl.len().cast(pl.Int64).alias(PERSONS))
 
 
-def _linked(census: CensusFiles, record: RecordSchema, counts: Mapping[str, Counted]) -> Iterator[Problem]:
+def _check_linked(
+    census: CensusFiles, record: RecordSchema, counts: Mapping[str, PassCounts]
+) -> Iterator[Problem]:
     home = census.schema.record(record.linked_to)
     if not home.id:
         return
-    links, homes = sides(census, record)
+    links, homes = scan_sides(census, record)
     ordered = record.household in counts[record.name].rising and counts[home.name].unique
-    if ordered and links.collect_schema()[ID] in MERGED:
-        orphans, wrong = merged(links, homes)
+    if ordered and links.collect_schema()[ID] in MERGEABLE_TYPES:
+        orphans, wrong = merge_sorted(links, homes)
     else:
         orphans = wrong = 0
-        parts = in_parts(max(counts[record.name].rows, counts[home.name].rows))
+        parts = count_parts(max(counts[record.name].rows, counts[home.name].rows))
         for part in range(parts):
-            some, there = part_of(links, ID, part, parts), part_of(homes, ID, part, parts)
-            orphans += _one(alone(some, there).select(pl.col(PERSONS).sum()))
+            some, there = select_part(links, ID, part, parts), select_part(homes, ID, part, parts)
+            orphans += _collect_number(find_orphans(some, there).select(pl.col(PERSONS).sum()))
             if home.size:
-                wrong += _one(uneven(some, there).select(pl.len()))
+                wrong += _collect_number(find_wrong_sizes(some, there).select(pl.len()))
     if orphans:
         rule = f"no {home.name} has this identifier (orphans)"
         yield Problem(record_type=record.name, column=record.household, rule=rule, count=orphans)
@@ -106,6 +117,6 @@ def _linked(census: CensusFiles, record: RecordSchema, counts: Mapping[str, Coun
         yield Problem(record_type=home.name, column=home.size, rule=rule, count=wrong)
 
 
-def _one(frame: pl.LazyFrame) -> int:
-    result = collected(frame, streaming=True)
+def _collect_number(frame: pl.LazyFrame) -> int:
+    result = collect_frame(frame, streaming=True)
     return int(result.item() or 0)

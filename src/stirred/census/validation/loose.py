@@ -9,12 +9,12 @@ from stirred.census.files import CensusFiles
 from stirred.census.validation.single import SingleRecords
 
 
-def loose(census: CensusFiles, records: Mapping[str, SingleRecords]) -> CensusFiles:
-    """The same census with unfit values empty, columns renamed and codes composed; absent columns are left out."""
-    files = {name: some.plain() for name, some in records.items()}
+def loosen_census(census: CensusFiles, records: Mapping[str, SingleRecords]) -> CensusFiles:
+    """Return the census with unfit values empty, columns renamed and codes composed."""
+    files = {name: some.select_variables() for name, some in records.items()}
     kept = {name: frozenset(some.names) for name, some in records.items()}
     settled = tuple(
-        _settled(record, kept[record.name]) for record in census.schema.records if record.name in files
+        _settle_record(record, kept[record.name]) for record in census.schema.records if record.name in files
     )
     geography = census.schema.geography
     schema: Schema = replace(
@@ -30,18 +30,18 @@ def loose(census: CensusFiles, records: Mapping[str, SingleRecords]) -> CensusFi
     return CensusFiles(schema=schema, files=files, folder=census.folder, _forms={name: {} for name in files})
 
 
-def _open(variable: VariableSchema) -> VariableSchema:
-    """The variable without its integer levels: a number outside them may need a wider type than they have."""
+def _open_levels(variable: VariableSchema) -> VariableSchema:
+    """Return the variable without integer levels, because a value outside them may need a wider type."""
     whole = variable.levels is not None and isinstance(variable.levels[0], int)
     kept = replace(variable, column="", imputed="")
     return replace(kept, kind="integer", levels=None) if whole else kept
 
 
-def _settled(record: RecordSchema, kept: frozenset[str]) -> RecordSchema:
-    """The record type after this step: without renaming, restriction or absent columns."""
+def _settle_record(record: RecordSchema, kept: frozenset[str]) -> RecordSchema:
+    """Return the record type after this step: without renaming, restriction or absent columns."""
     return replace(
         record,
-        variables=tuple(_open(v) for v in record.variables if v.name in kept),
+        variables=tuple(_open_levels(v) for v in record.variables if v.name in kept),
         id=record.id if record.id in kept else "",
         household=record.household if record.household in kept else "",
         linked_to=record.linked_to if record.household in kept else "",

@@ -8,28 +8,28 @@ from numpy.typing import NDArray
 
 from stirred.frames import series_of
 
-ROWS = 1 << 20
+ROWS_PER_BATCH = 1 << 20
 
 
-def merged(links: pl.LazyFrame, homes: pl.LazyFrame) -> tuple[int, int]:
-    """How many links no household has, and how many households have another size than persons.
+def merge_sorted(links: pl.LazyFrame, homes: pl.LazyFrame) -> tuple[int, int]:
+    """Return how many links no household has, and how many households have another size than persons.
 
     Both are in rising order, no household occurs twice, and no identifier is empty; a size may be.
 
     >>> homes = pl.LazyFrame({"id": [1, 2, 4], "size": [1, 2, None]})
-    >>> merged(pl.LazyFrame({"id": [1, 2, 3, 3]}), homes)
+    >>> merge_sorted(pl.LazyFrame({"id": [1, 2, 3, 3]}), homes)
     (2, 1)
     """
-    persons = _batches(links)
+    persons = _read_batches(links)
     waiting = next(persons, None)
     orphans = wrong = 0
-    for some in _batches(homes):
+    for some in _read_batches(homes):
         ids, sizes = some["id"].to_numpy(), some["size"]
         counts = np.zeros(ids.size, np.int64)
         while waiting is not None:
             values = waiting["id"].to_numpy()
             here = int(np.searchsorted(values, ids[-1], side="right"))
-            orphans += _add(values[:here], ids, counts)
+            orphans += _add_counts(values[:here], ids, counts)
             if here < values.size:
                 waiting = waiting[here:]
                 break
@@ -41,7 +41,7 @@ def merged(links: pl.LazyFrame, homes: pl.LazyFrame) -> tuple[int, int]:
     return orphans, wrong
 
 
-def _add(values: NDArray[np.generic], ids: NDArray[np.generic], counts: NDArray[np.int64]) -> int:
+def _add_counts(values: NDArray[np.generic], ids: NDArray[np.generic], counts: NDArray[np.int64]) -> int:
     """Add how often each identifier occurs in rising values; returns how many values are not identifiers."""
     if not values.size:
         return 0
@@ -58,7 +58,9 @@ def _add(values: NDArray[np.generic], ids: NDArray[np.generic], counts: NDArray[
     return int(times[~known].sum())
 
 
-def _batches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    for batch in frame.collect_batches(chunk_size=ROWS, maintain_order=True, lazy=True, engine="streaming"):
+def _read_batches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    for batch in frame.collect_batches(
+        chunk_size=ROWS_PER_BATCH, maintain_order=True, lazy=True, engine="streaming"
+    ):
         if batch.height:
             yield batch

@@ -57,7 +57,7 @@ class Problems:
 
     def __str__(self) -> str:
         if not self.problems:
-            return "no problems in " + _looked_at(self.checked)
+            return "no problems in " + _describe_checked(self.checked)
         number = len(self.problems)
         head = "1 rule is broken" if number == 1 else f"{number} rules are broken"
         return "\n".join([head, *(f"  {problem}" for problem in self.problems)])
@@ -73,7 +73,7 @@ class Problems:
             )
 
     def worst(self, number: int = 3) -> tuple[Problem, ...]:
-        """The problems that weigh most: files and columns that cannot be read, then those of the most records.
+        """Return the gravest problems: files and columns that cannot be read, then those of the most records.
 
         >>> few, many = (Problem(record_type="person", column="age", rule="negative values", count=n) for n in (2, 9))
         >>> [problem.count for problem in Problems(problems=(few, many)).worst(1)]
@@ -97,7 +97,7 @@ class Problems:
             )
 
     def to_json(self) -> dict[str, object]:
-        """The report as one JSON document."""
+        """Return the report as one JSON document."""
         return {
             "ok": not self.problems,
             "checked": dict(self.checked),
@@ -115,5 +115,5 @@ class Problems:
         }
 
 
-def _looked_at(checked: Mapping[str, int]) -> str:
+def _describe_checked(checked: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name} records" for name, count in checked.items()) or "no records"

@@ -6,15 +6,21 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from stirred.census.codebook.schema import RecordSchema, Schema, VariableSchema
-from stirred.census.codebook.typed import loosely, present, variables_of, wanted_type, with_policy
+from stirred.census.codebook.typed import (
+    apply_policy,
+    cast_loosely,
+    list_variables,
+    select_present,
+    target_type,
+)
 from stirred.census.files import CensusFiles
 from stirred.census.validation.columns import column_rules
 from stirred.census.validation.problems import Problem, RecordRule
 from stirred.census.validation.rules import own_rules, size_rules
-from stirred.frames import collected
+from stirred.frames import collect_frame
 
-FILLED = "\x00filled "  # whether a field is filled, whose value may not fit its type
-STAGES = ("columns", "links", "rules")
+FILLED_PREFIX = "\x00filled "  # whether a field is filled, whose value may not fit its type
+RULE_STAGES = ("columns", "links", "rules")
 RISES, EQUAL = 2, 1
 
 
@@ -28,18 +34,18 @@ class SingleRecords:
     rules: Mapping[str, tuple[RecordRule, ...]]  # by the stage of the report
 
     @property
-    def broken(self) -> pl.Expr:
-        """Whether a record breaks any of the rules."""
+    def breaks_rule(self) -> pl.Expr:
+        """Return whether a record breaks any of the rules."""
         tests = [rule.broken.fill_null(value=False) for rules in self.rules.values() for rule in rules]
         return pl.any_horizontal(tests) if tests else pl.lit(value=False)
 
-    def plain(self) -> pl.LazyFrame:
-        """Only the variables."""
+    def select_variables(self) -> pl.LazyFrame:
+        """Return only the variables."""
         return self.frame.select(self.names)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class PassCounts:
     """What one pass over a record type found."""
 
     rows: int = 0
@@ -48,26 +54,26 @@ class Counted:
     unique: bool = False  # the identifiers rise, so that none occurs twice
 
 
-def single(census: CensusFiles, record: RecordSchema) -> SingleRecords:
-    """The records of one type, leniently typed and restricted as the schema says, with their rules."""
-    return singled(census.schema, record, census.file(record.name))
+def rule_records(census: CensusFiles, record: RecordSchema) -> SingleRecords:
+    """Return the records of one type, leniently typed and restricted as the schema says, with their rules."""
+    return rule_file(census.schema, record, census.file(record.name))
 
 
-def singled(
+def rule_file(
     schema: Schema, record: RecordSchema, file: pl.LazyFrame, beside: Sequence[str] = ()
 ) -> SingleRecords:
-    """As ``single`` for the columns of a file; the columns ``beside`` the variables are kept."""
-    shaped = present(schema, record, file, beside=beside)
+    """Return the records of a file, leniently typed, with their rules and the columns ``beside`` them."""
+    shaped = select_present(schema, record, file, beside=beside)
     types = shaped.collect_schema()
     columns = file.drop(beside).collect_schema()
-    known = [variable for variable in variables_of(schema, record, columns) if variable.name in types]
+    known = [variable for variable in list_variables(schema, record, columns) if variable.name in types]
     names = tuple(variable.name for variable in known)
-    frame = shaped.select(*_lenient(known, types), *beside)
+    frame = shaped.select(*_cast_leniently(known, types), *beside)
     for name, codes in record.where:
         if name in names:
             frame = frame.filter(pl.col(name).is_in(list(codes)))
-    values = {variable.name: with_policy(variable, pl.col(variable.name)) for variable in known}
-    settled = _there(record, names)
+    values = {variable.name: apply_policy(variable, pl.col(variable.name)) for variable in known}
+    settled = _drop_absent_roles(record, names)
     return SingleRecords(
         record=settled,
         names=names,
@@ -76,7 +82,7 @@ def singled(
             "columns": tuple(
                 rule
                 for v in known
-                for rule in column_rules(v, types[v.name], record, _filled(v, types[v.name]))
+                for rule in column_rules(v, types[v.name], record, _is_filled(v, types[v.name]))
             ),
             "links": tuple(size_rules(schema, settled, values.__getitem__)),
             "rules": tuple(own_rules(schema, record, names, values.__getitem__)),
@@ -84,14 +90,14 @@ def singled(
     )
 
 
-def counted(records: SingleRecords, stages: Sequence[str] = STAGES) -> Counted:
+def count_broken(records: SingleRecords, stages: Sequence[str] = RULE_STAGES) -> PassCounts:
     """Count in streaming passes how many records break each rule of these stages, and whether identifiers rise."""
     rules = {(stage, i): rule for stage in stages for i, rule in enumerate(records.rules[stage])}
     record = records.record
     keys = [name for name in dict.fromkeys((record.id, record.household)) if name]
     # Each key has a pass of its own: beside the rules, Polars would keep all that one of them is ahead of the other.
-    order = {key: _order(records.frame, key) for key in keys}
-    found = collected(
+    order = {key: _find_order(records.frame, key) for key in keys}
+    found = collect_frame(
         records.frame.select(
             pl.len().alias("rows"),
             *(rule.broken.sum().alias(f"{stage} {i}") for (stage, i), rule in rules.items()),
@@ -103,7 +109,7 @@ def counted(records: SingleRecords, stages: Sequence[str] = STAGES) -> Counted:
         if count := found[f"{stage} {i}"]:
             problem = Problem(record_type=record.name, column=rule.column, rule=rule.rule, count=int(count))
             broken[stage].append(problem)
-    return Counted(
+    return PassCounts(
         rows=int(found["rows"]),
         problems={stage: tuple(problems) for stage, problems in broken.items()},
         rising=frozenset(key for key, least in order.items() if least >= EQUAL),
@@ -111,35 +117,37 @@ def counted(records: SingleRecords, stages: Sequence[str] = STAGES) -> Counted:
     )
 
 
-def _order(frame: pl.LazyFrame, key: str) -> int:
-    """How a column goes on in the worst of its rows: RISES, EQUAL to the row before, or 0 where it falls or is empty."""
+def _find_order(frame: pl.LazyFrame, key: str) -> int:
+    """Return how a column proceeds at worst: RISES, EQUAL, or 0 where it falls or is empty."""
     value, before = pl.col(key), pl.col(key).shift()
     begins = (
         value.is_not_null() & before.is_null()
     )  # the first row, for an empty field before counts as 0 itself
     step = pl.when((value > before) | begins).then(RISES).when(value == before).then(EQUAL).otherwise(0)
-    least = collected(frame.select(step.min()), streaming=True).item()
+    least = collect_frame(frame.select(step.min()), streaming=True).item()
     return RISES if least is None else int(least)
 
 
-def _lenient(known: Sequence[VariableSchema], types: pl.Schema) -> Iterator[pl.Expr]:
+def _cast_leniently(known: Sequence[VariableSchema], types: pl.Schema) -> Iterator[pl.Expr]:
     for variable in known:
         name, dtype = variable.name, types[variable.name]
-        target = wanted_type(variable, dtype)
+        target = target_type(variable, dtype)
         if target is None:
             yield pl.col(name)
         else:
-            yield loosely(pl.col(name), dtype, target).alias(name)
-            yield pl.col(name).is_not_null().alias(FILLED + name)
+            yield cast_loosely(pl.col(name), dtype, target).alias(name)
+            yield pl.col(name).is_not_null().alias(FILLED_PREFIX + name)
 
 
-def _filled(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
+def _is_filled(variable: VariableSchema, dtype: pl.DataType) -> pl.Expr:
     name = variable.name
-    return pl.col(name).is_not_null() if wanted_type(variable, dtype) is None else pl.col(FILLED + name)
+    return (
+        pl.col(name).is_not_null() if target_type(variable, dtype) is None else pl.col(FILLED_PREFIX + name)
+    )
 
 
-def _there(record: RecordSchema, names: Sequence[str]) -> RecordSchema:
-    """The record type without roles whose columns the file does not have."""
+def _drop_absent_roles(record: RecordSchema, names: Sequence[str]) -> RecordSchema:
+    """Return the record type without roles whose columns the file does not have."""
     return replace(
         record,
         id=record.id if record.id in names else "",

@@ -7,24 +7,26 @@ import numpy as np
 import polars as pl
 
 from stirred.census.files import CensusFiles
-from stirred.census.geography import area_table, crosswalk
+from stirred.census.geography import read_areas, read_crosswalk
 from stirred.census.validation.alike import check_alike
 from stirred.census.validation.problems import Problem
-from stirred.frames import collected
+from stirred.frames import collect_frame
 
-TWO_PARENTS = "areas that lie in two areas of the level above"
-JOIN = 'if codes repeat between parents, join them: [geography.level.NAME] columns = ["parent", "child"]'
+TWO_PARENTS_RULE = "areas that lie in two areas of the level above"
+TWO_PARENTS_FIX = (
+    'if codes repeat between parents, join them: [geography.level.NAME] columns = ["parent", "child"]'
+)
 
 
 def check_geography(census: CensusFiles) -> Iterator[Problem]:
     """Check the spine of the records, the geographies beside it, and the file of areas."""
     if census.schema.geography.areas is not None:
-        yield from _areas(census)
+        yield from _check_areas(census)
     for record in census.schema.records:
-        yield from _spine(census, record.name)
+        yield from _check_spine(census, record.name)
 
 
-def _spine(census: CensusFiles, record_type: str) -> Iterator[Problem]:
+def _check_spine(census: CensusFiles, record_type: str) -> Iterator[Problem]:
     geography = census.schema.geography
     there = census.columns(record_type)
     levels = [name for name in census.schema.spine if name in there]
@@ -39,28 +41,28 @@ def _spine(census: CensusFiles, record_type: str) -> Iterator[Problem]:
     if named and (len(levels) > 1 or determined or looked_up or written):
         # files lie in the order of their places: a record in the place of the one before it tells nothing new
         moved = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in named)
-        distinct = collected(frame.filter(moved).unique(), streaming=True)
+        distinct = collect_frame(frame.filter(moved).unique(), streaming=True)
         yield from check_alike(distinct, record_type, levels)
         for coarse, fine in pairwise(levels):
-            yield from _function(distinct, record_type, fine, coarse, TWO_PARENTS, JOIN)
+            yield from _check_function(distinct, record_type, fine, coarse, TWO_PARENTS_RULE, TWO_PARENTS_FIX)
         for off in beside:
             if off.of in levels:
                 rule = f"areas that lie in two areas of {off.name}"
-                yield from _function(
+                yield from _check_function(
                     distinct, record_type, off.of, off.name, rule, "leave out of = … if it may cut them"
                 )
             if off.nests_in in named:
                 rule = f"areas that cross the borders of {off.nests_in}"
-                yield from _function(
+                yield from _check_function(
                     distinct, record_type, off.name, off.nests_in, rule, "leave out nests_in = …"
                 )
-        yield from _looked_up(census, record_type, distinct)
+        yield from _check_known(census, record_type, distinct)
 
 
-def _function(
+def _check_function(
     distinct: pl.DataFrame, record_type: str, fine: str, coarse: str, rule: str, fix: str
 ) -> Iterator[Problem]:
-    """Problems where ``fine`` does not determine ``coarse``."""
+    """Yield problems where ``fine`` does not determine ``coarse``."""
     pairs = distinct.lazy().select(fine, coarse).drop_nulls().unique()
     twice = pairs.group_by(fine).agg(pl.len().alias("parents")).filter(pl.col("parents") > 1)
     count = int(twice.select(pl.len()).collect().item())
@@ -68,18 +70,18 @@ def _function(
         yield Problem(record_type=record_type, column=fine, rule=rule, count=count, of="areas", fix=fix)
 
 
-def _looked_up(census: CensusFiles, record_type: str, distinct: pl.DataFrame) -> Iterator[Problem]:
-    """Codes of records that the files of areas or of off-spine geographies do not know."""
+def _check_known(census: CensusFiles, record_type: str, distinct: pl.DataFrame) -> Iterator[Problem]:
+    """Yield problems for codes of records that the files of areas or other geographies do not know."""
     schema, folder = census.schema, census.folder
     finest = schema.spine[-1] if schema.spine else ""
     if schema.geography.areas is not None and finest in distinct.columns:
-        known = area_table(schema, folder).select(pl.col("code").alias(finest))
-        yield from _unknown(
+        known = read_areas(schema, folder).select(pl.col("code").alias(finest))
+        yield from _report_unknown(
             distinct, record_type, finest, known, "codes that the file of areas does not know"
         )
     for off in schema.geography.off_spine:
         if off.files:
-            table = crosswalk(schema, off.name, folder)
+            table = read_crosswalk(schema, off.name, folder)
             table = table.with_columns(pl.col(off.of).cast(pl.String))
             pairs = table.unique().group_by(off.of).agg(pl.len().alias("n")).filter(pl.col("n") > 1)
             twice = int(pairs.select(pl.len()).collect().item())
@@ -88,17 +90,17 @@ def _looked_up(census: CensusFiles, record_type: str, distinct: pl.DataFrame) ->
                 yield Problem(record_type="geography", column=off.name, rule=rule, count=twice, of="areas")
             if off.of in distinct.columns:
                 rule = f"codes that the file of {off.name} does not know"
-                yield from _unknown(distinct, record_type, off.of, table.select(off.of), rule)
+                yield from _report_unknown(distinct, record_type, off.of, table.select(off.of), rule)
 
 
-def unknown_codes(census: CensusFiles, record_type: str) -> dict[str, pl.Series]:
-    """The codes of records, as text, that the files of areas or of off-spine geographies do not know."""
+def find_unknown_codes(census: CensusFiles, record_type: str) -> dict[str, pl.Series]:
+    """Return the codes of records, as text, that the files of areas or of off-spine geographies do not know."""
     schema, folder = census.schema, census.folder
     files: list[tuple[str, pl.LazyFrame]] = []
     if schema.geography.areas is not None and schema.spine:
-        files.append((schema.spine[-1], area_table(schema, folder).select(pl.col("code"))))
+        files.append((schema.spine[-1], read_areas(schema, folder).select(pl.col("code"))))
     files += [
-        (off.of, crosswalk(schema, off.name, folder).select(pl.col(off.of).cast(pl.String)))
+        (off.of, read_crosswalk(schema, off.name, folder).select(pl.col(off.of).cast(pl.String)))
         for off in schema.geography.off_spine
         if off.files
     ]
@@ -107,12 +109,12 @@ def unknown_codes(census: CensusFiles, record_type: str) -> dict[str, pl.Series]
         if column in census.columns(record_type):
             codes = census.scan(record_type).select(pl.col(column).cast(pl.String)).drop_nulls().unique()
             lost = codes.join(known, left_on=column, right_on=known.collect_schema().names()[0], how="anti")
-            some = collected(lost, streaming=True).to_series()
+            some = collect_frame(lost, streaming=True).to_series()
             found[column] = pl.concat([found[column], some]).unique() if column in found else some
     return {column: codes for column, codes in found.items() if len(codes)}
 
 
-def _unknown(
+def _report_unknown(
     distinct: pl.DataFrame, record_type: str, column: str, known: pl.LazyFrame, rule: str
 ) -> Iterator[Problem]:
     codes = distinct.lazy().select(pl.col(column).cast(pl.String)).drop_nulls().unique()
@@ -121,8 +123,8 @@ def _unknown(
         yield Problem(record_type=record_type, column=column, rule=rule, count=count, of="areas")
 
 
-def _areas(census: CensusFiles) -> Iterator[Problem]:
-    table = collected(area_table(census.schema, census.folder), streaming=True)
+def _check_areas(census: CensusFiles) -> Iterator[Problem]:
+    table = collect_frame(read_areas(census.schema, census.folder), streaming=True)
     spine = census.schema.spine
     pairs = table.select("code", "parent").drop_nulls("code").unique(maintain_order=True)
     parents = pairs.group_by("code").agg(pl.len().alias("n")).filter(pl.col("n") > 1).height
@@ -132,7 +134,7 @@ def _areas(census: CensusFiles) -> Iterator[Problem]:
         .height
     )
     repeated = table.height - table.unique().height
-    endless, depth = _chains(pairs.unique(subset="code", keep="first", maintain_order=True))
+    endless, depth = _measure_depths(pairs.unique(subset="code", keep="first", maintain_order=True))
     found = [
         ("code", "areas without a code", table["code"].null_count()),
         ("code", "areas listed twice", repeated),
@@ -171,8 +173,8 @@ def _areas(census: CensusFiles) -> Iterator[Problem]:
             yield Problem(record_type="geography", column=column, rule=rule, count=count, of="areas")
 
 
-def _chains(pairs: pl.DataFrame) -> tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
-    """How many areas lead into a cycle, and the depth of all others (the top has depth 0)."""
+def _measure_depths(pairs: pl.DataFrame) -> tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
+    """Return how many areas lead into a cycle, and the depth of all others (the top has depth 0)."""
     count = pairs.height
     index = pl.DataFrame({"parent": pairs["code"], "at": pl.int_range(count, dtype=pl.Int64(), eager=True)})
     at = pairs.join(index, on="parent", how="left", maintain_order="left")["at"].fill_null(count).to_numpy()

@@ -34,18 +34,18 @@ class Threshold:
 
     @property
     def certain(self) -> bool:
-        """Whether p = 1, so that every word means yes."""
+        """Return whether p = 1, so that every word means yes."""
         return self.first == 1 << self.bits
 
     @property
     def word(self) -> np.uint64:
-        """``first`` as an unsigned word (all ones when p = 1; ask ``certain`` first)."""
+        """Return ``first`` as an unsigned word (all ones when p = 1; ask ``certain`` first)."""
         return np.uint64(min(self.first, (1 << self.bits) - 1))
 
 
 def threshold(p: Fraction, *, bits: int = 64) -> Threshold:
-    """The threshold of a coin for words of ``bits`` bits; ties are settled by :func:`settle`."""
-    p = probability(p)
+    """Return the threshold of a coin for words of ``bits`` bits; ties are settled by :func:`settle`."""
+    p = to_probability(p)
     first, rest = divmod(p.numerator << bits, p.denominator)
     return Threshold(p, bits, first, rest != 0)
 
@@ -87,13 +87,13 @@ def bernoulli(
     return np.asarray(result)
 
 
-def probability(p: Any) -> Fraction:
+def to_probability(p: Any) -> Fraction:
     """Read an exact number in [0, 1]; floats are refused.
 
-    >>> probability("1/20")
+    >>> to_probability("1/20")
     Fraction(1, 20)
     """
-    value = exact(p, "a probability")
+    value = to_fraction(p, "a probability")
     if not 0 <= value <= 1:
         raise InputError(
             "a probability lies between 0 and 1",
@@ -103,7 +103,7 @@ def probability(p: Any) -> Fraction:
     return value
 
 
-def exact(value: Any, what: str) -> Fraction:
+def to_fraction(value: Any, what: str) -> Fraction:
     """Make a Fraction from int, str, Decimal or Fraction; a float is refused because it is rarely the number meant."""
     if isinstance(value, float | np.floating):
         raise InputError(

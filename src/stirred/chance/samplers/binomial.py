@@ -10,14 +10,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.samplers.bernoulli import probability
-from stirred.chance.samplers.laws import Binomial
+from stirred.chance.samplers.bernoulli import to_probability
+from stirred.chance.samplers.laws import BinomialLaw
 from stirred.chance.samplers.table import TabledLaw
 from stirred.chance.stream import EXTENSION_BITS, Stream
 from stirred.errors import InputError
 
 # a table has about 20 standard deviations of entries and a guide for 65,536 buckets
-_LARGEST_VARIANCE: Final = 1 << 22
+_MAX_TABLED_VARIANCE: Final = 1 << 22
 
 
 def binomial(
@@ -35,7 +35,7 @@ def binomial(
     >>> binomial(Key.for_tests(1).stream("doc"), np.array([0, 5, 9]), Fraction(1))
     array([0, 5, 9])
     """
-    p = probability(p)
+    p = to_probability(p)
     size = n if n is not None else 1
     counts = np.asarray(trials) if np.ndim(trials) else np.full(size, trials, dtype=np.int64)
     if counts.dtype.kind not in "iu" or (counts < 0).any() or (n is not None and len(counts) != n):
@@ -54,17 +54,17 @@ def binomial(
     for i, value in enumerate(values.tolist()):
         where = order[bounds[i] : bounds[i + 1]]
         if value:
-            table = _binomial(value, p, word_bits, extension_bits)
+            table = _tabled_binomial(value, p, word_bits, extension_bits)
             result[where] = table.at_positions(stream, (where + start).astype(np.uint64))
     return result
 
 
 @lru_cache(maxsize=256)
-def _binomial(trials: int, p: Fraction, word_bits: int, extension_bits: int) -> TabledLaw:
-    if trials * p * (1 - p) > _LARGEST_VARIANCE:
+def _tabled_binomial(trials: int, p: Fraction, word_bits: int, extension_bits: int) -> TabledLaw:
+    if trials * p * (1 - p) > _MAX_TABLED_VARIANCE:
         raise InputError(
             f"a binomial count of {trials} trials is too wide for a table",
             why="its variance exceeds 4,194,304",
             fix="split the trials: sums of independent binomial counts are binomial",
         )
-    return TabledLaw(Binomial(trials, p), word_bits=word_bits, extension_bits=extension_bits)
+    return TabledLaw(BinomialLaw(trials, p), word_bits=word_bits, extension_bits=extension_bits)

@@ -11,31 +11,31 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.cipher import BLOCK, CHUNK, SLACK
-from stirred.chance.key import Key, whole
+from stirred.chance.cipher import BLOCK_BYTES, CHUNK_BYTES, SLACK_BYTES
+from stirred.chance.key import Key, to_words
 from stirred.chance.names import Part
 from stirred.chance.stream import Stream
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.errors import InputError
 
 # a kernel writes this where the first words do not decide; no law gives this value
 UNDECIDED: Final = np.iinfo(np.int64).min
 # a law's first draws are made by numpy, which gives the same values more slowly: loading a kernel takes longer than these
-FEW: Final = 1 << 14
+NUMPY_MAX_DRAWS: Final = 1 << 14
 # single draws that are made at a time: fewer would let threads wait for each other, more would not stay in the cache
-AT_ONCE: Final = 1 << 16
+DRAWS_AT_ONCE: Final = 1 << 16
 
 
-class Cells(ABC):
+class AddressableLaw(ABC):
     """A law whose draws are addressed by number."""
 
     width: int
     _asked = 0
 
-    def _few(self, n: int) -> bool:
-        """Whether a law was asked for so few draws, with these n, that it needs no kernel."""
+    def _use_numpy(self, n: int) -> bool:
+        """Return whether a law was asked for so few draws, with these n, that it needs no kernel."""
         self._asked += n
-        return self._asked <= FEW
+        return self._asked <= NUMPY_MAX_DRAWS
 
     @abstractmethod
     def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
@@ -68,14 +68,14 @@ class Cells(ABC):
                 fix="out=np.empty(n, dtype=np.int64)",
             )
         position = start * self.width
-        skip = position % BLOCK
+        skip = position % BLOCK_BYTES
         source = stream.keystream(position - skip)
-        buffer = np.empty((CHUNK + SLACK) // 4 + 1, dtype=np.uint32)
+        buffer = np.empty((CHUNK_BYTES + SLACK_BYTES) // 4 + 1, dtype=np.uint32)
         per_word = self.width // 4
         done = 0
         while done < n:
-            count = min(n - done, (CHUNK - skip) // self.width)
-            source.into(buffer, skip + count * self.width)
+            count = min(n - done, (CHUNK_BYTES - skip) // self.width)
+            source.fill(buffer, skip + count * self.width)
             first = skip // 4
             words = buffer[first : first + count * per_word]
             part = result[done : done + count]
@@ -95,25 +95,25 @@ class Cells(ABC):
         self, stream: Stream, firsts: NDArray[np.uint64], offsets: NDArray[np.uint64]
     ) -> NDArray[np.int64]:
         """Return the draws first + offset, a row for each first."""
-        firsts, offsets = whole(firsts), whole(offsets)
+        firsts, offsets = to_words(firsts), to_words(offsets)
         columns = len(offsets)
         result = np.empty((len(firsts), columns), dtype=np.int64)
-        per_word, per_block = self.width // 4, BLOCK // self.width
-        step, cipher = max(1, AT_ONCE // max(1, columns)), stream.cipher()
+        per_word, per_block = self.width // 4, BLOCK_BYTES // self.width
+        step, cipher = max(1, DRAWS_AT_ONCE // max(1, columns)), stream.cipher()
         most = min(step, len(firsts)) * columns
         place, room = (np.empty(shape, np.uint64) for shape in (most, (most, 2)))
         for start in range(0, len(firsts) if columns else 0, step):
             part, drawn = firsts[start : start + step], result[start : start + step].reshape(-1)
-            if self._few(len(drawn)):
+            if self._use_numpy(len(drawn)):
                 numbers = (part[:, None] + offsets).ravel()
-                words = chosen_few(
+                words = gather_words_numpy(
                     stream.blocks(numbers // np.uint64(per_block), cipher), numbers, per_block, per_word
                 )
             else:
                 shift = np.uint64(per_block.bit_length() - 1)
-                blocks = room[: _needed(part, offsets, shift, place, room)]
+                blocks = room[: _find_blocks(part, offsets, shift, place, room)]
                 cipher.encrypt(blocks)
-                words = _chosen(blocks.view(np.uint32).ravel(), place[: len(drawn)], per_word)
+                words = _gather_words(blocks.view(np.uint32).ravel(), place[: len(drawn)], per_word)
             if self._decide(words, drawn):
                 for i in np.flatnonzero(drawn == UNDECIDED):
                     own = words[i * per_word : (i + 1) * per_word]
@@ -127,21 +127,21 @@ class Cells(ABC):
         return self.at_positions(stream, ids)
 
 
-def chosen_few(
+def gather_words_numpy(
     blocks: NDArray[np.uint64], numbers: NDArray[np.uint64], per_block: int, per_word: int
 ) -> NDArray[np.uint32]:
-    """The words of each draw, without a kernel, from one block for each."""
+    """Return the words of each draw by NumPy, from one block for each draw."""
     place = (numbers % np.uint64(per_block)).astype(np.int64)
     words = blocks.view(np.uint32).reshape(len(numbers), per_block, per_word)
     return words[np.arange(len(numbers)), place].ravel()
 
 
-@compiled
-def _needed(
+@compile_kernel
+def _find_blocks(
     firsts: NDArray[np.uint64], offsets: NDArray[np.uint64], shift: np.uint64, place: NDArray[np.uint64],
     counters: NDArray[np.uint64],
 ) -> int:  # fmt: skip
-    """The counters of the blocks that hold the draws, one for neighbours in one block, and the place of each draw."""
+    """Fill the counters of the blocks that hold the draws and the place of each; return their number."""
     u = np.uint64
     count, i, last = 0, 0, u(0)
     low = (u(1) << shift) - u(1)
@@ -165,8 +165,8 @@ def _needed(
     return count
 
 
-@compiled
-def _chosen(words: NDArray[np.uint32], place: NDArray[np.uint64], per_word: int) -> NDArray[np.uint32]:
+@compile_kernel
+def _gather_words(words: NDArray[np.uint32], place: NDArray[np.uint64], per_word: int) -> NDArray[np.uint32]:
     """Select from the words of the blocks those that belong to each draw."""
     out = np.empty(len(place) * per_word, dtype=np.uint32)
     if per_word == 1:

@@ -10,21 +10,21 @@ below $1 - x$, which is below $e^{-x}$; every other case is decided with more bi
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.samplers.cells import UNDECIDED, Cells
-from stirred.chance.samplers.enclosure import below_exp
-from stirred.chance.samplers.integers import floor_of, product_floor
-from stirred.chance.samplers.laws import Falling
+from stirred.chance.samplers.cells import UNDECIDED, AddressableLaw
+from stirred.chance.samplers.enclosure import is_below_exp
+from stirred.chance.samplers.integers import multiply_words, settle_floor
+from stirred.chance.samplers.laws import FallingLaw
 from stirred.chance.samplers.table import TabledLaw
 from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 
-class Coarse(Cells):
+class CoarseLaw(AddressableLaw):
     """A mirrored falling law with a stride: 16 bytes of keystream per draw.
 
     >>> from fractions import Fraction
     >>> from stirred.chance.key import Key
-    >>> wide = Coarse(Falling(Fraction(1, 2 * 10**12), Fraction(0), mirrored=True), stride=500)
+    >>> wide = CoarseLaw(FallingLaw(Fraction(1, 2 * 10**12), Fraction(0), mirrored=True), stride=500)
     >>> wide.draw(Key.for_tests(1).stream("wide"), 1000).std() > 500_000
     np.True_
     """
@@ -32,12 +32,12 @@ class Coarse(Cells):
     width = 16
 
     def __init__(
-        self, law: Falling, *, stride: int, word_bits: int = 32, extension_bits: int = EXTENSION_BITS
+        self, law: FallingLaw, *, stride: int, word_bits: int = 32, extension_bits: int = EXTENSION_BITS
     ) -> None:
         self.law, self.stride = law, stride
         self.word_bits, self.extension_bits = word_bits, extension_bits
         self.table = TabledLaw(
-            Falling(law.square * stride**2, law.linear * stride, mirrored=False),
+            FallingLaw(law.square * stride**2, law.linear * stride, mirrored=False),
             word_bits=word_bits,
             extension_bits=extension_bits,
         )
@@ -47,20 +47,20 @@ class Coarse(Cells):
 
     def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
         self.table._decide(words[::4].copy(), out)
-        return _accept(words, np.uint64(self.stride), self._slope, self._level, out)
+        return _accept_first(words, np.uint64(self.stride), self._slope, self._level, out)
 
     def _settle(self, stream: Stream, position: int, words: NDArray[np.uint32]) -> int:
-        found = self._tried(stream, position, 0, [int(word) for word in words])
+        found = self._attempt(stream, position, 0, [int(word) for word in words])
         attempt = 0
         while found is None:
             attempt += 1
             block = stream.extension(position + 12, attempt)
-            found = self._tried(
+            found = self._attempt(
                 stream, position, attempt, [(block >> s) & 0xFFFFFFFF for s in (0, 32, 64, 96)]
             )
         return found
 
-    def _tried(self, stream: Stream, position: int, attempt: int, words: list[int]) -> int | None:
+    def _attempt(self, stream: Stream, position: int, attempt: int, words: list[int]) -> int | None:
         """Make one exact attempt; each of its three uniform numbers has its own extension."""
 
         def uniform(offset: int, value: int, bits: int) -> Uniform:
@@ -68,18 +68,18 @@ class Coarse(Cells):
             return stream.uniform(position + offset, value, bits, chunk=self.extension_bits, level=level)
 
         y = self.table.settle(uniform(0, words[0] >> (32 - self.word_bits), self.word_bits))
-        z = floor_of(uniform(8, words[2] | words[3] << 32, 64), self.stride)
+        z = settle_floor(uniform(8, words[2] | words[3] << 32, 64), self.stride)
         size = self.stride * y + z
         negative = bool(words[1] & 1)
         if negative and size == 0:
             return None
-        if not below_exp(uniform(4, words[1] >> 1, 31), self.law.rise(self.stride * y, z)):
+        if not is_below_exp(uniform(4, words[1] >> 1, 31), self.law.rise(self.stride * y, z)):
             return None
         return -size if negative else size
 
 
-@compiled
-def _accept(
+@compile_kernel
+def _accept_first(
     words: NDArray[np.uint32], stride: np.uint64, slope: np.uint64, level: np.uint64, out: NDArray[np.int64]
 ) -> int:
     """Finish the first attempt where the first words show that it succeeds: word 1 for coin and sign, 2 and 3 for Z."""
@@ -89,7 +89,7 @@ def _accept(
         y = out[j]
         coin = np.uint64(words[4 * j + 1])
         place = np.uint64(words[4 * j + 2]) | np.uint64(words[4 * j + 3]) << np.uint64(32)
-        z, rest = product_floor(place, stride)
+        z, rest = multiply_words(place, stride)
         inside = (place >> np.uint64(48)) + one  # more than 2^16 Z / m
         x = ((slope * np.uint64(max(y, 0)) * inside) >> np.uint64(16)) + one + level
         size = np.int64(stride) * y + np.int64(z)

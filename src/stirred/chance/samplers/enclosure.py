@@ -9,10 +9,10 @@ from fractions import Fraction
 from stirred.chance.stream import Uniform
 
 
-def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
+def enclose_exp(x: Fraction, bits: int) -> tuple[int, int]:
     """The interval of $e^{-x}$ for x ≥ 0, a few units wide.
 
-    >>> low, high = exp_minus(Fraction(1), 20)
+    >>> low, high = enclose_exp(Fraction(1), 20)
     >>> low, high  # 2**20 / e = 385749.6...
     (385749, 385750)
     """
@@ -41,10 +41,10 @@ def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
     return low >> extra, -(-high >> extra)
 
 
-def below_exp(uniform: Uniform, x: Fraction) -> bool:
+def is_below_exp(uniform: Uniform, x: Fraction) -> bool:
     """Decide whether $U < e^{-x}$ with as many bits as needed: a coin of probability exactly $e^{-x}$."""
     while True:
-        low, high = exp_minus(x, uniform.bits + 32)
+        low, high = enclose_exp(x, uniform.bits + 32)
         if (uniform.value + 1) << 32 <= low:
             return True
         if uniform.value << 32 >= high:

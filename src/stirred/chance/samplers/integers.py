@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
-from stirred.compiled import compiled, kernels_are_loaded
+from stirred.compiled import compile_kernel, kernels_are_loaded
 from stirred.errors import InputError
 
-FEW = 256  # draws that take less time one by one than numba takes to load
+MAX_DRAWS_WITHOUT_KERNEL = 256  # draws that take less time one by one than numba takes to load
 
 
-@compiled
-def product_floor(word: np.uint64, bound: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """The 128-bit product of two 64-bit words: the high half is ⌊U·bound⌋ unless the low half exceeds 2^64 − bound.
+@compile_kernel
+def multiply_words(word: np.uint64, bound: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Return the halves of a 128-bit product; the high one is ⌊U·bound⌋ unless the low one is too large.
 
-    >>> product_floor(np.uint64(1 << 63), np.uint64(10))
+    >>> multiply_words(np.uint64(1 << 63), np.uint64(10))
     (5, 0)
     """
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -32,16 +32,18 @@ def product_floor(word: np.uint64, bound: np.uint64) -> tuple[np.uint64, np.uint
     return a1 * b1 + (middle >> half) + (other >> half), (other << half) | (low & mask)
 
 
-@compiled
-def _scaled(words: NDArray[np.uint64], bounds: NDArray[np.uint64], shift: int, out: NDArray[np.int64]) -> int:
-    """⌊w·m / 2^b⌋ for b = 64 − shift; undecided draws are marked −1 and counted."""
+@compile_kernel
+def _scale_words(
+    words: NDArray[np.uint64], bounds: NDArray[np.uint64], shift: int, out: NDArray[np.int64]
+) -> int:
+    """Fill ⌊w·m / 2^b⌋ for b = 64 − shift; mark undecided draws −1 and return how many there are."""
     ties = 0
     one = np.uint64(1)
     for i in range(len(words)):
         bound = bounds[i if len(bounds) > 1 else 0]
         word = (words[i] >> np.uint64(shift)) << np.uint64(shift)
-        high, _ = product_floor(word, bound)
-        last_high, last_low = product_floor(word | ((one << np.uint64(shift)) - one), bound)
+        high, _ = multiply_words(word, bound)
+        last_high, last_low = multiply_words(word | ((one << np.uint64(shift)) - one), bound)
         # the largest U the word allows lies just below (w + 1): one more `bound` than the last product
         carry = last_low + bound - one
         if carry < last_low:
@@ -54,7 +56,7 @@ def _scaled(words: NDArray[np.uint64], bounds: NDArray[np.uint64], shift: int, o
     return ties
 
 
-def floors(
+def draw_floors(
     stream: Stream,
     start: int,
     bounds: NDArray[np.uint64],
@@ -63,21 +65,21 @@ def floors(
     word_bits: int = 64,
     extension_bits: int = EXTENSION_BITS,
 ) -> NDArray[np.int64]:
-    """⌊U_i · bound_i⌋ for the n draws of 8 bytes from position ``start`` on (one bound, or one per draw)."""
+    """Return ⌊U_i · bound_i⌋ for n draws of 8 bytes from ``start`` on (one bound, or one per draw)."""
     out = np.empty(n, dtype=np.int64)
     words = stream.at(start).words64(n)
-    if n <= FEW and not kernels_are_loaded():
+    if n <= MAX_DRAWS_WITHOUT_KERNEL and not kernels_are_loaded():
         out[:] = -1
-    elif not _scaled(words, bounds, 64 - word_bits, out):
+    elif not _scale_words(words, bounds, 64 - word_bits, out):
         return out
     for i in np.flatnonzero(out < 0):
         value = int(words[i]) >> (64 - word_bits)
         uniform = stream.uniform(start + 8 * int(i), value, word_bits, chunk=extension_bits)
-        out[i] = floor_of(uniform, int(bounds[i if len(bounds) > 1 else 0]))
+        out[i] = settle_floor(uniform, int(bounds[i if len(bounds) > 1 else 0]))
     return out
 
 
-def floor_of(uniform: Uniform, bound: int) -> int:
+def settle_floor(uniform: Uniform, bound: int) -> int:
     """Compute ⌊U·bound⌋, reading as many more bits as needed."""
     while True:
         low = uniform.value * bound >> uniform.bits
@@ -89,7 +91,7 @@ def floor_of(uniform: Uniform, bound: int) -> int:
 def integers(
     stream: Stream, bound: int, n: int, *, word_bits: int = 64, extension_bits: int = EXTENSION_BITS
 ) -> NDArray[np.int64]:
-    """``n`` numbers from 0 … bound − 1, each with probability exactly 1 / bound; bound up to 2^63.
+    """Return ``n`` numbers from 0 … bound − 1, each with probability exactly 1 / bound; bound up to 2^63.
 
     >>> from stirred.chance.key import Key
     >>> integers(Key.for_tests(1).stream("ones"), 1, 3)
@@ -104,4 +106,4 @@ def integers(
         )
     start = stream.claim(n, 8)
     bounds = np.array([size], dtype=np.uint64)
-    return floors(stream, start, bounds, n, word_bits=word_bits, extension_bits=extension_bits)
+    return draw_floors(stream, start, bounds, n, word_bits=word_bits, extension_bits=extension_bits)

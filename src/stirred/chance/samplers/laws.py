@@ -11,10 +11,10 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import NamedTuple, Protocol
 
-from stirred.chance.samplers.enclosure import exp_minus
+from stirred.chance.samplers.enclosure import enclose_exp
 
 
-class Steps(NamedTuple):
+class EnclosedSteps(NamedTuple):
     """Intervals of $2^{bits} F(k)$ for k = first, first + 1, …"""
 
     first: int
@@ -27,18 +27,18 @@ class Law(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def steps(self, bits: int) -> Steps:
+    def steps(self, bits: int) -> EnclosedSteps:
         """Enclose the distribution function; the values left out have a total probability below about 2^-bits."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Falling:
+class FallingLaw:
     r"""Weights $e^{-\varphi(k)}$ for k ≥ 0 with $\varphi(k) = a k^2 + b k$; on one side or mirrored at 0.
 
     The discrete Gaussian is $a = 1 / 2\sigma^2, b = 0$, the discrete Laplace $a = 0, b = 1 / s$.
 
-    >>> law = Falling(Fraction(0), Fraction(1), mirrored=False)   # geometric: F(0) = 1 - 1/e
+    >>> law = FallingLaw(Fraction(0), Fraction(1), mirrored=False)   # geometric: F(0) = 1 - 1/e
     >>> steps = law.steps(20)  # from k = -1 on
     >>> steps.low[1] <= 2**20 * 0.6321205588 <= steps.high[1]
     True
@@ -49,11 +49,11 @@ class Falling:
     mirrored: bool
 
     def rise(self, start: int, step: int) -> Fraction:
-        """φ(start + step) − φ(start), as one Fraction because this is called for every coin."""
+        """Return φ(start + step) − φ(start) as one Fraction, because it is computed for every coin."""
         (a, b), (c, d) = self.square.as_integer_ratio(), self.linear.as_integer_ratio()
         return Fraction(step * (a * d * (2 * start + step) + b * c), b * d)
 
-    def steps(self, bits: int) -> Steps:
+    def steps(self, bits: int) -> EnclosedSteps:
         guard = 2 * self._length(bits).bit_length() + 16
         lows, highs, beyond = self._weights(bits, bits + guard)
         # sums start at the far end, so that small numbers are added first: tail(k) = Σ_{j ≥ k} w(j)
@@ -71,12 +71,12 @@ class Falling:
         low = [one - t for t in up_high]
         high = [one - t for t in up_low]
         if not self.mirrored:
-            return Steps(-1, [0, *low], [0, *high])
+            return EnclosedSteps(-1, [0, *low], [0, *high])
         # F(-k) = P(X ≥ k)
-        return Steps(-len(up_low), up_low[::-1] + low, up_high[::-1] + high)
+        return EnclosedSteps(-len(up_low), up_low[::-1] + low, up_high[::-1] + high)
 
     def _length(self, bits: int) -> int:
-        """About how many weights exceed 2^-bits: φ(k) > bits ln 2 beyond."""
+        """Return about how many weights exceed 2^-bits: φ(k) > bits ln 2 beyond."""
         reach = 7 * (bits + 8) // 10 + 1
         lengths = []
         if self.square:
@@ -86,8 +86,8 @@ class Falling:
         return int(min(lengths) ** 0.5) + 2
 
     def _weights(self, bits: int, work: int) -> tuple[list[int], list[int], int]:
-        r_low, r_high = exp_minus(self.square + self.linear, work)
-        s_low, s_high = exp_minus(2 * self.square, work)
+        r_low, r_high = enclose_exp(self.square + self.linear, work)
+        s_low, s_high = enclose_exp(2 * self.square, work)
         if not self.square:
             s_low = s_high = 1 << work
         low = high = 1 << work
@@ -106,17 +106,17 @@ class Falling:
 
 
 @dataclass(frozen=True, slots=True)
-class Binomial:
+class BinomialLaw:
     """The number of successes among ``trials`` coins of probability p, 0 < p < 1.
 
-    >>> Binomial(1, Fraction(1, 4)).steps(8).first
+    >>> BinomialLaw(1, Fraction(1, 4)).steps(8).first
     -1
     """
 
     trials: int
     p: Fraction
 
-    def steps(self, bits: int) -> Steps:
+    def steps(self, bits: int) -> EnclosedSteps:
         n = self.trials
         spread = int(n * self.p * (1 - self.p)) + 1
         work = bits + 2 * spread.bit_length() + 24
@@ -124,8 +124,8 @@ class Binomial:
         a, b = self.p.numerator, self.p.denominator - self.p.numerator
         rising = ((a * (n - k), b * (k + 1)) for k in range(mode, n))
         sinking = ((b * k, a * (n - k + 1)) for k in range(mode, 0, -1))
-        up_low, up_high, above = _chain(rising, bits, work)
-        down_low, down_high, below = _chain(sinking, bits, work)
+        up_low, up_high, above = _chain_weights(rising, bits, work)
+        down_low, down_high, below = _chain_weights(sinking, bits, work)
         lows = [*reversed(down_low), 1 << work, *up_low]
         highs = [*reversed(down_high), 1 << work, *up_high]
         total_low, total_high = sum(lows), sum(highs) + above + below
@@ -137,10 +137,12 @@ class Binomial:
             first, low, high = -1, [0, *low], [0, *high]
         if mode + len(up_low) == n:
             low[-1] = high[-1] = one
-        return Steps(first, low, high)
+        return EnclosedSteps(first, low, high)
 
 
-def _chain(ratios: Iterator[tuple[int, int]], bits: int, work: int) -> tuple[list[int], list[int], int]:
+def _chain_weights(
+    ratios: Iterator[tuple[int, int]], bits: int, work: int
+) -> tuple[list[int], list[int], int]:
     """Compute weights by decreasing rational ratios; the rest after the last one is bounded by a geometric series."""
     low = high = 1 << work
     lows: list[int] = []

@@ -13,17 +13,17 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.samplers.cells import UNDECIDED, Cells
-from stirred.chance.samplers.laws import Law, Steps
+from stirred.chance.samplers.cells import UNDECIDED, AddressableLaw
+from stirred.chance.samplers.laws import EnclosedSteps, Law
 from stirred.chance.stream import EXTENSION_BITS, Stream, Uniform
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 # bits of F in the table from which the words' thresholds are made; a second attempt with this many bits decides
 # all but 2^-90 of the draws that the first word left open
-PRECISION: Final = 96
+TABLE_BITS: Final = 96
 
 
-class Guide(NamedTuple):
+class BucketGuide(NamedTuple):
     """What the kernel reads: per bucket one packed entry (see :func:`_fill`), and the thresholds as words."""
 
     entries: NDArray[np.uint64]
@@ -34,13 +34,13 @@ class Guide(NamedTuple):
     unit: np.uint64
 
 
-class TabledLaw(Cells):
+class TabledLaw(AddressableLaw):
     """A law with a table: 4 bytes of keystream per draw.
 
     >>> from fractions import Fraction
     >>> from stirred.chance.key import Key
-    >>> from stirred.chance.samplers.laws import Binomial
-    >>> coin = TabledLaw(Binomial(1, Fraction(1, 2)))
+    >>> from stirred.chance.samplers.laws import BinomialLaw
+    >>> coin = TabledLaw(BinomialLaw(1, Fraction(1, 2)))
     >>> set(coin.draw(Key.for_tests(1).stream("coin"), 100).tolist()) == {0, 1}
     True
     """
@@ -53,12 +53,12 @@ class TabledLaw(Cells):
         *,
         word_bits: int = 32,
         extension_bits: int = EXTENSION_BITS,
-        precision: int = PRECISION,
+        precision: int = TABLE_BITS,
     ) -> None:
         self.law = law
         self.word_bits, self.extension_bits, self.precision = word_bits, extension_bits, precision
-        self._steps: dict[int, Steps] = {}
-        steps = self._enclosed(0)
+        self._steps: dict[int, EnclosedSteps] = {}
+        steps = self._enclose_level(0)
         shift = precision - word_bits
         yes = [t >> shift for t in steps.low]  # words below this are surely below the threshold
         no = [-(-t >> shift) for t in steps.high]  # words from this on surely are not
@@ -69,26 +69,26 @@ class TabledLaw(Cells):
         self.thresholds = np.array(yes[start:stop], dtype=np.int64), np.array(no[start:stop], dtype=np.int64)
 
     @cached_property
-    def guide(self) -> Guide:
-        """The guide over the leading bits, made for a law that many draws are asked of."""
-        return _guide(*self.thresholds, self.word_bits)
+    def guide(self) -> BucketGuide:
+        """Return the guide over the leading bits, made for a law that many draws are asked of."""
+        return _make_guide(*self.thresholds, self.word_bits)
 
     def _decide(self, words: NDArray[np.uint32], out: NDArray[np.int64]) -> int:
-        if self._few(len(words)):
-            return search_few(words >> np.uint32(32 - self.word_bits), *self.thresholds, self.first, out)
+        if self._use_numpy(len(words)):
+            return search_numpy(words >> np.uint32(32 - self.word_bits), *self.thresholds, self.first, out)
         doubtful = np.empty(len(words), dtype=np.int32)
-        return look_up(words, *self.guide, self.first, doubtful, out)
+        return invert_words(words, *self.guide, self.first, doubtful, out)
 
     def _settle(self, stream: Stream, position: int, words: NDArray[np.uint32]) -> int:
         value = int(words[0]) >> (32 - self.word_bits)
         return self.settle(stream.uniform(position, value, self.word_bits, chunk=self.extension_bits))
 
     def settle(self, uniform: Uniform) -> int:
-        """The least k with U < F(k), reading U and computing F as far as needed."""
+        """Return the least k with U < F(k), reading U and computing F as far as needed."""
         level = 0
         while True:
             bits = self.precision + EXTENSION_BITS * level
-            steps = self._enclosed(level)
+            steps = self._enclose_level(level)
             extra = bits - uniform.bits
             if extra >= 0:
                 below, above = uniform.value << extra, (uniform.value + 1) << extra
@@ -101,14 +101,14 @@ class TabledLaw(Cells):
                 level += 1
             uniform.extend()
 
-    def _enclosed(self, level: int) -> Steps:
+    def _enclose_level(self, level: int) -> EnclosedSteps:
         if level not in self._steps:
             self._steps[level] = self.law.steps(self.precision + EXTENSION_BITS * level)
         return self._steps[level]
 
 
-def _guide(yes: NDArray[np.int64], no: NDArray[np.int64], word_bits: int) -> Guide:
-    """As many buckets as make most of them hold one threshold, in a table that stays in the cache."""
+def _make_guide(yes: NDArray[np.int64], no: NDArray[np.int64], word_bits: int) -> BucketGuide:
+    """Return a guide with so many buckets that most hold one threshold, in a table that fits the cache."""
     # an entry that does not fit would give a wrong law, so this is checked
     if len(yes) > 1 << 16:
         raise AssertionError("a guide entry counts up to 65,535 thresholds")
@@ -116,15 +116,15 @@ def _guide(yes: NDArray[np.int64], no: NDArray[np.int64], word_bits: int) -> Gui
     shift = word_bits - bits
     unit = max(0, shift - 16)
     entries = np.empty(1 << bits, dtype=np.uint64)
-    _fill(yes, no, shift, unit, entries)
-    return Guide(entries, yes, no, np.uint64(32 - word_bits), np.uint64(shift), np.uint64(unit))
+    _fill_guide(yes, no, shift, unit, entries)
+    return BucketGuide(entries, yes, no, np.uint64(32 - word_bits), np.uint64(shift), np.uint64(unit))
 
 
-@compiled
-def _fill(
+@compile_kernel
+def _fill_guide(
     yes: NDArray[np.int64], no: NDArray[np.int64], shift: int, unit: int, entries: NDArray[np.uint64]
 ) -> None:
-    """Per bucket: the first doubtful word (32 bits), how many units follow it in doubt (16), the result before it (16).
+    """Fill each bucket: first doubtful word (32 bits), doubtful units after it (16), result before it (16).
 
     After the doubtful words of a bucket with one threshold the result is larger by one; a bucket with more thresholds
     leaves all its words from the first one on in doubt.
@@ -153,14 +153,14 @@ def _fill(
         )
 
 
-def search_few(
+def search_numpy(
     words: NDArray[np.uint32],
     yes: NDArray[np.int64],
     no: NDArray[np.int64],
     first: int,
     out: NDArray[np.int64],
 ) -> int:
-    """The same as :func:`look_up`, by search alone and without a kernel."""
+    """Fill ``out`` by NumPy search without a kernel; return how many draws stay undecided."""
     values = words.astype(np.int64)
     place = np.searchsorted(yes, values, side="right")
     undecided = (place == 0) | (place == len(yes)) | (values < no[place - 1])
@@ -168,9 +168,9 @@ def search_few(
     return int(np.count_nonzero(undecided))
 
 
-@compiled
-def search(word: np.uint64, yes: NDArray[np.int64], no: NDArray[np.int64]) -> int:
-    """The number of the least threshold above the word, or −1 when it touches a threshold or the table's rim."""
+@compile_kernel
+def search_word(word: np.uint64, yes: NDArray[np.int64], no: NDArray[np.int64]) -> int:
+    """Return the number of the least threshold above the word, or −1 when it touches a threshold."""
     w = np.int64(word)
     low, high = 0, len(yes)
     while low < high:
@@ -184,8 +184,8 @@ def search(word: np.uint64, yes: NDArray[np.int64], no: NDArray[np.int64]) -> in
     return low
 
 
-@compiled
-def look_up(
+@compile_kernel
+def invert_words(
     words: NDArray[np.uint32],
     entries: NDArray[np.uint64],
     yes: NDArray[np.int64],
@@ -197,7 +197,7 @@ def look_up(
     doubtful: NDArray[np.int32],
     out: NDArray[np.int64],
 ) -> int:
-    """Fill ``out`` by the guide, then by search where a bucket leaves it open; say how many words touch a threshold."""
+    """Invert the distribution by bucket, then by binary search; return how many draws stay undecided."""
     count = 0
     small = np.uint64(0xFFFF)
     for j in range(len(words)):
@@ -211,7 +211,7 @@ def look_up(
     undecided = 0
     for d in range(count):
         j = doubtful[d]
-        i = search(np.uint64(words[j]) >> drop, yes, no)
+        i = search_word(np.uint64(words[j]) >> drop, yes, no)
         if i < 0:
             out[j] = UNDECIDED
             undecided += 1

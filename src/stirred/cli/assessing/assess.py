@@ -18,9 +18,9 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.terminal.keys import key_for
+from stirred.cli.terminal.keys import load_key
 from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.progress import bars
+from stirred.cli.terminal.progress import show_progress
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
@@ -112,12 +112,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def truth_of(packet: "Packet", truth: "Census") -> "Census":
-    """The census that a packet is about: without the records that were left out."""
-    return truth.checked(invalid="drop") if packet.receipt().get("invalid") == "drop" else truth
+    """Return the census that a packet is about, without the records that were left out."""
+    return truth.check(invalid="drop") if packet.receipt().get("invalid") == "drop" else truth
 
 
 def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
-    """The settings of attack and audit, by the names that publish has for them."""
+    """Return the settings of attack and audit as keyword arguments of publish."""
     return {
         "record_type": arguments.record,
         "area": arguments.area,
@@ -135,12 +135,12 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, object]:
 def _assess(arguments: argparse.Namespace, packets: "list[Packet]", out: Path) -> int:
     from stirred.census import read
     from stirred.publish.compare.assessed import DoubtSettings, assess_packet, distinct_names
-    from stirred.publish.compare.assessed_report import common_headline, write_assessments
-    from stirred.report.risk import written
+    from stirred.publish.compare.assessed_report import choose_common_headline, write_assessments
+    from stirred.report.risk import write_number
 
     truth, settings = read(arguments.truth), DoubtSettings(**settings_of(arguments))  # type: ignore[arg-type]
     names = distinct_names(packets)
-    with bars(quiet=arguments.json) as progress:
+    with show_progress(quiet=arguments.json) as progress:
         found = [
             assess_packet(
                 packet,
@@ -158,7 +158,7 @@ def _assess(arguments: argparse.Namespace, packets: "list[Packet]", out: Path) -
         print_json({"internal": True, "folder": str(out), "packets": packets_told})
         return 0
     rows = []
-    for one, risk in zip(found, common_headline(found), strict=True):
+    for one, risk in zip(found, choose_common_headline(found), strict=True):
         rows.append(
             [
                 one.name,
@@ -166,7 +166,7 @@ def _assess(arguments: argparse.Namespace, packets: "list[Packet]", out: Path) -
                 "–" if one.error is None else f"{one.error:,.3g}",
                 "–"
                 if risk is None or risk.value is None
-                else f"{written(risk.value, risk.unit)}, {risk.name}",
+                else f"{write_number(risk.value, risk.unit)}, {risk.name}",
                 ", ".join(audit.verdict for audit in one.audits) or "–",
             ]
         )
@@ -193,7 +193,7 @@ def _metrics(arguments: argparse.Namespace, packet: "Packet", out: Path) -> int:
 def _publish(arguments: argparse.Namespace, packet: "Packet", out: Path) -> int:
     from stirred.census import read
     from stirred.publish.before.refusals import require_room
-    from stirred.publish.compare.accuracy import priced, publish_accuracy
+    from stirred.publish.compare.accuracy import price_metrics, publish_accuracy
 
     if not arguments.epsilon:
         raise InputError(
@@ -211,8 +211,8 @@ def _publish(arguments: argparse.Namespace, packet: "Packet", out: Path) -> int:
         ) from None
     truth = truth_of(packet, read(arguments.truth))
     require_room(out)
-    priced(packet, truth, epsilon)  # what can be refused is refused before a key is made
-    found, whole = publish_accuracy(packet, truth, out, epsilon=epsilon, key=key_for(out, arguments.key))
+    price_metrics(packet, truth, epsilon)  # what can be refused is refused before a key is made
+    found, whole = publish_accuracy(packet, truth, out, epsilon=epsilon, key=load_key(out, arguments.key))
     if arguments.json:
         print_json({"tables": [item.document() for item in found], "budget": float(whole.budget.upper(6))})
         return 0

@@ -24,12 +24,12 @@ import argparse
 from typing import TYPE_CHECKING
 
 from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.progress import bars
+from stirred.cli.terminal.progress import show_progress
 
 if TYPE_CHECKING:
     from stirred.assess.audit import AuditResult, WorstPair
 
-SHOWN = 6  # variables of a pair of data sets
+MAX_VARIABLES_SHOWN = 6  # variables of a pair of data sets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,12 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Audit, and say what was found; a fail is a problem, with exit code 1."""
-    from stirred.assess.audit.entry import METHODS
+    from stirred.assess.audit.entry import AUDIT_METHODS
     from stirred.publish import load
     from stirred.publish.before.audits import audit_plan
 
     plan = load(arguments.plan)
-    with bars(quiet=arguments.json) as progress:
+    with show_progress(quiet=arguments.json) as progress:
         found = audit_plan(
             plan,
             plan.census(),
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             confidence=arguments.confidence,
             records=arguments.records,
             seconds=arguments.seconds,
-            methods=tuple(arguments.method or METHODS),
+            methods=tuple(arguments.method or AUDIT_METHODS),
             on_records=arguments.on_confidential_data,
             progress=progress,
         )
@@ -124,14 +124,16 @@ def _loss(result: "AuditResult", value: float | None) -> str:
 
 
 def _pair(worst: "WorstPair") -> str:
-    """The records in which the two data sets differ, with the variables that tell them apart."""
+    """Describe the records in which two data sets differ, with the variables that tell them apart."""
     lines = [f"  the pair with the largest loss, at distance {worst.distance} (invented):"]
     changed = [
         [row for row in one if row not in other]
         for one, other in ((worst.first, worst.second), (worst.second, worst.first))
     ]
     rows = [row for part in changed for row in part]
-    varying = [i for i in range(len(worst.columns)) if len({row[i] for row in rows}) > 1][:SHOWN]
+    varying = [i for i in range(len(worst.columns)) if len({row[i] for row in rows}) > 1][
+        :MAX_VARIABLES_SHOWN
+    ]
     for name, part, chance in zip(("first", "second"), changed, worst.chances, strict=True):
         told = "; ".join(" ".join(f"{worst.columns[i]}={row[i]}" for i in varying) for row in part)
         lines.append(f"    {name}: {told or 'no such record'}; the output has probability {chance:.3g}")

@@ -12,7 +12,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.progress import bars
+from stirred.cli.terminal.progress import show_progress
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
     )
     first, second = (plan.mechanisms[0] for plan in plans)
-    with bars(quiet=arguments.json) as progress:
+    with show_progress(quiet=arguments.json) as progress:
         found = equate(
             first, second, census, attack=chosen, runs=arguments.runs, seed=arguments.seed, progress=progress
         )
@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> int:
             }
         )
         return 0
-    rows = [["first", found.first.budget, *_shown(found.first)]]
-    rows += [[f"{found.name} = {float(s.setting or 0):.4g}", s.budget, *_shown(s)] for s in found.tried]
+    rows = [["first", found.first.budget, *_format_row(found.first)]]
+    rows += [[f"{found.name} = {float(s.setting or 0):.4g}", s.budget, *_format_row(s)] for s in found.tried]
     console().print(table(found.measure, ["method", "budget", "success", "interval"], rows))
     console().print(f"about: {found.about}")
     console().print(found.words)
@@ -103,7 +103,7 @@ def _same_census(plans: "list[Plan]") -> "Census":
             why="methods are compared on one census",
             fix="name it: --census census.toml",
         )
-    return plans[0].census().checked(invalid=plans[0].invalid)
+    return plans[0].census().check(invalid=plans[0].invalid)
 
 
 def _row(item: "Success") -> dict[str, object]:
@@ -117,5 +117,5 @@ def _row(item: "Success") -> dict[str, object]:
     }
 
 
-def _shown(item: "Success") -> list[str]:
+def _format_row(item: "Success") -> list[str]:
     return [f"{item.value:.3f}", f"{item.low:.3f} to {item.high:.3f}"]

@@ -12,9 +12,9 @@ import argparse
 from pathlib import Path
 
 from stirred.cli.assessing.assess import add_attack_arguments, settings_of
-from stirred.cli.terminal.keys import key_for
+from stirred.cli.terminal.keys import load_key
 from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.progress import bars
+from stirred.cli.terminal.progress import show_progress
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,34 +33,34 @@ def run(arguments: argparse.Namespace) -> int:
     from stirred.publish import load
     from stirred.publish.before.refusals import require_room
     from stirred.publish.compare.assessed import DoubtSettings
-    from stirred.publish.compare.assessed_report import common_headline
-    from stirred.publish.frontier.drawing import common_errors, document, draw_frontier, guarantee
-    from stirred.publish.frontier.family import family, require_tables
-    from stirred.report.risk import written
+    from stirred.publish.compare.assessed_report import choose_common_headline
+    from stirred.publish.frontier.drawing import common_errors, draw_frontier, list_points, write_guarantee
+    from stirred.publish.frontier.family import build_family, require_tables
+    from stirred.report.risk import write_number
 
     out, plan = Path(arguments.out), load(arguments.plan)
     require_room(out)
     require_tables(plan)
-    members = family(plan, rates=arguments.rates, rho_squared=arguments.rho)
+    members = build_family(plan, rates=arguments.rates, rho_squared=arguments.rho)
     settings = DoubtSettings(**settings_of(arguments))  # type: ignore[arg-type]
-    truth, key = plan.checked_census(), key_for(out, arguments.key)
-    with bars(quiet=arguments.json) as progress:
+    truth, key = plan.checked_census(), load_key(out, arguments.key)
+    with show_progress(quiet=arguments.json) as progress:
         found = draw_frontier(members, truth, out, key=key, settings=settings, progress=progress)
     if arguments.json:
-        print_json({"folder": str(out), "report": str(out / "report.html"), **document(members, found)})
+        print_json({"folder": str(out), "report": str(out / "report.html"), **list_points(members, found)})
         return 0
     rows = [
         [
             member.name,
-            guarantee(one.specification),
+            write_guarantee(one.specification),
             "–" if error is None else f"{error:,.3g}",
-            "–" if risk is None or risk.value is None else written(risk.value, risk.unit),
+            "–" if risk is None or risk.value is None else write_number(risk.value, risk.unit),
         ]
         for member, one, error, risk in zip(
-            members, found, common_errors(found), common_headline(found), strict=True
+            members, found, common_errors(found), choose_common_headline(found), strict=True
         )
     ]
-    named = next((risk.name for risk in common_headline(found) if risk is not None), "risk")
+    named = next((risk.name for risk in choose_common_headline(found) if risk is not None), "risk")
     console().print(table("Risk against error", ["release", "guarantee", "mean absolute error", named], rows))
     console().print(f"open {out / 'report.html'}: computed with the confidential data, do not publish")
     return 0

@@ -17,8 +17,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.mechanism import add_places, add_ways, census_file, release
-from stirred.cli.terminal.engines import chosen_engine
+from stirred.cli.mechanism import add_places, add_ways, find_census_file, release
+from stirred.cli.terminal.engines import open_engine
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError
 
@@ -47,23 +47,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """State the promise product by product; or make the plan and run it."""
     from stirred.publish.before.refusals import require_room
-    from stirred.publish.plan.named import Choices, named, schema_of
+    from stirred.publish.plan.named import Choices, find_named_plan, read_schema
     from stirred.publish.plan.reading import parse, with_invalid, with_language, with_small_effect
 
-    path = census_file(arguments.census)
+    path = find_census_file(arguments.census)
     codes = "" if arguments.codes is None else os.path.relpath(arguments.codes, path.parent)
     choices = Choices(
         census=path.name,
-        schema=schema_of(path) if arguments.swapped else None,
+        schema=read_schema(path) if arguments.swapped else None,
         swapped=arguments.swapped,
         light=arguments.light,
         codes=codes,
     )
-    plan = parse(named(NAME).text(choices), folder=path.parent)
+    plan = parse(find_named_plan(NAME).text(choices), folder=path.parent)
     plan = with_language(with_invalid(plan, arguments.invalid), arguments.language)
     plan = with_small_effect(plan, arguments.accept_small_effect)
     if arguments.check:
-        return _promised(plan, arguments)
+        return _print_promise(plan, arguments)
     if arguments.out is None:
         raise InputError(
             "there is no place for the packet",
@@ -74,13 +74,13 @@ def run(arguments: argparse.Namespace) -> int:
     return release(plan, arguments.out, arguments)
 
 
-def _promised(plan: "Plan", arguments: argparse.Namespace) -> int:
-    from stirred.publish.before.promise import stated
-    from stirred.publish.compare.products import budgets
+def _print_promise(plan: "Plan", arguments: argparse.Namespace) -> int:
+    from stirred.publish.before.promise import state_promise
+    from stirred.publish.compare.products import tabulate_budgets
     from stirred.spec.card import Card
 
-    with chosen_engine(arguments) as engine:
-        promise = stated(plan, plan.checked_census(engine), engine)
+    with open_engine(arguments) as engine:
+        promise = state_promise(plan, plan.checked_census(engine), engine)
     if arguments.json:
         shares = [
             {
@@ -102,7 +102,7 @@ def _promised(plan: "Plan", arguments: argparse.Namespace) -> int:
         return 0
     shown = console()
     shown.print(Card(promise.whole, language=arguments.language or "en").text())
-    for part in budgets(plan, promise).parts:
+    for part in tabulate_budgets(plan, promise).parts:
         rows = [[str(value) for value in row] for row in part.rows]
         shown.print(table(str(part.caption), list(part.columns), rows))  # type: ignore[union-attr]
     return 0

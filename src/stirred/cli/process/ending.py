@@ -8,11 +8,11 @@ import sys
 import traceback
 from pathlib import Path
 
-from stirred.cli.process.signals import GO_ON, StoppedBySignal, taken
+from stirred.cli.process.signals import GO_ON, StoppedBySignal, find_signal
 from stirred.errors import ClusterError, StirredError
 
 # code → what it means; docs/reference/exit-codes.md explains them
-CODES = {
+ERROR_CODES = {
     0: "done",
     1: "a check found a problem: records break the schema, a packet does not verify, or an audit fails",
     2: "wrong input or a refusal; nothing was released",
@@ -40,20 +40,20 @@ _FIXES = {
 _NUMBER = re.compile(r"\b(?:os error|errno|code:) (\d+)", flags=re.IGNORECASE)
 
 
-def ended(error: BaseException) -> int:
+def report_error(error: BaseException) -> int:
     """Say what happened; returns the exit code."""
-    error = taken() or error
+    error = find_signal() or error
     if isinstance(error, StirredError):
-        return _told(f"error: {error}", 74 if isinstance(error, ClusterError) else 2)
+        return _write_error(f"error: {error}", 74 if isinstance(error, ClusterError) else 2)
     if isinstance(error, KeyboardInterrupt):
-        return _told(f"interrupted\n  fix: {GO_ON}", 130)
+        return _write_error(f"interrupted\n  fix: {GO_ON}", 130)
     if isinstance(error, StoppedBySignal):
-        return _told(str(error.told()), 128 + error.number)
-    system = _of_the_system(error)
+        return _write_error(str(error.build_error()), 128 + error.number)
+    system = _translate_system_error(error)
     if system is not None:
-        return _told(f"error: {system}", 74)  # EX_IOERR of sysexits.h
+        return _write_error(f"error: {system}", 74)  # EX_IOERR of sysexits.h
     place = traceback.extract_tb(error.__traceback__)[-1]
-    return _told(
+    return _write_error(
         f"error: unexpected {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}\n"
         "  why: this is a fault of stirred, or of a file it did not understand\n"
         "  fix: report it; with STIRRED_TRACEBACK=1 the whole traceback is shown, which may hold confidential values",
@@ -61,23 +61,23 @@ def ended(error: BaseException) -> int:
     )
 
 
-def traced(error: BaseException) -> bool:
-    """Whether an error is shown with its traceback: only where somebody asked for it, because it may show records."""
+def wants_traceback(error: BaseException) -> bool:
+    """Return whether to show a traceback: only where somebody asked for it, because it may show records."""
     expected = (StirredError, KeyboardInterrupt, StoppedBySignal)
     return bool(os.environ.get("STIRRED_TRACEBACK")) and not isinstance(error, expected)
 
 
-def _told(text: str, code: int) -> int:
+def _write_error(text: str, code: int) -> int:
     """Write to standard error, where there still is one."""
     with contextlib.suppress(OSError, ValueError):
         print(text, file=sys.stderr)
     return code
 
 
-def _of_the_system(error: BaseException) -> StirredError | None:
-    """An error of the operating system in our words; a path may hold a value of a record, so none is shown.
+def _translate_system_error(error: BaseException) -> StirredError | None:
+    """Translate an error of the operating system; show no path, which may hold a value of a record.
 
-    >>> print(_of_the_system(OSError(errno.ENOSPC, "No space left on device", "/data/household.parquet")))
+    >>> print(_translate_system_error(OSError(errno.ENOSPC, "No space left on device", "/data/household.parquet")))
     the system refused to go on
       why: No space left on device
       fix: free some space and run the same command again: it goes on from what is finished in OUT.part

@@ -7,7 +7,7 @@ from stirred.errors import InputError
 if sys.platform != "win32":
     import resource
 
-ADDRESSES = 2_000_000_000  # bytes of addresses that the libraries reserve, far more than they use
+ADDRESS_BYTES = 2_000_000_000  # bytes of addresses that the libraries reserve, far more than they use
 
 
 def require_addresses() -> None:
@@ -15,9 +15,9 @@ def require_addresses() -> None:
     if sys.platform == "win32":
         return
     allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if allowed != resource.RLIM_INFINITY and allowed < ADDRESSES:
+    if allowed != resource.RLIM_INFINITY and allowed < ADDRESS_BYTES:
         raise InputError(
             f"this shell allows a process {allowed / 1e9:.1f} GB of addresses",
-            why=f"the libraries reserve {ADDRESSES / 1e9:.0f} GB or more, whatever they use",
+            why=f"the libraries reserve {ADDRESS_BYTES / 1e9:.0f} GB or more, whatever they use",
             fix='ulimit -v unlimited; --memory "8 GB" bounds what a run holds',
         )

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TextIO
 
 
-def settled(stream: TextIO) -> OSError | None:
+def flush_stream(stream: TextIO) -> OSError | None:
     """Write what waits; where that fails, say why, and throw it and all that follows away."""
     try:
         stream.flush()
@@ -16,8 +16,8 @@ def settled(stream: TextIO) -> OSError | None:
     return None
 
 
-def nobody_reads(stream: TextIO) -> bool:
-    """Whether a pipe has lost its reader; all that follows is then thrown away."""
+def has_no_reader(stream: TextIO) -> bool:
+    """Return whether a pipe has lost its reader; discard all that follows in that case."""
     try:
         asked = select.poll()
         asked.register(stream.fileno(), 0)

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
 # a scheduler's end of time, a terminal that was closed, a limit of processor time
-HEEDED = ("SIGTERM", "SIGHUP", "SIGXCPU")
+SIGNAL_NAMES = ("SIGTERM", "SIGHUP", "SIGXCPU")
 GO_ON = "run the same command again: a run goes on from what is finished in OUT.part"
-SOON = 0.02  # seconds
+RESEND_SECONDS = 0.02  # seconds
 _leaving: list[int] = []  # the signal that was raised; cleaning up is not interrupted by another one
 
 
@@ -26,8 +26,8 @@ class StoppedBySignal(SystemExit):
         super().__init__(128 + number)
         self.number = number
 
-    def told(self) -> StirredError:
-        """The message.
+    def build_error(self) -> StirredError:
+        """Return the error to print for this signal.
 
         >>> print(StoppedBySignal(signal.SIGTERM).told().what)
         stopped by SIGTERM
@@ -39,20 +39,20 @@ class StoppedBySignal(SystemExit):
         )
 
 
-def heed() -> None:
+def install_handlers() -> None:
     """Let these signals raise ``StoppedBySignal``, where nobody has decided otherwise (nohup has)."""
     if threading.current_thread() is not threading.main_thread():
         return
     _leaving.clear()
-    for name in HEEDED:
+    for name in SIGNAL_NAMES:
         number = getattr(signal, name, None)  # not every system has all of them
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, _leave)
     sys.unraisablehook = _unraisable
 
 
-def taken() -> StoppedBySignal | None:
-    """The signal that ended the command, if one did: errors that come on the way out are its consequence.
+def find_signal() -> StoppedBySignal | None:
+    """Return the signal that ended the command, or None; later errors are its consequence.
 
     With Spark the signal may reach Java first, and whatever is then asked of it fails in a way of its own.
     """
@@ -66,7 +66,7 @@ def _leave(number: int, _frame: FrameType | None) -> None:
 
 
 def _unraisable(found: "UnraisableHookArgs") -> None:
-    """A signal that came while Python was cleaning up an object is lost there, with a traceback: it is sent again."""
+    """Send a signal again that Python lost while it cleaned up an object; print no traceback."""
     if issubclass(found.exc_type, StoppedBySignal):
         number = _leaving.pop() if _leaving else signal.SIGTERM
     elif issubclass(found.exc_type, KeyboardInterrupt):
@@ -74,6 +74,8 @@ def _unraisable(found: "UnraisableHookArgs") -> None:
     else:
         sys.__unraisablehook__(found)
         return
-    again = threading.Timer(SOON, os.kill, (os.getpid(), number))  # not at once: this function must end first
+    again = threading.Timer(
+        RESEND_SECONDS, os.kill, (os.getpid(), number)
+    )  # not at once: this function must end first
     again.daemon = True
     again.start()

@@ -21,24 +21,24 @@ from stirred.cli.terminal.output import console, print_json, table
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.swapping.budget.by_size import (
-    CHECKED,
+    CHECKED_THEOREMS,
     SHARPNESS,
     TIGHT_SIZE,
     TIGHT_THEOREM_1,
-    rate_of,
+    parse_rate,
     rates_for,
+    read_size,
     smallest_budget,
-    stratum_of,
     theorem_1,
-    tight,
+    tight_budget,
 )
 from stirred.spec.card import factors as odds
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.numbers.numerals import digits, text_of
+from stirred.spec.numbers.numerals import write_digits, write_fraction
 
 
 class Flavor(TypedDict):
-    """What stands beside every number."""
+    """The flavor that is printed beside every number."""
 
     invariants: str
     input_premetric: str
@@ -57,11 +57,11 @@ FLAVOR: Final = Flavor(
 )
 
 
-MOST_DIGITS = 100
+MAX_DIGITS = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags of ``stirred budget``."""
+    """Add the flags of ``stirred budget``."""
     parser.add_argument(
         "--stratum", metavar="B", help="records in the largest stratum (with two hold and two swap values)"
     )
@@ -117,36 +117,36 @@ def _count(word: str) -> int:
             why="it counts records",
             fix="write a whole number",
         )
-    if len(word) > MOST_DIGITS:
+    if len(word) > MAX_DIGITS:
         raise InputError(
             "no stratum has that many records", why=f"it has {len(word)} digits", fix="check the number"
         )
-    return stratum_of(int(word))
+    return read_size(int(word))
 
 
-def number(budget: Budget) -> float | str:
-    """A JSON number, six decimals rounded up; "inf" where there is none.
+def write_number(budget: Budget) -> float | str:
+    """Return a budget as a JSON number with six decimals, rounded up; "inf" where it is infinite.
 
-    >>> number(Budget.log(3)), number(Budget.infinite())
+    >>> write_number(Budget.log(3)), write_number(Budget.infinite())
     (1.098613, 'inf')
     """
     return float(budget.upper(6)) if budget.is_finite else "inf"
 
 
 def _stratum(b: int, rates: list[str], *, as_json: bool) -> int:
-    rows = [(word, theorem_1(b, rate_of(word)), tight(b, rate_of(word))) for word in rates]
+    rows = [(word, theorem_1(b, parse_rate(word)), tight_budget(b, parse_rate(word))) for word in rates]
     levels = {"epsilon": str(Phrase(TIGHT_THEOREM_1)), "epsilon_tight": str(Phrase(TIGHT_SIZE))}
     if as_json:
         found = [
             {
-                "rate": text_of(rate_of(word)),
-                "epsilon": number(paper),
-                "epsilon_tight": number(least),
+                "rate": write_fraction(parse_rate(word)),
+                "epsilon": write_number(paper),
+                "epsilon_tight": write_number(least),
                 "exact": paper.exact,
             }
             for word, paper, least in rows
         ]
-        checked = {"epsilon": CHECKED["A"], "epsilon_tight": CHECKED["B"]}
+        checked = {"epsilon": CHECKED_THEOREMS["A"], "epsilon_tight": CHECKED_THEOREMS["B"]}
         print_json(
             {
                 "stratum": b,
@@ -160,22 +160,28 @@ def _stratum(b: int, rates: list[str], *, as_json: bool) -> int:
         return 0
     out = console()
     shown = [
-        [text_of(rate_of(word)), _shown(paper), paper.exact, _shown(least), _odds(min(paper, least))]
+        [
+            write_fraction(parse_rate(word)),
+            _format_budget(paper),
+            paper.exact,
+            _format_budget(least),
+            _odds(min(paper, least)),
+        ]
         for word, paper, least in rows
     ]
     out.print(
         table(
-            f"Budget of a stratum of {digits(b)} records",
+            f"Budget of a stratum of {write_digits(b)} records",
             ["swap rate", "ε, Theorem 1", "exactly", "ε, largest loss", "odds may move by"],
             shown,
         )
     )
     _say_flavor()
     out.print(
-        f"ε, Theorem 1: proved, machine-checked: {CHECKED['A']}; tight at the level of {levels['epsilon']}."
+        f"ε, Theorem 1: proved, machine-checked: {CHECKED_THEOREMS['A']}; tight at the level of {levels['epsilon']}."
     )
     out.print(
-        f"ε, largest loss: proved, machine-checked: {CHECKED['B']}; tight at the level of {levels['epsilon_tight']}."
+        f"ε, largest loss: proved, machine-checked: {CHECKED_THEOREMS['B']}; tight at the level of {levels['epsilon_tight']}."
     )
     out.print(
         f"Sharpness: {SHARPNESS}. A stratum with two hold or two swap types needs about half: --margins N1 N2."
@@ -183,13 +189,15 @@ def _stratum(b: int, rates: list[str], *, as_json: bool) -> int:
     return 0
 
 
-def _shown(budget: Budget) -> str:
+def _format_budget(budget: Budget) -> str:
     return str(budget.upper(6)) if budget.is_finite else "∞"
 
 
 def _odds(budget: Budget) -> str:
-    """The factor on the odds at the smallest distance, rounded up."""
-    return f"× {odds.factor((budget * FLAVOR['distance']).upper(6))}" if budget.is_finite else "any factor"
+    """Format the factor on the odds at the smallest distance, rounded up."""
+    return (
+        f"× {odds.write_factor((budget * FLAVOR['distance']).upper(6))}" if budget.is_finite else "any factor"
+    )
 
 
 def _say_flavor() -> None:
@@ -209,11 +217,12 @@ def _rates(b: int, epsilon: str, *, as_json: bool) -> int:
     least, at = smallest_budget(b)
     out = console()
     rows = [
-        [name, f"{float(rate):.6f}", text_of(rate)] for name, rate in (("lowest", low), ("highest", high))
+        [name, f"{float(rate):.6f}", write_fraction(rate)]
+        for name, rate in (("lowest", low), ("highest", high))
     ]
     out.print(
         table(
-            f"Swap rates that give a stratum of {digits(b)} records ε ≤ {epsilon.strip()}",
+            f"Swap rates that give a stratum of {write_digits(b)} records ε ≤ {epsilon.strip()}",
             ["", "rate", "exactly"],
             rows,
         )
@@ -237,17 +246,17 @@ def _margins(given: list[int], rates: list[str], *, as_json: bool) -> int:
     margins = tuple(margin for margin in given if margin > 0)
     # The other side may have any number of types: the bounds hold for all.
     stratum = Stratum(n=n, hold_types=len(margins), swap_types=max(n, 1), hold_margins=margins)
-    found = [(text_of(rate_of(word)), bounds([stratum], word)) for word in rates]
+    found = [(write_fraction(parse_rate(word)), bounds([stratum], word)) for word in rates]
     if as_json:
         rows = [
             {
                 "rate": rate,
-                "epsilon": number(claim(all_).budget),
+                "epsilon": write_number(claim(all_).budget),
                 "claimed": claim(all_).name,
                 "bounds": [
                     {
                         "name": bound.name,
-                        "epsilon": number(bound.budget),
+                        "epsilon": write_number(bound.budget),
                         "exact": bound.budget.exact,
                         "status": bound.status,
                         "source": bound.source,
@@ -265,7 +274,7 @@ def _margins(given: list[int], rates: list[str], *, as_json: bool) -> int:
         [
             rate,
             bound.name,
-            _shown(bound.budget),
+            _format_budget(bound.budget),
             _odds(bound.budget),
             "claimed" if bound is claim(all_) else "",
         ]
@@ -274,8 +283,8 @@ def _margins(given: list[int], rates: list[str], *, as_json: bool) -> int:
     ]
     out.print(
         table(
-            f"Budget of a stratum with {_types(len(given))} types: {', '.join(map(digits, given[:-1]))} and "
-            f"{digits(given[-1])} records",
+            f"Budget of a stratum with {_types(len(given))} types: {', '.join(map(write_digits, given[:-1]))} and "
+            f"{write_digits(given[-1])} records",
             ["swap rate", "bound", "ε", "odds may move by", ""],
             body,
         )

@@ -14,14 +14,14 @@ from fractions import Fraction
 from stirred.catalog import DELTA, catalog
 from stirred.cli.terminal.output import console, print_json, table
 from stirred.spec import Budget
-from stirred.spec.card.words import decimal, small
-from stirred.spec.numbers.numerals import fraction_of
+from stirred.spec.card.words import write_decimal, write_small
+from stirred.spec.numbers.numerals import parse_fraction
 
 Row = dict[str, object]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``stirred catalog``."""
+    """Add the options of ``stirred catalog``."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="entries to show (default: all)")
     parser.add_argument("--delta", metavar="D", help="δ of the (ε, δ) readings (default: 1e-10)")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compute every ε at the δ asked for, and print."""
-    delta = DELTA if arguments.delta is None else fraction_of(arguments.delta, "delta")
+    delta = DELTA if arguments.delta is None else parse_fraction(arguments.delta, "delta")
     chosen = catalog.rows(delta, arguments.names)
     if arguments.json:
         print_json({"delta": float(delta), "entries": chosen})
@@ -39,21 +39,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show(rows: list[Row], delta: Fraction) -> None:
-    """Three tables: noise, swapping, and what nobody has stated; invariants by letter, spelled out below."""
+    """Print three tables (noise, swapping, no statement); invariants are letters, explained below."""
     out = console()
     concentrated = [row for row in rows if row.get("rho_squared") is not None]
     swapped = [row for row in rows if "b" in row]
     unknown = [row for row in rows if row.get("status") == "unknown"]
     letters = {words: chr(ord("a") + place) for place, words in enumerate(_all_invariants(rows))}
     if concentrated:
-        title = f"zCDP (D_nor), ρ² per unit; at distance 1 odds move by at most e^(ε simple), but for δ = {small(delta)}"
+        title = f"zCDP (D_nor), ρ² per unit; at distance 1 odds move by at most e^(ε simple), but for δ = {write_small(delta)}"
         columns = ["name", "unit", "ρ²", "ε simple", "ε tight", "exact", "status"]
-        drawn = [[*_concentrated(row), _letters(row, letters), str(row["status"])] for row in concentrated]
+        drawn = [[*_format_zcdp_row(row), _letters(row, letters), str(row["status"])] for row in concentrated]
         out.print(table(title, columns, drawn))
     if swapped:
         title = "Swapping as PSA (pure DP, D_mult); the smallest distance is 2, so odds may move by e^(2ε)"
         columns = ["name", "unit", "b", "swap rate: ε", "exact", "status"]
-        drawn = [[*_swapped(row), _letters(row, letters), str(row["status"])] for row in swapped]
+        drawn = [[*_format_swap_row(row), _letters(row, letters), str(row["status"])] for row in swapped]
         out.print(table(title, columns, drawn))
     if letters:
         out.print(
@@ -83,15 +83,15 @@ def _letters(row: Row, letters: dict[str, str]) -> str:
 def _number(row: Row, key: str) -> str:
     # rounding up twice, at six and at four decimals, is rounding up once
     sign = "≥ " if row.get("at_least") else ""
-    return sign + decimal(Budget.of(str(row[key])).upper(4))
+    return sign + write_decimal(Budget.of(str(row[key])).upper(4))
 
 
-def _concentrated(row: Row) -> list[str]:
+def _format_zcdp_row(row: Row) -> list[str]:
     numbers = [_number(row, key) for key in ("rho_squared", "epsilon_simple", "epsilon_tight")]
     return [str(row["name"]), str(row["unit"]), *numbers]
 
 
-def _swapped(row: Row) -> list[str]:
+def _format_swap_row(row: Row) -> list[str]:
     rates = row["rates"]
     assert isinstance(rates, list)
     shown = "; ".join(

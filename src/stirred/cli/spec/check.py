@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from stirred.cli.spec.compare import add_pair, compared, hint_of, pair_of
+from stirred.cli.spec.compare import add_pair, compare_pair, resolve_pair, suggest_map
 from stirred.cli.spec.sources import Json, NamedSpecification, budget_json, resolve
 from stirred.cli.terminal.output import console, print_json
 from stirred.errors import InputError
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """One implication with what the checker says about its derivation."""
+class CheckedImplication:
+    """An implication with the finding of the checker about its derivation."""
 
     asked: "Implication"
     problems: tuple[str, ...]
 
     @property
     def state(self) -> str:
-        """What is known now, in the words that are printed."""
+        """Return what is known now, in the words that are printed."""
         if self.problems:
             return f"NOT VERIFIED ({self.asked.verdict.answer.value} was claimed)"
         if self.asked.verdict.answer is Answer.UNKNOWN:
@@ -38,7 +38,7 @@ class Checked:
         return "refuted with a witness that was verified" if shown else "refuted, and the proof was verified"
 
     def line(self) -> str:
-        """Question, state and reason."""
+        """Return the question, the state and the reason in one line."""
         if self.problems:
             return f"{self.asked.question} {self.state}: {'; '.join(self.problems)}"
         word = ", because " if self.asked.verdict.answer is Answer.UNKNOWN else ": "
@@ -49,7 +49,7 @@ class Checked:
 
 
 def add_check(parser: argparse.ArgumentParser) -> None:
-    """The options of ``spec check``."""
+    """Add the options of ``spec check``."""
     parser.add_argument("first", metavar="A", help="a catalog name (a swap: NAME@RATE) or a spec.json")
     parser.add_argument(
         "second", metavar="B", nargs="?", help="another one; without it A is checked by itself"
@@ -58,22 +58,22 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 
 
 def run_check(arguments: argparse.Namespace) -> int:
-    """``spec check``: 0 where every derivation is verified, 1 where one is not."""
+    """Run ``spec check``; return 0 where every derivation is verified, 1 where one is not."""
     return _alone(arguments) if arguments.second is None else _both(arguments)
 
 
-def checked(asked: "Implication") -> Checked:
-    """The verdict of an implication, verified."""
+def verify_implication(asked: "Implication") -> CheckedImplication:
+    """Return the verdict of an implication after the checker verified its derivation."""
     from stirred.spec.verdicts.checker.check import check_implication
 
     problems = check_implication(*asked.specifications, asked.verdict)
-    return Checked(asked, tuple(asked.named(problem) for problem in problems))
+    return CheckedImplication(asked, tuple(asked.insert_names(problem) for problem in problems))
 
 
 def _both(arguments: argparse.Namespace) -> int:
-    first, second = pair_of(arguments)
-    said = compared(first, second)
-    found = [checked(asked) for asked in said.implications]
+    first, second = resolve_pair(arguments)
+    said = compare_pair(first, second)
+    found = [verify_implication(asked) for asked in said.implications]
     verified = not any(item.problems for item in found)
     if arguments.json:
         print_json(
@@ -88,13 +88,13 @@ def _both(arguments: argparse.Namespace) -> int:
     out = console()
     for item in found:
         out.print(item.line())
-    if hint := hint_of(first, second):
+    if hint := suggest_map(first, second):
         out.print(f"hint: {hint}")
     return 0 if verified else 1
 
 
 def _alone(arguments: argparse.Namespace) -> int:
-    """One specification: its names, that it implies itself, and whether it promises anything."""
+    """Check one specification: its names, that it implies itself, and whether it promises anything."""
     if arguments.map:
         raise InputError(
             "--map needs two specifications",
@@ -119,7 +119,7 @@ def _alone(arguments: argparse.Namespace) -> int:
             {
                 "name": found.name,
                 **budget_json(spec),
-                "names": _names(spec),
+                "names": _describe_names(spec),
                 "implies_itself": itself.to_json(),
                 "promises_something": {"answer": _promises(empty), **_without_question(empty)},
                 "smallest_distance": {"value": near.value, "exact": near.exact, "because": near.because},
@@ -140,9 +140,9 @@ def _alone(arguments: argparse.Namespace) -> int:
     return 0 if verified else 1
 
 
-def _lines(found: NamedSpecification, itself: Checked, empty: Checked) -> Iterator[str]:
+def _lines(found: NamedSpecification, itself: CheckedImplication, empty: CheckedImplication) -> Iterator[str]:
     yield f"{found.name}: {found.specification}"
-    yield f"invariants: {_names(found.specification)}"
+    yield f"invariants: {_describe_names(found.specification)}"
     yield itself.line()
     yield f"does it promise anything? {_promises(empty)}{_reason(empty)}"
     step = empty.asked.verdict.derivation
@@ -150,13 +150,13 @@ def _lines(found: NamedSpecification, itself: Checked, empty: Checked) -> Iterat
         yield from (f"  {line}" for line in premise.lines())
 
 
-def _itself(found: NamedSpecification) -> Checked:
-    """Whether the specification implies itself; a copy is used, because equal objects are decided without the rules."""
+def _itself(found: NamedSpecification) -> CheckedImplication:
+    """Check that a specification implies itself; compare with a copy, so that the rules are used."""
     from stirred.report.compared import Implication
 
     spec = found.specification
     again = replace(spec, notes=(*spec.notes, "read again"))
-    return checked(
+    return verify_implication(
         Implication(
             premise=found.name,
             conclusion="itself",
@@ -166,13 +166,13 @@ def _itself(found: NamedSpecification) -> Checked:
     )
 
 
-def _empty(found: NamedSpecification) -> Checked:
-    """Whether a promise of nothing implies it: then every universe is a single data set, or its budget is infinite."""
+def _empty(found: NamedSpecification) -> CheckedImplication:
+    """Check whether a promise without a finite budget implies the specification, which then promises nothing."""
     from stirred.report.compared import Implication
 
     spec = found.specification
     nothing = replace(spec, budget=Budget.infinite(), varies=None, parts=(), bounds=())
-    return checked(
+    return verify_implication(
         Implication(
             premise="a promise without a finite budget",
             conclusion=found.name,
@@ -182,14 +182,14 @@ def _empty(found: NamedSpecification) -> Checked:
     )
 
 
-def _promises(empty: Checked) -> str:
+def _promises(empty: CheckedImplication) -> str:
     """Turn the answer around: a specification that follows from no promise at all promises nothing."""
     if empty.problems:
         return "NOT VERIFIED"
     return {Answer.YES: "no", Answer.NO: "yes", Answer.UNKNOWN: "unknown"}[empty.asked.verdict.answer]
 
 
-def _reason(empty: Checked) -> str:
+def _reason(empty: CheckedImplication) -> str:
     if empty.problems:
         return f": {'; '.join(empty.problems)}"
     if empty.asked.verdict.answer is Answer.NO:
@@ -197,13 +197,13 @@ def _reason(empty: Checked) -> str:
     return f", because {empty.asked.because}"
 
 
-def _without_question(empty: Checked) -> Json:
+def _without_question(empty: CheckedImplication) -> Json:
     document = empty.to_json()
     return {name: document[name] for name in ("because", "derivation", "problems")}
 
 
-def _names(spec: Specification) -> str:
-    """What the check of names covers; names that are wrong were refused when the file was read."""
+def _describe_names(spec: Specification) -> str:
+    """Describe what the check of names covers; wrong names were refused when the file was read."""
     domain, number = spec.domain, len(spec.multiverse)
     if not number:
         return "none are declared"

@@ -11,13 +11,13 @@ from stirred.errors import InputError, did_you_mean
 from stirred.spec import Relation, Specification, compare
 
 if TYPE_CHECKING:
-    from stirred.report.compared import Compared
+    from stirred.report.compared import NamedComparison
 
 SAME = "same"
 
 
 def add_pair(parser: argparse.ArgumentParser) -> None:
-    """The options of everything that is done with two specifications."""
+    """Add the options of every action on two specifications."""
     parser.add_argument(
         "--rate",
         nargs="+",
@@ -37,7 +37,7 @@ def add_pair(parser: argparse.ArgumentParser) -> None:
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
-    """The options of ``spec compare``."""
+    """Add the options of ``spec compare``."""
     parser.add_argument("first", metavar="A", help="a catalog name (a swap: NAME@RATE) or a spec.json")
     parser.add_argument("second", metavar="B", help="another one")
     add_pair(parser)
@@ -45,9 +45,9 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def run_compare(arguments: argparse.Namespace) -> int:
-    """``spec compare``: five verdicts and an overall one where it is proved."""
-    first, second = pair_of(arguments)
-    said = compared(first, second)
+    """Run ``spec compare``: print five verdicts, and an overall one where it is proved."""
+    first, second = resolve_pair(arguments)
+    said = compare_pair(first, second)
     notes = [*([f"{first.name} is {first.restated}"] if first.restated else []), *said.warnings]
     if arguments.json:
         print_json(
@@ -59,7 +59,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
                 },
                 "overall": {
                     "verdict": said.found.overall.relation.value,
-                    "headline": headline(said),
+                    "headline": write_headline(said),
                     "because": said.overall,
                 },
                 "derivations": {"forth": said.forth.to_json(), "back": said.back.to_json()},
@@ -68,12 +68,12 @@ def run_compare(arguments: argparse.Namespace) -> int:
         )
         return 0
     out = console()
-    out.print(headline(said) + "\n", style="bold")
+    out.print(write_headline(said) + "\n", style="bold")
     out.print(table(f"How {said.first} stands to {said.second}", ["part", "verdict", "because"], said.rows))
     out.print(f"overall: {said.overall}")
     for note in notes:
         out.print(f"note: {note}")
-    if hint := hint_of(first, second):
+    if hint := suggest_map(first, second):
         out.print(f"hint: {hint}")
     if arguments.why:
         out.print()
@@ -82,8 +82,8 @@ def run_compare(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def headline(said: "Compared") -> str:
-    """Which of the two is stronger, in one sentence."""
+def write_headline(said: "NamedComparison") -> str:
+    """Write in one sentence which of the two is stronger."""
     first, second, relation = said.first, said.second, said.found.overall.relation
     if relation is Relation.STRONGER:
         return f"{first} is stronger: it promises more than {second}."
@@ -99,8 +99,8 @@ def headline(said: "Compared") -> str:
     return f"Which of {first} and {second} is stronger is not known."
 
 
-def pair_of(arguments: argparse.Namespace) -> tuple[NamedSpecification, NamedSpecification]:
-    """Both specifications, each at its rate, the first restated on the second's domain where a map is given."""
+def resolve_pair(arguments: argparse.Namespace) -> tuple[NamedSpecification, NamedSpecification]:
+    """Return both specifications at their rates; restate the first on the second's domain if a map is given."""
     first, second = arguments.first, arguments.second
     rates: list[str] = arguments.rate
     if len(rates) > 2:
@@ -123,23 +123,23 @@ def pair_of(arguments: argparse.Namespace) -> tuple[NamedSpecification, NamedSpe
         )
     if one.name == two.name and first != second:
         one, two = replace(one, name=first), replace(two, name=second)
-    return _mapped(one, two, arguments.map), two
+    return _map_domain(one, two, arguments.map), two
 
 
-def compared(first: NamedSpecification, second: NamedSpecification) -> "Compared":
-    """The comparison with the names that the user typed."""
+def compare_pair(first: NamedSpecification, second: NamedSpecification) -> "NamedComparison":
+    """Return the comparison with the names that the user typed."""
     # imported here: the room of the reports is slow to load, and only two commands need it
-    from stirred.report.compared import Compared
+    from stirred.report.compared import NamedComparison
 
-    return Compared(
+    return NamedComparison(
         first=first.name, second=second.name, found=compare(first.specification, second.specification)
     )
 
 
-def _mapped(
+def _map_domain(
     first: NamedSpecification, second: NamedSpecification, words: Sequence[str]
 ) -> NamedSpecification:
-    """The first on the second's domain."""
+    """Restate the first specification on the second's domain."""
     here, there = first.specification.domain, second.specification.domain
     names = [word for word in words if word != SAME]
     if not words or (here == there and not names):
@@ -158,7 +158,7 @@ def _mapped(
                 why="it names no two variables",
                 fix="--map tract=tract hid=household, or --map same where equal names mean the same",
             )
-        known = {*_names(first.specification), *here.spine}
+        known = {*_list_variables(first.specification), *here.spine}
         if known and mine not in known and not here.has(mine):
             raise InputError(
                 f"cannot map {mine!r}", why=f"{here} has no such variable", fix=did_you_mean(mine, known)
@@ -179,17 +179,20 @@ def _mapped(
     )
 
 
-def hint_of(first: NamedSpecification, second: NamedSpecification) -> str:
-    """How two domains can be brought together; nothing where they are one."""
+def suggest_map(first: NamedSpecification, second: NamedSpecification) -> str:
+    """Explain how two domains can be mapped to each other; return "" where they are equal."""
     there = second.specification.domain
     if first.specification.domain == there:
         return ""
-    common = ", ".join(sorted(_names(first.specification) & _names(second.specification))) or "none"
+    common = (
+        ", ".join(sorted(_list_variables(first.specification) & _list_variables(second.specification)))
+        or "none"
+    )
     return (
         f"--map same restates {first.name} on the domain {there}, where variables of equal names are the same "
         f"variable (equal names: {common}); --map mine=theirs adds others"
     )
 
 
-def _names(spec: Specification) -> set[str]:
+def _list_variables(spec: Specification) -> set[str]:
     return {name for kind in spec.domain.record_types for name in kind.names()}

@@ -6,16 +6,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from stirred.cli.spec.sources import add_changes, changed, delta_of, resolve
+from stirred.cli.spec.sources import add_changes, apply_changes, read_delta, resolve
 from stirred.cli.terminal.output import print_json
 from stirred.cli.terminal.parser import add_language_argument
 from stirred.errors import InputError
 from stirred.spec.files import dumps
-from stirred.toml_text import TomlError, plain_text, toml_of
+from stirred.toml_text import TomlError, parse_toml, read_plain_text
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:
-    """The options of ``spec export``."""
+    """Add the options of ``spec export``."""
     parser.add_argument(
         "sources",
         nargs="+",
@@ -38,7 +38,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 def run_export(arguments: argparse.Namespace) -> int:
     """Write the specification in the form asked for."""
     found = resolve(*arguments.sources, rate=arguments.rate)
-    spec, delta = changed(found.specification, arguments), delta_of(arguments)
+    spec, delta = apply_changes(found.specification, arguments), read_delta(arguments)
     card = found.card(spec, delta=delta)
     if arguments.registry:
         # imported here: the room that runs plans is slow to load, and only this form needs it
@@ -78,7 +78,7 @@ def _write(path: Path, text: str) -> None:
 
 def _toml(path: Path) -> dict[str, object]:
     try:
-        return toml_of(plain_text(path))
+        return parse_toml(read_plain_text(path))
     except OSError as error:
         raise InputError(
             f"cannot read {path.name}",

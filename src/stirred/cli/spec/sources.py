@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from stirred.catalog import DELTA, CatalogEntry, catalog
-from stirred.catalog.entries import pieces
+from stirred.catalog.entries import list_parts
 from stirred.errors import InputError, SpecificationError, did_you_mean
 from stirred.spec import Multiplicative, NormalizedRenyi, Specification, compose, reading
 from stirred.spec.files import load
 
 if TYPE_CHECKING:
     from stirred.spec.card import Card
-from stirred.spec.numbers.numerals import fraction_of
-from stirred.spec.numbers.rounding import number
-from stirred.toml_text import json_of, plain_text
+from stirred.spec.numbers.numerals import parse_fraction
+from stirred.spec.numbers.rounding import to_json_number
+from stirred.toml_text import parse_json, read_plain_text
 
 Json = dict[str, object]
 
@@ -37,7 +37,7 @@ class NamedSpecification:
     restated: str = ""  # from which domain it was restated, and with which names
 
     def card(self, specification: Specification, *, delta: Fraction) -> "Card":
-        """The card of this specification, or of what it was changed into."""
+        """Return the card of this specification, or of the specification it was changed into."""
         if self.entry is not None:
             return self.entry.card(delta=delta, specification=specification)
         notes = (f"of unknown cost, hence ≥: {', '.join(self.unknown)}",) if self.unknown else ()
@@ -49,13 +49,13 @@ class NamedSpecification:
             title=self.title,
             delta=delta,
             at_least=bool(self.unknown) and finite,
-            pieces=pieces(specification),
+            pieces=list_parts(specification),
             more_notes=notes,
         )
 
 
 def resolve(*sources: str, rate: str | None = None) -> NamedSpecification:
-    """What a name, a file or several of them stand for; ``rate`` holds for names without a rate of their own."""
+    """Return the specification of names and files; ``rate`` applies to names without their own rate."""
     found = [_one(source, rate) for source in sources if source not in catalog.unstated]
     unknown = [source for source in sources if source in catalog.unstated]
     for item in found:
@@ -75,12 +75,12 @@ def resolve(*sources: str, rate: str | None = None) -> NamedSpecification:
 
 
 def is_swap(source: str) -> bool:
-    """Whether a source is a swap of the catalog that names no rate of its own."""
+    """Return whether a source is a swap of the catalog that names no rate."""
     return source in catalog and bool(catalog.entry(source).rates)
 
 
 def _split(source: str) -> tuple[str, str | None]:
-    """A name and the rate after its @; a file may have an @ in its name."""
+    """Split a source into its name and the rate after @; a file name may contain an @."""
     path = Path(source)
     if "@" not in source or path.suffix == ".json" or path.exists():
         return source, None
@@ -124,9 +124,9 @@ def _one(source: str, rate: str | None) -> NamedSpecification:
 
 
 def _title(public: Path) -> str:
-    """The title of a packet, from its receipt; empty where it has none."""
+    """Return the title of a packet from its receipt, or ""."""
     try:
-        document = json_of(plain_text(public / "receipt.json"))
+        document = parse_json(read_plain_text(public / "receipt.json"))
     except (OSError, ValueError):
         return ""
     return str(document.get("title", "")) if isinstance(document, dict) else ""
@@ -134,7 +134,7 @@ def _title(public: Path) -> str:
 
 def _entry(name: str, rate: str | None) -> NamedSpecification:
     entry = catalog.entry(name)
-    spec = entry.specification if rate is None else entry.at(fraction_of(rate, "swap rate"))
+    spec = entry.specification if rate is None else entry.at(parse_fraction(rate, "swap rate"))
     return NamedSpecification(
         name=entry.name if rate is None else f"{entry.name}@{rate}",
         title=entry.title,
@@ -145,7 +145,7 @@ def _entry(name: str, rate: str | None) -> NamedSpecification:
 
 
 def add_changes(parser: argparse.ArgumentParser) -> None:
-    """The options that restate a specification."""
+    """Add the options that restate a specification."""
     parser.add_argument("--delta", metavar="D", help="δ of (ε, δ) readings (default: 1e-10)")
     parser.add_argument("--per", metavar="UNIT", help="state it per person or per household")
     parser.add_argument(
@@ -158,8 +158,8 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", metavar="P", help="swap rate, for entries that are swaps")
 
 
-def changed(spec: Specification, arguments: argparse.Namespace) -> Specification:
-    """The specification under the options given."""
+def apply_changes(spec: Specification, arguments: argparse.Namespace) -> Specification:
+    """Return the specification restated by the given options."""
     if arguments.per is not None or arguments.constant is not None or arguments.copies is not None:
         link: Literal["kept", "free"] | None = "free" if arguments.constant == 2 else None
         spec = spec.per(arguments.per or spec.input_premetric.unit, link=link, copies=arguments.copies)
@@ -175,18 +175,18 @@ def changed(spec: Specification, arguments: argparse.Namespace) -> Specification
     return spec
 
 
-def delta_of(arguments: argparse.Namespace) -> Fraction:
-    """δ as an exact number."""
+def read_delta(arguments: argparse.Namespace) -> Fraction:
+    """Return δ as an exact number."""
     if arguments.delta is None:
         return DELTA
-    delta = fraction_of(arguments.delta, "delta")
+    delta = parse_fraction(arguments.delta, "delta")
     if not 0 < delta < 1:
         raise InputError("delta must lie between 0 and 1", why="it is a probability", fix="--delta 1e-10")
     return delta
 
 
 def budget_json(spec: Specification) -> Json:
-    """The flavor and the budget, rounded up and exact."""
+    """Return the flavor and the budget as JSON values, rounded up and exact."""
     zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
     shown = spec.rho_squared if zcdp else spec.budget
     return {
@@ -195,7 +195,7 @@ def budget_json(spec: Specification) -> Json:
         "input_premetric": str(spec.input_premetric),
         "unit": spec.input_premetric.unit,
         "output_premetric": str(spec.output_premetric),
-        "rho_squared" if zcdp else "epsilon": number(shown.upper(6)),
+        "rho_squared" if zcdp else "epsilon": to_json_number(shown.upper(6)),
         "exact": shown.exact,
         "status": spec.evidence.status,
         "source": spec.evidence.source,
@@ -203,8 +203,8 @@ def budget_json(spec: Specification) -> Json:
 
 
 def card_json(card: "Card") -> Json:
-    """The card for programs."""
-    what = card.allowed()
+    """Return the card as a JSON document."""
+    what = card.bound_odds()
     return {
         "title": card.title,
         "sentence": card.sentence(),
@@ -214,7 +214,7 @@ def card_json(card: "Card") -> Json:
         "odds": {
             "distance": what.distance,
             "because": what.reason,
-            "log_factor": None if what.log_odds is None else number(what.log_odds),
+            "log_factor": None if what.log_odds is None else to_json_number(what.log_odds),
             "factor": what.factor,
             "exception": what.exception,
             "best_test_errs": what.error,
@@ -226,14 +226,14 @@ def card_json(card: "Card") -> Json:
             for bound in card.specification.bounds
         ],
         "assumptions": [{"if": v.words, "budget": v.budget, "odds": v.odds} for v in card.variants],
-        "worked": card.worked(),
+        "worked": card.write_example(),
         "warning": card.warning(),
         "notes": list(card.notes()),
     }
 
 
 def readings_json(spec: Specification, delta: Fraction, distances: Sequence[int]) -> list[Json]:
-    """(ε, δ) readings at each distance alone: by way of zCDP, and ε itself at δ = 0 for pure DP."""
+    """Return (ε, δ) readings at each distance: by way of zCDP, and ε at δ = 0 for pure DP."""
     zcdp = spec if isinstance(spec.output_premetric, NormalizedRenyi) else spec.under(NormalizedRenyi())
     pure = isinstance(spec.output_premetric, Multiplicative)
     found: list[Json] = []
@@ -244,10 +244,10 @@ def readings_json(spec: Specification, delta: Fraction, distances: Sequence[int]
         row: Json = {
             "distance": distance,
             "delta": float(delta),
-            "epsilon_simple": number(simple),
-            "epsilon_tight": number(tight),
+            "epsilon_simple": to_json_number(simple),
+            "epsilon_tight": to_json_number(tight),
         }
         if pure:
-            row["epsilon_pure"] = number((spec.budget * distance).upper(6))
+            row["epsilon_pure"] = to_json_number((spec.budget * distance).upper(6))
         found.append(row)
     return found

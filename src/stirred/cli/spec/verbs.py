@@ -34,10 +34,10 @@ from stirred.cli.spec.compare import add_compare, run_compare
 from stirred.cli.spec.export import add_export, run_export
 from stirred.cli.spec.sources import (
     add_changes,
+    apply_changes,
     budget_json,
     card_json,
-    changed,
-    delta_of,
+    read_delta,
     readings_json,
     resolve,
 )
@@ -45,11 +45,11 @@ from stirred.cli.terminal.output import console, print_json, table
 from stirred.cli.terminal.parser import add_language_argument
 from stirred.spec import Budget, Multiplicative, NormalizedRenyi, reading
 from stirred.spec.files import save, to_json
-from stirred.spec.numbers.rounding import number
+from stirred.spec.numbers.rounding import to_json_number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The six things that can be done with specifications."""
+    """Add the six actions on specifications."""
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     show = _command(commands, "show", "one specification as a card", run_show)
     show.add_argument("source", metavar="NAME|FILE", help="a catalog name or a spec.json")
@@ -93,9 +93,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def run_show(arguments: argparse.Namespace) -> int:
-    """``spec show``: the card."""
+    """Run ``spec show``: print the card."""
     found = resolve(arguments.source, rate=arguments.rate)
-    card = found.card(changed(found.specification, arguments), delta=delta_of(arguments))
+    card = found.card(apply_changes(found.specification, arguments), delta=read_delta(arguments))
     if arguments.json:
         print_json(card_json(card))
     else:
@@ -104,12 +104,12 @@ def run_show(arguments: argparse.Namespace) -> int:
 
 
 def run_compose(arguments: argparse.Namespace) -> int:
-    """``spec compose``: the sum, with "≥" when a part of unknown cost is in it."""
+    """Run ``spec compose``: print the sum, with "≥" when it has a part of unknown cost."""
     found = resolve(*arguments.sources, rate=arguments.rate)
-    spec = changed(found.specification, arguments)
+    spec = apply_changes(found.specification, arguments)
     if arguments.out is not None:
         save(spec, arguments.out)
-    card = found.card(spec, delta=delta_of(arguments))
+    card = found.card(spec, delta=read_delta(arguments))
     if arguments.json:
         print_json({**card_json(card), "unknown": list(found.unknown), "specification": to_json(spec)})
     else:
@@ -118,9 +118,9 @@ def run_compose(arguments: argparse.Namespace) -> int:
 
 
 def run_convert(arguments: argparse.Namespace) -> int:
-    """``spec convert``: the budget as zCDP, and its (ε, δ) readings at stated distances."""
+    """Run ``spec convert``: print the budget as zCDP, and its (ε, δ) readings at stated distances."""
     found = resolve(arguments.source, rate=arguments.rate)
-    spec, delta = changed(found.specification, arguments), delta_of(arguments)
+    spec, delta = apply_changes(found.specification, arguments), read_delta(arguments)
     distances = arguments.distance or [1, 2]
     zcdp = spec if isinstance(spec.output_premetric, NormalizedRenyi) else spec.under(NormalizedRenyi())
     if arguments.json:
@@ -128,28 +128,31 @@ def run_convert(arguments: argparse.Namespace) -> int:
             {
                 "name": found.name,
                 **budget_json(spec),
-                "rho_squared": number(zcdp.rho_squared.upper(6)),
+                "rho_squared": to_json_number(zcdp.rho_squared.upper(6)),
                 "delta": float(delta),
                 "readings": readings_json(spec, delta, distances),
                 "notes": list(spec.notes),
             }
         )
         return 0
-    from stirred.spec.card import Card, shortened
-    from stirred.spec.card.words import decimal, small
+    from stirred.spec.card import Card, shorten
+    from stirred.spec.card.words import write_decimal, write_small
 
     exact = zcdp.rho_squared
     columns = ["distance", "δ", "ε simple", "ε tight"]
     rows = [
-        [str(k), small(delta), _read(exact, delta, k), _read(exact, delta, k, tight=True)] for k in distances
+        [str(k), write_small(delta), _read(exact, delta, k), _read(exact, delta, k, tight=True)]
+        for k in distances
     ]
     if isinstance(spec.output_premetric, Multiplicative):
         columns.append("ε at δ = 0 (pure)")
-        rows = [[*row, decimal((spec.budget * k).upper(4))] for row, k in zip(rows, distances, strict=True)]
+        rows = [
+            [*row, write_decimal((spec.budget * k).upper(4))] for row, k in zip(rows, distances, strict=True)
+        ]
     out = console()
     card = Card(spec, title=found.title, delta=delta)
     out.print(f"{found.title}\n{spec.input_premetric}, {spec.output_premetric}: {card.budget()}")
-    out.print(f"as zCDP: ρ² = {decimal(exact.upper(4))} (exactly {shortened(exact.exact)})\n")
+    out.print(f"as zCDP: ρ² = {write_decimal(exact.upper(4))} (exactly {shorten(exact.exact)})\n")
     out.print(table("Read as (ε, δ), at each distance alone; by way of zCDP", columns, rows))
     for note in spec.notes:
         out.print(f"- {note}")
@@ -157,6 +160,6 @@ def run_convert(arguments: argparse.Namespace) -> int:
 
 
 def _read(rho_squared: Budget, delta: Fraction, distance: int, *, tight: bool = False) -> str:
-    from stirred.spec.card.words import decimal
+    from stirred.spec.card.words import write_decimal
 
-    return decimal(reading(rho_squared, delta, distance=distance, tight=tight, decimals=4).epsilon)
+    return write_decimal(reading(rho_squared, delta, distance=distance, tight=tight, decimals=4).epsilon)

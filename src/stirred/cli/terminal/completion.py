@@ -64,7 +64,7 @@ _stirred() {{
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shell:
-    """How a shell names the words of a command and takes what may follow."""
+    """A shell: how it names the words of a command and takes the possible next ones."""
 
     shell: str
     word: str
@@ -77,7 +77,7 @@ class Shell:
     start: str
 
     def script(self, parser: argparse.ArgumentParser) -> str:
-        """The script: one case for each verb, action and flag with known values."""
+        """Return the script, with one case for each verb, action and flag with known values."""
         paths, choices, flags, actions = [], [], [], []
         for words, inner in commands(parser):
             place = "".join(f" {word}" for word in words)
@@ -126,17 +126,17 @@ ZSH = Shell(
 
 
 def bash(parser: argparse.ArgumentParser) -> str:
-    """The script for bash."""
+    """Return the script for bash."""
     return BASH.script(parser)
 
 
 def zsh(parser: argparse.ArgumentParser) -> str:
-    """The script for zsh; the first TAB reads the file and completes at once."""
+    """Return the script for zsh; the first TAB reads the file and completes at once."""
     return f"#compdef stirred\n{ZSH.script(parser)}"
 
 
 def fish(parser: argparse.ArgumentParser) -> str:
-    """The script for fish: one line for each verb, action and flag."""
+    """Return the script for fish, with one line for each verb, action and flag."""
     lines = ["# completion of stirred for fish"]
     for words, inner in commands(parser):
         names = list(actions_of(inner))
@@ -158,7 +158,7 @@ def _flags(parser: argparse.ArgumentParser) -> list[str]:
 
 
 def _choices(parser: argparse.ArgumentParser) -> list[tuple[str, list[str]]]:
-    """The flags whose values are known."""
+    """Return the flags whose values are known, with these values."""
     return [
         (flag, [str(value) for value in action.choices])
         for action in parser._actions
@@ -168,7 +168,7 @@ def _choices(parser: argparse.ArgumentParser) -> list[tuple[str, list[str]]]:
 
 
 def _positional(parser: argparse.ArgumentParser) -> list[str]:
-    """The values of a positional argument that are known."""
+    """Return the known values of a positional argument."""
     return [
         str(value)
         for action in parser._actions

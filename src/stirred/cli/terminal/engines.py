@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser, *, default: str | None = "local") -> None:
-    """``--engine``, ``--master``, ``--memory``, ``--scratch``."""
+    """Add ``--engine``, ``--master``, ``--memory`` and ``--scratch``."""
     where = parser.add_argument_group("where it runs (the result is the same)")
     where.add_argument(
         "--engine",
@@ -33,11 +33,11 @@ def add_engine_arguments(parser: argparse.ArgumentParser, *, default: str | None
 
 
 @contextmanager
-def chosen_engine(arguments: argparse.Namespace, *, planned: str = "local") -> "Iterator[Engine]":
-    """The engine asked for; one that was started for this command ends with it."""
-    from stirred.engine.choice import engine_named
+def open_engine(arguments: argparse.Namespace, *, planned: str = "local") -> "Iterator[Engine]":
+    """Yield the engine asked for; stop it at the end if it was started for this command."""
+    from stirred.engine.choice import choose_engine
 
-    engine = engine_named(
+    engine = choose_engine(
         arguments.engine or planned,
         memory=arguments.memory,
         scratch=arguments.scratch,

@@ -8,9 +8,9 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from stirred.errors import InputError
-from stirred.mechanisms.config import MechanismConfig, extra, parsed, toml
+from stirred.mechanisms.config import MechanismConfig, parse_settings, read_extra, write_toml
 
-DEST = "setting "  # no flag of the command itself can be called so
+DEST_PREFIX = "setting "  # no flag of the command itself can be called so
 
 
 def add_flags(parser: argparse.ArgumentParser, config: type[MechanismConfig]) -> None:
@@ -19,28 +19,30 @@ def add_flags(parser: argparse.ArgumentParser, config: type[MechanismConfig]) ->
     for name, field in config.model_fields.items():
         options = _options(name, field)
         if options is not None:
-            group.add_argument(_flag(name, field), dest=DEST + name, default=argparse.SUPPRESS, **options)
+            group.add_argument(
+                _flag(name, field), dest=DEST_PREFIX + name, default=argparse.SUPPRESS, **options
+            )
 
 
 def settings(arguments: argparse.Namespace, config: type[MechanismConfig]) -> MechanismConfig:
-    """The settings that were typed, checked as a plan's are."""
+    """Return the settings that were typed, checked as those of a plan."""
     values: dict[str, object] = {}
     for dest, value in vars(arguments).items():
-        if dest.startswith(DEST):
-            name = dest.removeprefix(DEST)
+        if dest.startswith(DEST_PREFIX):
+            name = dest.removeprefix(DEST_PREFIX)
             values[name] = _pairs(name, value) if _is(config.model_fields[name], dict) else value
-    return parsed(config, values, what="the command")
+    return parse_settings(config, values, what="the command")
 
 
 def _flag(name: str, field: FieldInfo) -> str:
-    """``--name``, or ``--no-name`` where it is on unless said otherwise."""
-    own = extra(field).get("flag")
+    """Return ``--name``, or ``--no-name`` for a setting that is on by default."""
+    own = read_extra(field).get("flag")
     return str(own) if own else f"--{'no-' if field.default is True else ''}{name.replace('_', '-')}"
 
 
 def _options(name: str, field: FieldInfo) -> dict[str, Any] | None:
-    """The options of argparse; None for a setting that has one value only."""
-    told, kind = extra(field), _kind(field)
+    """Return the options of argparse, or None for a setting that has one value only."""
+    told, kind = read_extra(field), _kind(field)
     usual = told.get("flag_default_words", field.default)
     known = not field.is_required() and usual not in (None, [], {}, "") and not isinstance(usual, bool)
     text = str(told.get("flag_help", field.description)) + (f" (default: {usual})" if known else "")
@@ -66,7 +68,7 @@ def _options(name: str, field: FieldInfo) -> dict[str, Any] | None:
 
 
 def _kind(field: FieldInfo) -> Any:
-    """The type of a setting, without None and without its checks."""
+    """Return the type of a setting, without None and without its checks."""
     kind: Any = field.annotation
     if get_origin(kind) in (Union, UnionType):
         kind = next(inner for inner in get_args(kind) if inner is not type(None))
@@ -84,7 +86,7 @@ def _pairs(name: str, words: list[str]) -> Mapping[str, str]:
         if not equals:
             raise InputError(
                 f"--{name.replace('_', '-')} takes pairs",
-                why=f"{toml(word)} has no equals sign",
+                why=f"{write_toml(word)} has no equals sign",
                 fix=f"--{name.replace('_', '-')} NAME=VALUE",
             )
         found[key] = value

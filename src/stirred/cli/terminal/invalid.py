@@ -22,7 +22,7 @@ def tell_about_records(census: "Census") -> None:
     """Say on the terminal how many records were left out, and what is doubtful; the counts stand in no file."""
     from stirred.census.validation import find_doubts
 
-    gone = ", ".join(f"{count:,} {name} records" for name, count in census.dropped.items() if count)
+    gone = ", ".join(f"{count:,} {name} records" for name, count in census.dropped_counts.items() if count)
     if gone:
         print(
             f"left out because they break the schema: {gone} (confidential: do not publish)", file=sys.stderr

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def key_file(out: Path, given: str | None) -> Path:
-    """Where the key of a run lies: as given, or in OUT.key beside the packet."""
+    """Return the path of a run's key: as given, or OUT.key beside the packet."""
     return Path(given) if given else out.with_name(out.name + ".key")
 
 
 @contextmanager
-def nothing_left(*paths: Path) -> Iterator[None]:
-    """After a refusal delete those of these files that were made in the block; an interrupted run keeps them."""
+def clean_after_refusal(*paths: Path) -> Iterator[None]:
+    """Delete the files made in the block after a refusal; keep them after an interruption."""
     made = [path for path in paths if not path.exists()]
     try:
         yield
@@ -31,8 +31,8 @@ def nothing_left(*paths: Path) -> Iterator[None]:
         raise
 
 
-def rehearses(out: Path, given: str | None) -> bool:
-    """Whether the key file holds a key for tests, whose packets are marked as not private."""
+def is_rehearsal(out: Path, given: str | None) -> bool:
+    """Return whether the key file holds a key for tests, whose packets are marked as not private."""
     from stirred.chance import Key
 
     path = key_file(out, given)
@@ -40,7 +40,7 @@ def rehearses(out: Path, given: str | None) -> bool:
 
 
 def rehearsal_key() -> "Key":
-    """The key of a run that asks for no noise at all: one for tests, which marks the packet as not private."""
+    """Return a key for tests for a run without any noise; it marks the packet as not private."""
     from stirred.chance import Key
 
     print(
@@ -50,8 +50,8 @@ def rehearsal_key() -> "Key":
     return Key.for_tests(1)
 
 
-def key_for(out: Path, given: str | None) -> "Key":
-    """The key in its file, made there if absent; never inside the packet."""
+def load_key(out: Path, given: str | None) -> "Key":
+    """Load the key from its file, or create the file; refuse a file inside the packet."""
     from stirred.chance import Key
 
     path = key_file(out, given)

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from stirred.cli.terminal.tables import TextTable
 
 _STYLES = {"bold": "1", "yellow": "33"}
-WIDTH = 120  # of tables in a pipe, unless COLUMNS says otherwise
+PIPE_WIDTH_COLUMNS = 120  # of tables in a pipe, unless COLUMNS says otherwise
 
 
-def shown(text: str) -> str:
-    """A text as a terminal may show it: control characters, which move the cursor or change the order, are written out.
+def escape_controls(text: str) -> str:
+    """Return a text with control characters escaped, which could move the cursor or reorder the text.
 
-    >>> shown("a\\x1b[2Jb\\u202ec")
+    >>> escape_controls("a\\x1b[2Jb\\u202ec")
     'a\\\\x1b[2Jb\\\\u202ec'
     """
     if text.isprintable():
@@ -28,10 +28,10 @@ def shown(text: str) -> str:
     )
 
 
-def shown_line(text: str) -> str:
-    """A text that stays in its line: line ends, which would forge lines of what is printed, are written out too.
+def escape_line(text: str) -> str:
+    """Return a text with control characters and line ends escaped, so that it stays in one line.
 
-    >>> shown_line("a\\nchanged: b\\u2028c")
+    >>> escape_line("a\\nchanged: b\\u2028c")
     'a\\\\nchanged: b\\\\u2028c'
     """
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
@@ -44,7 +44,8 @@ class PlainConsole:
         """Print texts and tables; a style is seen on a terminal only."""
         width = table_width()
         text = sep.join(
-            shown(part) if isinstance(part, str) else "\n".join(part.lines(width)) for part in objects
+            escape_controls(part) if isinstance(part, str) else "\n".join(part.lines(width))
+            for part in objects
         )
         if style and sys.stdout.isatty() and not os.environ.get("NO_COLOR"):
             text = f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
@@ -52,29 +53,29 @@ class PlainConsole:
 
 
 def table_width() -> int:
-    """The columns of the terminal; in a pipe those of COLUMNS, or 120."""
-    return shutil.get_terminal_size((WIDTH, 24)).columns if sys.stdout.isatty() else _columns()
+    """Return the columns of the terminal; in a pipe those of COLUMNS, or 120."""
+    return shutil.get_terminal_size((PIPE_WIDTH_COLUMNS, 24)).columns if sys.stdout.isatty() else _columns()
 
 
 def _columns() -> int:
     given = os.environ.get("COLUMNS", "")
-    return int(given) if given.isdecimal() and given.isascii() else WIDTH
+    return int(given) if given.isdecimal() and given.isascii() else PIPE_WIDTH_COLUMNS
 
 
 def console() -> PlainConsole:
-    """Standard output for people; a name in a file cannot style or move it."""
+    """Return the standard output for people; a name in a file cannot style or move it."""
     return PlainConsole()
 
 
 def print_json(document: object) -> None:
-    """One JSON document and nothing else on standard output."""
+    """Print one JSON document and nothing else on standard output."""
     sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> TextTable:
-    """A plain table with a title; numbers come in as text, already rounded the safe way."""
+    """Return a plain table with a title; numbers come in as text, already rounded the safe way."""
     return TextTable(
-        title=shown(title),
-        columns=tuple(map(shown, columns)),
-        rows=tuple(tuple(map(shown, row)) for row in rows),
+        title=escape_controls(title),
+        columns=tuple(map(escape_controls, columns)),
+        rows=tuple(tuple(map(escape_controls, row)) for row in rows),
     )

@@ -43,7 +43,7 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 
 # words that people try first, and the command that does it
-MEANT = {
+SUGGESTED_COMMANDS = {
     "card": "stirred spec show packet/",
     "check": "stirred plan check plan.toml, or --check with the command of a mechanism",
     "compare": "stirred spec compare A B, or stirred packet compare a/ b/ --out both.html",
@@ -93,7 +93,7 @@ class VerbParser(argparse.ArgumentParser):
 
 
 def parser_for(words: Sequence[str]) -> VerbParser:
-    """The parser with all verbs; only the one that is called has its arguments, and imports its module."""
+    """Return the parser with all verbs; only the called one has arguments and is imported."""
     parser = VerbParser(
         prog="stirred", description="Formally private official statistics that keep some numbers exact."
     )
@@ -103,7 +103,7 @@ def parser_for(words: Sequence[str]) -> VerbParser:
 
 
 def whole_parser() -> VerbParser:
-    """The parser with all arguments of all verbs, for completion and tests; it imports every verb."""
+    """Return the parser with all arguments of all verbs, for completion and tests; import every verb."""
     parser = VerbParser(prog="stirred")
     parser.add_argument("--version", action="store_true", help="print the version and stop")
     _add_verbs(parser, None, every=True)
@@ -111,7 +111,7 @@ def whole_parser() -> VerbParser:
 
 
 def actions_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """The parsers of the verbs or actions below a parser, by name."""
+    """Return the parsers of the verbs or actions below a parser, by name."""
     found: dict[str, argparse.ArgumentParser] = {}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
@@ -122,7 +122,7 @@ def actions_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPa
 def commands(
     parser: argparse.ArgumentParser, words: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], argparse.ArgumentParser]]:
-    """Every parser below this one, and itself, with the words that lead to it."""
+    """Yield every parser below this one, and itself, with the words that lead to it."""
     yield words, parser
     for name, inner in actions_of(parser).items():
         yield from commands(inner, (*words, name))
@@ -132,11 +132,11 @@ def require_verb(parser: VerbParser, words: Sequence[str]) -> None:
     """Refuse an unknown command, and name the one that was probably meant."""
     word, known = words[0] if words else "", actions_of(parser)
     if word and not word.startswith("-") and word not in known:
-        near = get_close_matches(word, MEANT, n=1, cutoff=0.75)
+        near = get_close_matches(word, SUGGESTED_COMMANDS, n=1, cutoff=0.75)
         raise InputError(
             f"stirred has no command {word!r}",
             why="stirred --help lists all of them",
-            fix=MEANT[near[0]] if near else did_you_mean(word, known),
+            fix=SUGGESTED_COMMANDS[near[0]] if near else did_you_mean(word, known),
         )
 
 
@@ -151,9 +151,9 @@ def _add_verbs(parser: VerbParser, called: str | None, *, every: bool = False) -
             sub.set_defaults(run=module.run)
     if called in VERBS:
         return  # to look for the mechanisms of other packages takes longer than most verbs
-    from stirred.mechanisms.registry import registered
+    from stirred.mechanisms.registry import list_mechanisms
 
-    for item in registered().values():
+    for item in list_mechanisms().values():
         names = [item.verb, item.name] if item.verb else [item.name]
         if names[0] in VERBS:
             raise InputError(
@@ -166,18 +166,18 @@ def _add_verbs(parser: VerbParser, called: str | None, *, every: bool = False) -
             importlib.import_module("stirred.cli.mechanism").add_arguments(item.name, sub)
 
 
-def by_method(words: list[str]) -> list[str]:
-    """The words of a command whose ``--method`` names another mechanism: its own verb and flags.
+def resolve_method(words: list[str]) -> list[str]:
+    """Replace ``--method NAME`` by the verb of that mechanism, and return the words of the command.
 
-    >>> by_method(["swap", "census.toml", "--method", "targeted", "--check"])
+    >>> resolve_method(["swap", "census.toml", "--method", "targeted", "--check"])
     ['targeted-swapping', 'census.toml', '--check']
     """
     place = next((i for i, word in enumerate(words) if word.partition("=")[0] == "--method"), None)
     if place is None:
         return words
-    from stirred.mechanisms.registry import methods
+    from stirred.mechanisms.registry import list_methods
 
-    known = methods(words[0])
+    known = list_methods(words[0])
     _, joined, value = words[place].partition("=")
     rest = words[place + 1 :]
     if not joined:

@@ -9,19 +9,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.process.pipes import settled
+from stirred.cli.process.pipes import flush_stream
 from stirred.closed_files import append_closed
 
 if TYPE_CHECKING:
     from stirred.engine import Progress as ProgressEvents
 
 
-LINE_AFTER = 5.0  # seconds after which a line says how far a step is
-LOG_AFTER = 1.0
+LINE_AFTER_SECONDS = 5.0  # seconds after which a line says how far a step is
+LOG_AFTER_SECONDS = 1.0
 
 
 def percent(done: int, total: int) -> int:
-    """How far a step is; the numbers themselves, such as those of strata, are not told.
+    """Return the progress of a step in percent; counts, such as those of strata, are not shown.
 
     >>> percent(1, 3), percent(7, 0)
     (33, 100)
@@ -30,8 +30,8 @@ def percent(done: int, total: int) -> int:
 
 
 @contextmanager
-def bars(*, quiet: bool = False, late: bool = False) -> "Iterator[ProgressEvents]":
-    """Bars on standard error while the block runs, or lines where it is not a terminal; nothing when it is quiet.
+def show_progress(*, quiet: bool = False, late: bool = False) -> "Iterator[ProgressEvents]":
+    """Show bars on standard error while the block runs, lines without a terminal, nothing when quiet.
 
     ``late`` lines are only those of steps that last: what is refused at once is one error and nothing before it.
     """
@@ -75,20 +75,22 @@ def _line_a_step(*, late: bool = False) -> "ProgressEvents":
         told[step] = last
         if done >= total:
             told.pop(step)  # a later release has the same steps
-        far = "" if begins or done >= total or now - last < LINE_AFTER else f" {percent(done, total)} %"
+        far = (
+            "" if begins or done >= total or now - last < LINE_AFTER_SECONDS else f" {percent(done, total)} %"
+        )
         if far or (begins and not late and (done < total or total == 0)):
             if step in told:
                 told[step] = now
             try:
                 print(f"{now - began:6.1f} s  {step}{far}", file=sys.stderr, flush=True)
             except OSError:  # nobody reads: the run goes on
-                settled(sys.stderr)
+                flush_stream(sys.stderr)
 
     return report
 
 
 @contextmanager
-def logged(path: Path, inner: "ProgressEvents") -> "Iterator[ProgressEvents]":
+def log_progress(path: Path, inner: "ProgressEvents") -> "Iterator[ProgressEvents]":
     """Write each step to a JSON-lines log beside the packet; it holds times, and no value of a record."""
     began = last = time.monotonic()
     with os.fdopen(append_closed(path), "a", encoding="utf-8") as file:
@@ -97,7 +99,7 @@ def logged(path: Path, inner: "ProgressEvents") -> "Iterator[ProgressEvents]":
             nonlocal last
             now = time.monotonic()
             whole = done in (0, total)
-            if whole or now - last >= LOG_AFTER:
+            if whole or now - last >= LOG_AFTER_SECONDS:
                 last = now
                 event: dict[str, object] = {
                     "step": step,

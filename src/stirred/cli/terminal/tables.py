@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-GAP = 3  # spaces between columns
-NARROWEST = 12  # a column of words is not made narrower than this
+GAP_SPACES = 3  # spaces between columns
+MIN_WIDTH_COLUMNS = 12  # a column of words is not made narrower than this
 _NUMBER = re.compile(r"[≥≤<>×+\-−–~ ]*[0-9][0-9.,:/e+\-− ]*( ?%)?|[∞–—]|any factor|")
 
 
@@ -20,7 +20,7 @@ class TextTable:
     rows: tuple[tuple[str, ...], ...]
 
     def lines(self, width: int) -> Iterator[str]:
-        """The lines; they are longer than ``width`` only where a number or a word needs it.
+        """Yield the lines; they exceed ``width`` only where a number or a word needs it.
 
         >>> print(*TextTable(title="Homes", columns=("county", "count"), rows=(("Kauai", "19,432"),)).lines(9), sep="\\n")
         Homes
@@ -36,7 +36,7 @@ class TextTable:
             yield ""
         if any(self.columns):
             yield from self._row(self.columns, widths)
-            yield " " + "─" * (sum(widths) + GAP * (len(widths) - 1))
+            yield " " + "─" * (sum(widths) + GAP_SPACES * (len(widths) - 1))
         for row in self.rows:
             yield from self._row(row, widths)
         yield ""
@@ -48,15 +48,15 @@ class TextTable:
         return bool(self.rows) and all(_NUMBER.fullmatch(cell) for cell in self._cells(column))
 
     def _widths(self, width: int) -> list[int]:
-        """Natural widths; where they are too many, the widest column of words gives way first."""
+        """Return the widths of columns; shrink the widest column of words first where they are too many."""
         natural, least = [], []
         for column, head in enumerate(self.columns):
             cells = [*self._cells(column), head]
             natural.append(max(map(columns_of, cells)))
             words = self._cells(column) if self._numeric(column) else [w for c in cells for w in c.split(" ")]
             longest = max(map(columns_of, [*words, *head.split(" ")]), default=0)
-            least.append(min(natural[-1], max(longest, NARROWEST)))
-        while sum(natural) + GAP * (len(natural) - 1) + 1 > width:
+            least.append(min(natural[-1], max(longest, MIN_WIDTH_COLUMNS)))
+        while sum(natural) + GAP_SPACES * (len(natural) - 1) + 1 > width:
             free = [column for column, found in enumerate(natural) if found > least[column]]
             if not free:
                 break
@@ -64,7 +64,7 @@ class TextTable:
         return natural
 
     def _row(self, cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-        wrapped = [_wrapped(cell, width) for cell, width in zip(cells, widths, strict=True)]
+        wrapped = [_wrap_cell(cell, width) for cell, width in zip(cells, widths, strict=True)]
         right = [self._numeric(column) for column in range(len(widths))]
         for place in range(max(map(len, wrapped))):
             parts = []
@@ -72,11 +72,11 @@ class TextTable:
                 text = lines[place] if place < len(lines) else ""
                 blank = " " * (width - columns_of(text))
                 parts.append(blank + text if at_right else text + blank)
-            yield (" " + (" " * GAP).join(parts)).rstrip()
+            yield (" " + (" " * GAP_SPACES).join(parts)).rstrip()
 
 
 def columns_of(text: str) -> int:
-    """How many columns of a terminal a text fills.
+    """Return how many columns of a terminal a text fills.
 
     >>> columns_of("ε = 2"), columns_of("東京")
     (5, 4)
@@ -86,7 +86,7 @@ def columns_of(text: str) -> int:
     )
 
 
-def _wrapped(cell: str, width: int) -> list[str]:
+def _wrap_cell(cell: str, width: int) -> list[str]:
     if columns_of(cell) <= width:
         return [cell]
     return textwrap.wrap(cell, width, break_long_words=False, break_on_hyphens=False) or [""]

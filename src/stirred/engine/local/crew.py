@@ -28,7 +28,7 @@ class Crew:
         self._error: BaseException | None = None
         self._changed = Condition()
 
-    def ready(self, step: int) -> None:
+    def wait_for(self, step: int) -> None:
         """Return when a step is made; an error in any of its pieces is raised in every thread that waits."""
         while True:
             with self._changed:
@@ -47,7 +47,7 @@ class Crew:
                 self._do(piece)
 
     def map(self, kernel: Callable[[T], object], tasks: Iterable[T]) -> Iterator[None]:
-        """Let the crew do tasks, none of which depends on another; called by the thread that leads. Nothing is returned."""
+        """Run tasks with all waiting threads; called by the thread that leads. Nothing is returned."""
         with self._changed:
             self._pieces.extend(partial(kernel, task) for task in tasks)
             self._open = len(self._pieces)
@@ -69,7 +69,7 @@ class Crew:
         try:
             self._make(self, self._done)
         except BaseException as error:
-            self._failed(error)
+            self._record_failure(error)
             raise
         with self._changed:
             self._done += 1
@@ -80,13 +80,13 @@ class Crew:
         try:
             piece()
         except BaseException as error:
-            self._failed(error)
+            self._record_failure(error)
         with self._changed:
             self._open -= 1
             if not self._open:
                 self._changed.notify_all()
 
-    def _failed(self, error: BaseException) -> None:
+    def _record_failure(self, error: BaseException) -> None:
         with self._changed:
             self._error = self._error or error
             self._open -= len(self._pieces)

@@ -13,8 +13,8 @@ from stirred.arrow import pads
 from stirred.census import Census, read
 from stirred.engine.base import Flow, Read
 from stirred.engine.local.flow import LocalFlow, LocalParts
-from stirred.engine.local.memory import LIBRARIES, available, bound
-from stirred.engine.plain import ROWS, plain, plain_schema, streamed
+from stirred.engine.local.memory import LIBRARY_BYTES, free_bytes, parse_bound
+from stirred.engine.plain import ROWS_PER_BATCH, plain_schema, stream_tables, to_plain
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -38,10 +38,10 @@ class Local:
 
     def __post_init__(self) -> None:
         if self.memory is not None:
-            bound(self.memory)
+            parse_bound(self.memory)
 
     def map(self, kernel: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-        """Results in the order of the tasks, the first of which begin while later ones are made."""
+        """Yield results in the order of the tasks, the first of which begin while later ones are made."""
         if self.workers == 1 or (isinstance(tasks, Sized) and len(tasks) < 2):
             yield from map(kernel, tasks)
             return
@@ -52,21 +52,21 @@ class Local:
             pool.shutdown(wait=False, cancel_futures=True)  # as in_order: the garbage collector may be here
 
     @property
-    def room(self) -> int:
-        """How many bytes records may take."""
-        whole = bound(self.memory) if self.memory is not None else available()
-        return max(whole - LIBRARIES, LIBRARIES // 4)
+    def memory_bytes(self) -> int:
+        """Return how many bytes records may take."""
+        whole = parse_bound(self.memory) if self.memory is not None else free_bytes()
+        return max(whole - LIBRARY_BYTES, LIBRARY_BYTES // 4)
 
     def fits(self, size: int) -> bool:
-        """Whether that many bytes stay within the bound."""
-        return size <= self.room
+        """Return whether that many bytes stay within the bound."""
+        return size <= self.memory_bytes
 
     def parts_for(self, size: int) -> int:
-        """As many as let every worker hold a part and its results, with a factor of four to spare."""
-        return max(1, -(-4 * self.workers * size // self.room))
+        """Return the number of parts so small that every worker can hold one and its results four times."""
+        return max(1, -(-4 * self.workers * size // self.memory_bytes))
 
     def read(self, path: str | Path) -> Census:
-        """The census that a census.toml describes."""
+        """Return the census that a census.toml describes."""
         return read(path)
 
     def census(self, census: Census) -> Census:
@@ -74,21 +74,21 @@ class Local:
         return census
 
     def records(self, census: Census, record_type: str, columns: Sequence[str]) -> Flow:
-        """Records as they stream from their files."""
+        """Return a flow of records as they stream from their files."""
         names = list(columns)
 
         def batches() -> Iterator[pa.Table]:
-            for batch in census.batches(record_type, names, rows=ROWS):
-                yield plain(batch)
+            for batch in census.batches(record_type, names, rows=ROWS_PER_BATCH):
+                yield to_plain(batch)
 
         kinds = next((b.schema for b in census.batches(record_type, names, rows=1)), None)
         schema = kinds if kinds is not None else census.table(record_type, names).schema
         return LocalFlow(batches, plain_schema(schema), self.workers)
 
-    def released(self, data: "pa.Table | pads.Dataset") -> Flow:
-        """Released records as they stream from their file."""
-        return LocalFlow(lambda: streamed(data), plain_schema(data.schema), self.workers)
+    def stream_released(self, data: "pa.Table | pads.Dataset") -> Flow:
+        """Return a flow of released records as they stream from their file."""
+        return LocalFlow(lambda: stream_tables(data), plain_schema(data.schema), self.workers)
 
     def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> LocalParts:
-        """Parts on disk."""
+        """Divide rows into parts on disk and return them."""
         return LocalParts.of(flows, by, parts, self.workers, self.scratch, read)

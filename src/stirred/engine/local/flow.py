@@ -13,7 +13,7 @@ from stirred.arrow import pads
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Read, Steps
 from stirred.engine.local.released import ReleasedFile
 from stirred.engine.local.sealed import EncryptedWriter, SealedFiles
-from stirred.engine.local.threads import in_order
+from stirred.engine.local.threads import map_in_order
 from stirred.engine.scratch import ScratchFolder
 from stirred.errors import InputError
 from stirred.file_names import path_in
@@ -21,7 +21,7 @@ from stirred.file_names import path_in
 if sys.platform != "win32":
     import resource
 
-OTHERS = 256  # open files other than those of parts
+OTHER_OPEN_FILES = 256  # open files other than those of parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +34,30 @@ class LocalFlow:
     kernels: tuple[BatchKernel, ...] = ()
 
     def map(self, kernel: BatchKernel, schema: pa.Schema) -> "LocalFlow":
-        """One more kernel on every batch."""
+        """Return the flow with one more kernel on every batch."""
         return LocalFlow(self.batches, schema, self.workers, (*self.kernels, kernel))
 
     def run(self, read: Read | None = None) -> Iterator[pa.Table]:
-        """Every batch after all kernels."""
-        return in_order(self._through, self._told(read), self.workers)
+        """Return every batch after all kernels."""
+        return map_in_order(self._run_kernels, self._report_rows(read), self.workers)
 
-    def _told(self, read: Read | None) -> Iterator[pa.Table]:
+    def _report_rows(self, read: Read | None) -> Iterator[pa.Table]:
         for table in self.batches():
             yield table
             if read is not None:
                 read(table.num_rows)
 
-    def _through(self, table: pa.Table) -> pa.Table:
+    def _run_kernels(self, table: pa.Table) -> pa.Table:
         for kernel in self.kernels:
             table = kernel(table)
         return table.cast(self.schema)
 
-    def gathered(self) -> pa.Table:
-        """All rows."""
+    def gather(self) -> pa.Table:
+        """Return all rows."""
         return pa.concat_tables([self.schema.empty_table(), *self.run()])
 
 
-class Store:
+class PartStore:
     """A private folder with an encrypted file for each part and flow, removed when it is no longer used."""
 
     def __init__(self, scratch: Path | None) -> None:
@@ -66,7 +66,7 @@ class Store:
         self.drop = self.scratch.remove
 
     @contextmanager
-    def dropped_on_error(self) -> Iterator[None]:
+    def drop_on_error(self) -> Iterator[None]:
         """Delete the records on disk when an error occurs inside the block: a kept traceback would keep the files alive."""
         try:
             yield
@@ -75,7 +75,7 @@ class Store:
             raise
 
     def place(self, flow: int, part: int) -> Path:
-        """The file of one part of one flow."""
+        """Return the file of one part of one flow."""
         return self.scratch.path / f"{flow}-{part}.sealed"
 
     def fill(self, flow: int, batches: Iterator[pa.Table], schema: pa.Schema, by: str, parts: int) -> None:
@@ -132,7 +132,7 @@ def _allow_files(number: int) -> None:
     if sys.platform == "win32":  # this system has no such limit
         return
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = number + OTHERS
+    wanted = number + OTHER_OPEN_FILES
     if now != resource.RLIM_INFINITY and now < wanted:
         allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
@@ -142,7 +142,7 @@ def _allow_files(number: int) -> None:
 class LocalParts:
     """Parts in a store, with kernels that run when asked for: at most ``workers`` at once, and as many results wait."""
 
-    store: Store
+    store: PartStore
     schemas: tuple[pa.Schema, ...]  # the schemas of what is in the store
     number: int
     workers: int
@@ -158,34 +158,34 @@ class LocalParts:
         scratch: Path | None,
         read: Read | None = None,
     ) -> "LocalParts":
-        """Exchange flows."""
-        store = Store(scratch)
-        with store.dropped_on_error():
+        """Exchange flows and return their parts."""
+        store = PartStore(scratch)
+        with store.drop_on_error():
             for i, flow in enumerate(flows):
                 assert isinstance(flow, LocalFlow)
                 store.fill(i, flow.run(read), flow.schema, by, parts)
         return LocalParts(store, tuple(flow.schema for flow in flows), parts, workers, scratch)
 
     def map(self, kernel: PartKernel, schema: pa.Schema) -> "LocalParts":
-        """One more kernel on every part."""
+        """Return the parts with one more kernel on every part."""
         kernels = (*self.kernels, (kernel, schema))
         return LocalParts(self.store, self.schemas, self.number, self.workers, self.scratch, kernels)
 
     def tables(self, part: int) -> tuple[pa.Table, ...]:
-        """One part after all kernels."""
+        """Return one part after all kernels."""
         found = tuple(self.store.get(i, part, schema) for i, schema in enumerate(self.schemas))
         for kernel, schema in self.kernels:
             found = (kernel(part, *found).cast(schema),)
         return found
 
     def one(self, part: int) -> pa.Table:
-        """The only table of one part."""
+        """Return the only table of one part."""
         (table,) = self.tables(part)
         return table
 
     def run(self, steps: Steps | None) -> Iterator[pa.Table]:
-        """Every part in order."""
-        found = in_order(self.one, range(self.number), self.workers, ahead=self.workers)
+        """Yield every part in order."""
+        found = map_in_order(self.one, range(self.number), self.workers, ahead=self.workers)
         for done, table in enumerate(found, 1):
             yield table
             if steps is not None:
@@ -193,29 +193,29 @@ class LocalParts:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of a part after all kernels."""
+        """Return the columns of a part after all kernels."""
         if self.kernels:
             return self.kernels[-1][1]
         (schema,) = self.schemas
         return schema
 
-    def kept(self, steps: Steps | None = None) -> "LocalParts":
-        """The same parts in a store of their own."""
+    def keep(self, steps: Steps | None = None) -> "LocalParts":
+        """Return the same parts in a store of their own."""
         if not self.kernels:
             return self
-        store = Store(self.scratch)
-        with store.dropped_on_error():
+        store = PartStore(self.scratch)
+        with store.drop_on_error():
             for part, table in enumerate(self.run(steps)):
                 if table.num_rows:
                     store.put(0, part, table)
         return LocalParts(store, (self.schema,), self.number, self.workers, self.scratch)
 
     def flow(self) -> LocalFlow:
-        """The rows of all parts."""
+        """Return the rows of all parts."""
         return LocalFlow(lambda: self.run(None), self.schema, self.workers)
 
-    def gathered(self, steps: Steps | None = None) -> pa.Table:
-        """All rows in the order of the parts."""
+    def gather(self, steps: Steps | None = None) -> pa.Table:
+        """Return all rows in the order of the parts."""
         return pa.concat_tables([self.schema.empty_table(), *self.run(steps)])
 
     def write(
@@ -233,8 +233,8 @@ class LocalParts:
             temporary.unlink(missing_ok=True)
         return pads.dataset(path)
 
-    def each(self, folder: Path, name: str, steps: Steps | None = None) -> Iterator[pa.Table]:  # noqa: ARG002 — nothing is stored
-        """The rows of one part after the other."""
+    def stream(self, folder: Path, name: str, steps: Steps | None = None) -> Iterator[pa.Table]:  # noqa: ARG002 — nothing is stored
+        """Return the rows of one part after the other."""
         return self.run(steps)
 
     def drop(self) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from stirred.errors import InputError
 
-LIBRARIES = 600_000_000  # bytes that the libraries use before the first record is read
-UNITS = {
+LIBRARY_BYTES = 600_000_000  # bytes that the libraries use before the first record is read
+BYTES_BY_UNIT = {
     "": 1,
     "b": 1,
     "kb": 10**3,
@@ -20,36 +20,36 @@ UNITS = {
 }
 
 
-def bytes_of(words: str | int) -> int:
+def parse_bytes(words: str | int) -> int:
     """Read a number of bytes such as "8 GB".
 
-    >>> bytes_of("8 GB"), bytes_of("512MiB")
+    >>> parse_bytes("8 GB"), parse_bytes("512MiB")
     (8000000000, 536870912)
     """
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", str(words))
-    if found is None or found[2].lower() not in UNITS:
+    if found is None or found[2].lower() not in BYTES_BY_UNIT:
         raise InputError(
             f"{words!r} is not an amount of memory",
             why="it is not a number with a unit",
             fix='memory = "8 GB"',
         )
-    return int(float(found[1]) * UNITS[found[2].lower()])
+    return int(float(found[1]) * BYTES_BY_UNIT[found[2].lower()])
 
 
-def bound(words: str | int) -> int:
+def parse_bound(words: str | int) -> int:
     """Read an amount of memory, and refuse one in which nothing could run."""
-    size = bytes_of(words)
-    if size < 2 * LIBRARIES:
+    size = parse_bytes(words)
+    if size < 2 * LIBRARY_BYTES:
         raise InputError(
             f"{words} of memory are too few",
-            why=f"the libraries alone take {LIBRARIES // 10**6} MB",
+            why=f"the libraries alone take {LIBRARY_BYTES // 10**6} MB",
             fix='memory = "2 GB" or more',
         )
     return size
 
 
-def available() -> int:
-    """Three quarters of the memory that is free now, within the limit of a container where there is one."""
+def free_bytes() -> int:
+    """Return three quarters of the memory that is free now, within the limit of a container where there is one."""
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():

@@ -13,20 +13,20 @@ import pyarrow.parquet as pq
 
 from stirred.engine.plain import plain_schema
 
-GROUP = 1 << 20  # rows of a row group in a released file: a number that does not depend on the data
-LISTS = 1 << 26  # bytes of a row group of lists, which only files that are deleted at the end have
+ROWS_PER_GROUP = 1 << 20  # rows of a row group in a released file: a number that does not depend on the data
+LIST_GROUP_BYTES = 1 << 26  # bytes of a row group of lists, which only files that are deleted at the end have
 
 
 def in_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
     """Yield the same rows in row groups, so that the number of parts, which depends on the input, is not visible.
 
-    >>> [t.num_rows for t in in_groups(iter([pa.table({"a": range(GROUP - 1)}), pa.table({"a": range(3)})]))]
+    >>> [t.num_rows for t in in_groups(iter([pa.table({"a": range(ROWS_PER_GROUP - 1)}), pa.table({"a": range(3)})]))]
     [1048576, 2]
     """
     groups = RowGroups()
     for table in tables:
         yield from groups.add(table)
-    yield from groups.rest()
+    yield from groups.flush()
 
 
 class RowGroups:
@@ -38,21 +38,21 @@ class RowGroups:
         self.most = most
 
     def add(self, table: pa.Table) -> Iterator[pa.Table]:
-        """Every row group that these rows complete."""
+        """Yield every row group that these rows complete."""
         self.waiting.append(table)
         self.rows += table.num_rows
         if self.most is not None and sum(one.nbytes for one in self.waiting) >= self.most:
-            yield from self.rest()
+            yield from self.flush()
             self.waiting, self.rows = [], 0
-        if self.rows >= GROUP:
+        if self.rows >= ROWS_PER_GROUP:
             whole = pa.concat_tables(self.waiting)
-            for start in range(0, self.rows - self.rows % GROUP, GROUP):
-                yield whole.slice(start, GROUP).combine_chunks()
-            self.rows %= GROUP
+            for start in range(0, self.rows - self.rows % ROWS_PER_GROUP, ROWS_PER_GROUP):
+                yield whole.slice(start, ROWS_PER_GROUP).combine_chunks()
+            self.rows %= ROWS_PER_GROUP
             self.waiting = [whole.slice(whole.num_rows - self.rows).combine_chunks()]
 
-    def rest(self) -> Iterator[pa.Table]:
-        """The last row group, where rows are left."""
+    def flush(self) -> Iterator[pa.Table]:
+        """Yield the last row group, where rows are left."""
         if self.rows:
             yield pa.concat_tables(self.waiting).combine_chunks()
 
@@ -63,7 +63,7 @@ class ReleasedFile:
     def __init__(self, path: Path, schema: pa.Schema, ascending: Sequence[str] = ()) -> None:
         self.schema = plain_schema(schema).with_metadata(schema.metadata)
         lists = any(pa.types.is_list(field.type) for field in schema)
-        self.groups = RowGroups(LISTS if lists else None)
+        self.groups = RowGroups(LIST_GROUP_BYTES if lists else None)
         steps = [name for name in schema.names if name in ascending]
         self.writer = pq.ParquetWriter(
             path,
@@ -80,13 +80,13 @@ class ReleasedFile:
 
     def close(self) -> None:
         """Write the rows that are left, and the footer."""
-        for group in self.groups.rest():
+        for group in self.groups.flush():
             self._write(group)
         self.writer.close()
 
     def _write(self, group: pa.Table) -> None:
         plain = group.to_reader().cast(self.schema).read_all()  # Table.cast loads pyarrow.compute, 60 ms
-        self.writer.write_table(plain, row_group_size=GROUP)
+        self.writer.write_table(plain, row_group_size=ROWS_PER_GROUP)
 
 
 def write_released(table: pa.Table, path: Path) -> None:

@@ -17,13 +17,13 @@ class SealedFiles:
         self._keys: dict[Path, bytes] = {}
 
     def writer(self, path: Path) -> "EncryptedWriter":
-        """A new file; it is an error if it exists."""
+        """Return a new file; it is an error if it exists."""
         self._keys[path] = os.urandom(32)
-        return EncryptedWriter(path, _cipher(self._keys[path]).encryptor())
+        return EncryptedWriter(path, _make_cipher(self._keys[path]).encryptor())
 
     def reader(self, path: Path) -> "EncryptedReader":
-        """A file that was written before."""
-        return EncryptedReader(path, _cipher(self._keys[path]).decryptor())
+        """Return a file that was written before."""
+        return EncryptedReader(path, _make_cipher(self._keys[path]).decryptor())
 
 
 class EncryptedWriter(io.RawIOBase):
@@ -35,7 +35,7 @@ class EncryptedWriter(io.RawIOBase):
         self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", 1 << 18)
 
     def writable(self) -> bool:
-        """Whether it can be written to."""
+        """Return whether it can be written to."""
         return True
 
     def write(self, data: object) -> int:
@@ -45,7 +45,7 @@ class EncryptedWriter(io.RawIOBase):
         return len(given)
 
     def flush(self) -> None:
-        """Nothing waits here; the file itself is flushed when it is closed."""
+        """Do nothing; the file itself is flushed when it is closed."""
 
     def close(self) -> None:
         """Close the file."""
@@ -63,11 +63,11 @@ class EncryptedReader(io.RawIOBase):
         self._file = path.open("rb", 1 << 18)
 
     def readable(self) -> bool:
-        """Whether it can be read."""
+        """Return whether it can be read."""
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes; fewer only at the end."""
+        """Return the next bytes; fewer only at the end."""
         return self._cipher.update(self._file.read(size))
 
     def close(self) -> None:
@@ -77,5 +77,5 @@ class EncryptedReader(io.RawIOBase):
         super().close()
 
 
-def _cipher(key: bytes) -> Cipher[modes.CTR]:
+def _make_cipher(key: bytes) -> Cipher[modes.CTR]:
     return Cipher(algorithms.AES256(key), modes.CTR(bytes(16)))

@@ -13,12 +13,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def in_order(kernel: Callable[[T], R], tasks: Iterable[T], workers: int, *, ahead: int = 0) -> Iterator[R]:
+def map_in_order(
+    kernel: Callable[[T], R], tasks: Iterable[T], workers: int, *, ahead: int = 0
+) -> Iterator[R]:
     """Yield results in the order of the tasks; tasks are taken one by one, so that a stream is never held whole.
 
     ``ahead`` results more may wait, so that a task that takes long does not stop those after it.
 
-    >>> list(in_order(len, ["a", "bb", ""], 2))
+    >>> list(map_in_order(len, ["a", "bb", ""], 2))
     [1, 2, 0]
     """
     if workers == 1:
@@ -39,10 +41,10 @@ def in_order(kernel: Callable[[T], R], tasks: Iterable[T], workers: int, *, ahea
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def begun(call: Callable[[], R], workers: int) -> Callable[[], R]:
+def begin_call(call: Callable[[], R], workers: int) -> Callable[[], R]:
     """Begin a call in a thread of its own, if there may be two; the function that is returned waits for its result.
 
-    >>> begun(lambda: 7, 2)()
+    >>> begin_call(lambda: 7, 2)()
     7
     """
     if workers == 1:
@@ -53,10 +55,10 @@ def begun(call: Callable[[], R], workers: int) -> Callable[[], R]:
     return future.result
 
 
-class Branching(Generic[T, R]):
+class BranchingTasks(Generic[T, R]):
     """Tasks that lead to others: those of the lowest rank run first, and results come as they are ready.
 
-    >>> halves = Branching(lambda n: n // 2, 2)
+    >>> halves = BranchingTasks(lambda n: n // 2, 2)
     >>> halves.add((0,), 9)
     >>> for task, half in halves:
     ...     if half: halves.add((task,), half)
@@ -73,7 +75,7 @@ class Branching(Generic[T, R]):
         self._number = count()
 
     def add(self, rank: tuple[int, ...], task: T) -> None:
-        """One more task, also while results are taken; equal ranks in the order of their coming."""
+        """Add a task, also while results are taken; equal ranks run in the order in which they were added."""
         heappush(self._waiting, (rank, next(self._number), task))
 
     def __iter__(self) -> Iterator[tuple[T, R]]:
@@ -90,7 +92,7 @@ class Branching(Generic[T, R]):
                 while self._waiting and running <= self.workers:
                     task = heappop(self._waiting)[2]
                     future = pool.submit(self.kernel, task)
-                    future.add_done_callback(partial(_put, ready, task))
+                    future.add_done_callback(partial(_put_ready, ready, task))
                     running += 1
                 task, future = ready.get()
                 running -= 1
@@ -99,5 +101,5 @@ class Branching(Generic[T, R]):
             pool.shutdown(wait=False, cancel_futures=True)  # as above
 
 
-def _put(ready: "SimpleQueue[tuple[T, Future[R]]]", task: T, future: "Future[R]") -> None:
+def _put_ready(ready: "SimpleQueue[tuple[T, Future[R]]]", task: T, future: "Future[R]") -> None:
     ready.put((task, future))

@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from stirred.engine.base import Steps
 from stirred.engine.scratch import ScratchFolder
-from stirred.engine.spark.session import own, require_pyspark, start
-from stirred.engine.spark.watch import Watch
-from stirred.engine.spark.wire import table_of
+from stirred.engine.spark.session import adapt_session, require_pyspark, start_session
+from stirred.engine.spark.watch import ActionWatch
+from stirred.engine.spark.wire import join_messages
 
-PART = 96_000_000  # bytes of a part: a task holds one part and its results in Python's memory
+PART_BYTES = 96_000_000  # bytes of a part: a task holds one part and its results in Python's memory
 
 
 class Cluster:
@@ -31,16 +31,16 @@ class Cluster:
         require_pyspark()
         folder = ScratchFolder(scratch)  # before a session: without the folder none is started
         self._started = session is None
-        given = start(master, config or {}) if session is None else session
+        given = start_session(master, config or {}) if session is None else session
         try:
-            self.session = own(given)
+            self.session = adapt_session(given)
         except BaseException:
             if self._started:
                 given.stop()
             raise
         self.context = self.session.sparkContext
-        self.watch = Watch(self.context)
-        self.workers = self.context.accumulator(set(), _union())
+        self.watch = ActionWatch(self.context)
+        self.workers = self.context.accumulator(set(), _make_accumulator())
         self.probe = probe
         self.gathered_rows = 0
         self.kept_tables: dict[tuple[object, ...], Any] = {}  # flows over what was written to scratch
@@ -58,28 +58,28 @@ class Cluster:
                 self.session.stop()
 
     def parts_for(self, size: int) -> int:
-        """As many as keep a task small and every core busy."""
-        return max(-(-size // PART), int(self.context.defaultParallelism), 2)
+        """Return the number of parts that keeps a task small and every core busy."""
+        return max(-(-size // PART_BYTES), int(self.context.defaultParallelism), 2)
 
     def gather(self, wired: Any, schema: pa.Schema, steps: Steps | None = None, total: int = 0) -> pa.Table:
         """Collect the rows of a data frame of messages in this process, and count them in ``gathered_rows``."""
-        table = table_of(self.watch.run(wired.toArrow, steps, total), schema)
+        table = join_messages(self.watch.run(wired.toArrow, steps, total), schema)
         self.gathered_rows += table.num_rows
         return table
 
     @property
-    def seen(self) -> set[tuple[str, int]]:
-        """Which processes have run part kernels: executor and number of the Python process."""
+    def worker_processes(self) -> set[tuple[str, int]]:
+        """Return which processes have run part kernels: executor and number of the Python process."""
         found: set[tuple[str, int]] = self.workers.value
         return set(found)
 
-    def shuffled(self) -> int:
-        """How many bytes were written for shuffles so far."""
+    def count_shuffled_bytes(self) -> int:
+        """Return how many bytes were written for shuffles so far."""
         return sum(self.watch.written.values())
 
 
-def _union() -> Any:
-    """An accumulator that joins sets of workers."""
+def _make_accumulator() -> Any:
+    """Return an accumulator that joins sets of workers."""
     from pyspark import AccumulatorParam
 
     class Union(AccumulatorParam[set[object]]):

@@ -14,8 +14,8 @@ from stirred.engine.local import Local
 from stirred.engine.spark.cluster import Cluster
 from stirred.engine.spark.flow import SparkParts
 from stirred.engine.spark.reading.census import SparkCensus
-from stirred.engine.spark.reading.records import records
-from stirred.engine.spark.reading.tables import released
+from stirred.engine.spark.reading.records import read_records
+from stirred.engine.spark.reading.tables import read_released
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -46,7 +46,7 @@ class Spark(Cluster):
         self.stop()
 
     def map(self, kernel: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
-        """Results in the order of the tasks; small jobs stay in this process."""
+        """Return results in the order of the tasks; small jobs stay in this process."""
         return Local().map(kernel, tasks)
 
     def fits(self, size: int) -> bool:  # noqa: ARG002 — the protocol's
@@ -54,21 +54,21 @@ class Spark(Cluster):
         return False
 
     def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> SparkParts:  # noqa: ARG002 — others read
-        """Partitions of Spark, by one shuffle."""
+        """Divide rows into partitions of Spark by one shuffle and return them."""
         return SparkParts.of(self, flows, by, parts)
 
     def read(self, path: Path | str) -> Census:
-        """The census that a census.toml describes, counted on Spark; files may be addresses (``hdfs:``, ``s3a:``)."""
+        """Return the census of a census.toml, counted on Spark; files may be addresses (``hdfs:``, ``s3a:``)."""
         return SparkCensus.read(self, Path(path))
 
     def census(self, census: Census) -> Census:
-        """The same census, counted on Spark."""
+        """Return the same census, counted on Spark."""
         return SparkCensus.on(self, census)
 
     def records(self, census: Census, record_type: str, columns: Sequence[str]) -> Flow:
-        """A flow of records: Parquet is read by Spark, other formats are first written to scratch."""
-        return records(self, census, record_type, columns)
+        """Return a flow of records: Parquet is read by Spark, other formats are first written to scratch."""
+        return read_records(self, census, record_type, columns)
 
-    def released(self, data: "pa.Table | pads.Dataset") -> Flow:
-        """A flow of released records, read by Spark from their Parquet files or from copies in scratch."""
-        return released(self, data)
+    def stream_released(self, data: "pa.Table | pads.Dataset") -> Flow:
+        """Return a flow of released records, read by Spark from their Parquet files or from copies in scratch."""
+        return read_released(self, data)

@@ -13,13 +13,22 @@ import pyarrow.parquet as pq
 from stirred.arrow import pads
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
 from stirred.engine.spark.cluster import Cluster
-from stirred.engine.spark.tasks import Exchanged, Held, Mapped, Parted, Sent, Tables, Written, guarded
-from stirred.engine.spark.watch import in_our_words
-from stirred.engine.spark.wire import MARK, WIRE_WORDS
+from stirred.engine.spark.tasks import (
+    CacheTask,
+    MapTask,
+    PartTask,
+    SendTask,
+    ShuffleTask,
+    TableSource,
+    WriteTask,
+    guard_task,
+)
+from stirred.engine.spark.watch import translate_errors
+from stirred.engine.spark.wire import MARK_FLOW, WIRE_SPARK_SCHEMA
 from stirred.errors import InputError
 from stirred.file_names import path_in
 
-ROWS = 1 << 11  # read at a time
+ROWS_PER_READ = 1 << 11  # read at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,33 +37,33 @@ class SparkFlow:
 
     engine: Cluster
     frame: Any
-    source: Tables
+    source: TableSource
     schema: pa.Schema
     kernels: tuple[BatchKernel, ...] = ()
 
     def map(self, kernel: BatchKernel, schema: pa.Schema) -> "SparkFlow":
-        """One more kernel on every batch."""
+        """Return the flow with one more kernel on every batch."""
         return SparkFlow(self.engine, self.frame, self.source, schema, (*self.kernels, kernel))
 
     @property
-    def tables(self) -> Tables:
-        """The step that a task runs on its batches."""
-        return Mapped(self.source, self.kernels, self.schema)
+    def tables(self) -> TableSource:
+        """Return the step that a task runs on its batches."""
+        return MapTask(self.source, self.kernels, self.schema)
 
-    def gathered(self) -> pa.Table:
-        """All rows, in the order of Spark's partitions."""
-        return self.engine.gather(self._sent(), self.schema)
+    def gather(self) -> pa.Table:
+        """Return all rows, in the order of Spark's partitions."""
+        return self.engine.gather(self._send(), self.schema)
 
-    def streamed(self) -> Iterator[pa.Table]:
+    def stream(self) -> Iterator[pa.Table]:
         """Yield the rows message by message; they are never held all at once."""
-        with in_our_words():
-            for row in self._sent().toLocalIterator():
+        with translate_errors():
+            for row in self._send().toLocalIterator():
                 batch = pa.ipc.read_record_batch(pa.py_buffer(row["message"]), self.schema)
                 self.engine.gathered_rows += batch.num_rows
                 yield pa.Table.from_batches([batch])
 
-    def _sent(self) -> Any:
-        return self.frame.mapInArrow(guarded(Sent(self.tables)), WIRE_WORDS)
+    def _send(self) -> Any:
+        return self.frame.mapInArrow(guard_task(SendTask(self.tables)), WIRE_SPARK_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +79,11 @@ class SparkParts:
 
     @staticmethod
     def of(engine: Cluster, flows: Sequence[Flow], by: str, parts: int) -> "SparkParts":
-        """Exchange flows, all in one shuffle."""
+        """Exchange flows in one shuffle and return their parts."""
         from pyspark.sql import functions as sf
 
         session = engine.session
-        numbers = sf.col("id").cast("int"), sf.lit(MARK), sf.lit(None).cast("binary")
+        numbers = sf.col("id").cast("int"), sf.lit(MARK_FLOW), sf.lit(None).cast("binary")
         wired = session.range(0, parts, 1, 1).select(
             numbers[0].alias("part"), numbers[1].alias("flow"), numbers[2].alias("message")
         )
@@ -85,34 +94,34 @@ class SparkParts:
                     why="flows of two engines cannot be exchanged together",
                     fix="make every flow of an exchange with one engine",
                 )
-            task = Exchanged(flow.tables, by, parts, i)
-            wired = wired.union(flow.frame.mapInArrow(guarded(task), WIRE_WORDS))
+            task = ShuffleTask(flow.tables, by, parts, i)
+            wired = wired.union(flow.frame.mapInArrow(guard_task(task), WIRE_SPARK_SCHEMA))
         return SparkParts(
             engine, wired.repartitionById(parts, sf.col("part")), tuple(f.schema for f in flows), parts
         )
 
     def map(self, kernel: PartKernel, schema: pa.Schema) -> "SparkParts":
-        """One more kernel on every part."""
+        """Return the parts with one more kernel on every part."""
         kernels = (*self.kernels, (kernel, schema))
         return SparkParts(self.engine, self.frame, self.schemas, self.number, kernels, self.held)
 
     @property
-    def parted(self) -> Parted:
-        """The step that a task runs on its parts."""
-        return Parted(self.schemas, self.kernels, self.engine.probe, self.engine.workers)
+    def part_task(self) -> PartTask:
+        """Return the step that a task runs on its parts."""
+        return PartTask(self.schemas, self.kernels, self.engine.probe, self.engine.workers)
 
     @property
-    def after(self) -> tuple[pa.Schema, ...]:
-        """The columns of each table of a part after all kernels."""
+    def schemas_after(self) -> tuple[pa.Schema, ...]:
+        """Return the columns of each table of a part after all kernels."""
         return (self.kernels[-1][1],) if self.kernels else self.schemas
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the only table of a part."""
-        (schema,) = self.after
+        """Return the columns of the only table of a part."""
+        (schema,) = self.schemas_after
         return schema
 
-    def kept(self, steps: Steps | None = None) -> "SparkParts":
+    def keep(self, steps: Steps | None = None) -> "SparkParts":
         """Keep the parts on the disks of the executors; a lost part is computed again.
 
         Parts that are not kept are shuffled again whenever their rows are asked for.
@@ -121,18 +130,18 @@ class SparkParts:
 
         if self.held and not self.kernels:
             return self
-        frame = self.frame.mapInArrow(guarded(Held(self.parted)), WIRE_WORDS)
+        frame = self.frame.mapInArrow(guard_task(CacheTask(self.part_task)), WIRE_SPARK_SCHEMA)
         frame.persist(StorageLevel.DISK_ONLY)
         self.engine.watch.run(frame.count, steps, self.number)
-        return SparkParts(self.engine, frame, self.after, self.number, held=True)
+        return SparkParts(self.engine, frame, self.schemas_after, self.number, held=True)
 
     def flow(self) -> SparkFlow:
-        """The rows of all parts."""
-        return SparkFlow(self.engine, self.frame, self.parted, self.schema)
+        """Return the rows of all parts."""
+        return SparkFlow(self.engine, self.frame, self.part_task, self.schema)
 
-    def gathered(self, steps: Steps | None = None) -> pa.Table:
-        """All rows in the order of the parts."""
-        held = self.frame.mapInArrow(guarded(Held(self.parted)), WIRE_WORDS)
+    def gather(self, steps: Steps | None = None) -> pa.Table:
+        """Return all rows in the order of the parts."""
+        held = self.frame.mapInArrow(guard_task(CacheTask(self.part_task)), WIRE_SPARK_SCHEMA)
         return self.engine.gather(held, self.schema, steps, self.number)
 
     def write(
@@ -148,8 +157,10 @@ class SparkParts:
             shutil.rmtree(begun, ignore_errors=True)
             begun.mkdir(parents=True)
         try:
-            task = Written(self.parted, str(temporary.resolve()), len(str(self.number)), tuple(ascending))
-            marks = self.frame.mapInArrow(guarded(task), WIRE_WORDS).select("part", "flow")
+            task = WriteTask(
+                self.part_task, str(temporary.resolve()), len(str(self.number)), tuple(ascending)
+            )
+            marks = self.frame.mapInArrow(guard_task(task), WIRE_SPARK_SCHEMA).select("part", "flow")
             with_rows = self.engine.watch.run(marks.toArrow, steps, self.number).column("flow")
             files = sorted(temporary.glob("part-*.parquet"))
             if len(files) != (pc.sum(with_rows).as_py() or 0):
@@ -163,22 +174,22 @@ class SparkParts:
             # a second attempt of a task may still be writing: what it writes stays in the temporary folder
             for file in temporary.glob("part-*.parquet"):
                 file.rename(whole / file.name)
-            _remove(path)
+            _remove_path(path)
             whole.rename(path)
         finally:
             shutil.rmtree(whole, ignore_errors=True)
             shutil.rmtree(temporary, ignore_errors=True)
         return pads.dataset(sorted(str(file) for file in path.glob("*.parquet")), schema=self.schema)
 
-    def each(self, folder: Path, name: str, steps: Steps | None = None) -> Iterator[pa.Table]:
-        """The rows of one part after the other, from files that the executors write and that are deleted at the end."""
+    def stream(self, folder: Path, name: str, steps: Steps | None = None) -> Iterator[pa.Table]:
+        """Yield the rows part by part, from files that the executors write and that are deleted at the end."""
         data = self.write(folder, name, steps)
         try:
             # Rows may hold long lists, so they are not read ahead.
-            for batch in data.to_batches(batch_size=ROWS, batch_readahead=1, fragment_readahead=1):
+            for batch in data.to_batches(batch_size=ROWS_PER_READ, batch_readahead=1, fragment_readahead=1):
                 yield pa.Table.from_batches([batch])
         finally:
-            _remove(path_in(folder, name, ".parquet"))
+            _remove_path(path_in(folder, name, ".parquet"))
 
     def drop(self) -> None:
         """Delete the parts from the disks of the executors."""
@@ -186,7 +197,7 @@ class SparkParts:
             self.frame.unpersist(blocking=True)
 
 
-def _remove(path: Path) -> None:
+def _remove_path(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path)
     else:

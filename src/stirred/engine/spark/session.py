@@ -12,20 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from stirred.children import ask_program
-from stirred.engine.plain import ROWS
+from stirred.engine.plain import ROWS_PER_BATCH
 from stirred.errors import InputError, MissingExtraError, StirredError
 
-JAVA = 17
-OLDEST = (4, 1)  # the first Spark in which a row can name its partition
-INSTALL = "pip install 'stirred[spark]'"
-INSTALL_JAVA = "apt-get install openjdk-17-jre-headless   (Debian), or: brew install openjdk@17   (macOS)"
+MIN_JAVA_VERSION = 17
+MIN_SPARK_VERSION = (4, 1)  # the first Spark in which a row can name its partition
+INSTALL_SPARK_COMMAND = "pip install 'stirred[spark]'"
+INSTALL_JAVA_COMMAND = (
+    "apt-get install openjdk-17-jre-headless   (Debian), or: brew install openjdk@17   (macOS)"
+)
 
-SETTINGS = {
+SESSION_SETTINGS = {
     # partitions are parts: Spark may not join, split or skip them
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ROWS_PER_BATCH),
     "spark.sql.execution.arrow.maxBytesPerBatch": str(1 << 26),
     # a damaged or missing file is an error
     "spark.sql.caseSensitive": "true",
@@ -36,8 +38,8 @@ SETTINGS = {
 }
 
 
-def own(session: Any) -> Any:
-    """A new session on the same context with our settings; the given session is not changed."""
+def adapt_session(session: Any) -> Any:
+    """Return a new session on the same context with our settings; the given session is not changed."""
     if not hasattr(session, "_jsparkSession"):
         raise InputError(
             "this is not a classic Spark session",
@@ -45,20 +47,20 @@ def own(session: Any) -> Any:
             fix='use a session of SparkSession.builder, or Spark(master="spark://…")',
         )
     version = tuple(int(number) for number in re.findall(r"\d+", session.version)[:2])
-    if version < OLDEST:
+    if version < MIN_SPARK_VERSION:
         raise StirredError(
             f"Spark {session.version} is too old",
             why="rows cannot name their partition before Spark 4.1",
-            fix="use Spark 4.1 or newer on the cluster, and " + INSTALL,
+            fix="use Spark 4.1 or newer on the cluster, and " + INSTALL_SPARK_COMMAND,
         )
     beside = session.newSession()
-    for name, value in SETTINGS.items():
+    for name, value in SESSION_SETTINGS.items():
         beside.conf.set(name, value)
     return beside
 
 
-def start(master: str | None, config: Mapping[str, str]) -> Any:
-    """A new session; it is an error if one runs in this process already."""
+def start_session(master: str | None, config: Mapping[str, str]) -> Any:
+    """Return a new session; it is an error if one runs in this process already."""
     require_pyspark()
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
@@ -73,14 +75,14 @@ def start(master: str | None, config: Mapping[str, str]) -> Any:
         require_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName("stirred")
-    for name, value in {**defaults(master), **config}.items():
+    for name, value in {**default_settings(master), **config}.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
-    _quiet(session.sparkContext._accumulatorServer)
+    _silence_server(session.sparkContext._accumulatorServer)
     return session
 
 
-def _quiet(server: Any) -> None:
+def _silence_server(server: Any) -> None:
     """Let pyspark's server of accumulators end without a traceback when Java ends before Python."""
     loud = server.handle_error
 
@@ -91,10 +93,10 @@ def _quiet(server: Any) -> None:
     server.handle_error = handled
 
 
-def defaults(master: str | None) -> dict[str, str]:
-    """The settings of a session that we start.
+def default_settings(master: str | None) -> dict[str, str]:
+    """Return the settings of a session that we start.
 
-    >>> defaults("spark://head:7077")["spark.ui.enabled"]
+    >>> default_settings("spark://head:7077")["spark.ui.enabled"]
     'false'
     """
     chosen = {
@@ -130,31 +132,31 @@ def require_pyspark() -> None:
         raise MissingExtraError(
             f"the Spark engine needs {error.name or 'pyspark'}, which is not installed",
             why="Spark is an optional part of Stirred",
-            fix=INSTALL,
+            fix=INSTALL_SPARK_COMMAND,
         ) from None
 
 
 def require_java() -> None:
     """Raise an error with the install command if Java is missing or too old."""
-    java = java_command()
+    java = find_java()
     if java is None:
         raise MissingExtraError(
-            f"the Spark engine needs Java {JAVA} or newer and none was found",
+            f"the Spark engine needs Java {MIN_JAVA_VERSION} or newer and none was found",
             why="there is no java in JAVA_HOME or PATH",
-            fix=INSTALL_JAVA,
+            fix=INSTALL_JAVA_COMMAND,
         )
-    version = java_version(java)
-    if version < JAVA:
+    version = read_java_version(java)
+    if version < MIN_JAVA_VERSION:
         raise MissingExtraError(
-            f"the Spark engine needs Java {JAVA} or newer; the one found is "
+            f"the Spark engine needs Java {MIN_JAVA_VERSION} or newer; the one found is "
             + (f"Java {version}" if version else "broken"),
             why="it is the first in JAVA_HOME or PATH",
-            fix=INSTALL_JAVA + "; then set JAVA_HOME to it",
+            fix=INSTALL_JAVA_COMMAND + "; then set JAVA_HOME to it",
         )
 
 
-def java_command() -> str | None:
-    """The Java that Spark would start."""
+def find_java() -> str | None:
+    """Return the Java that Spark would start."""
     home = os.environ.get("JAVA_HOME")
     if home:
         inside = Path(home) / "bin" / "java"
@@ -162,16 +164,16 @@ def java_command() -> str | None:
     return shutil.which("java")
 
 
-def java_version(java: str) -> int:
-    """The version of a Java, 0 if it is unknown."""
+def read_java_version(java: str) -> int:
+    """Return the version of a Java, 0 if it is unknown."""
     # the limit is for a Java that hangs, not for a busy machine
-    return version_in(ask_program([str(Path(java).absolute()), "-version"], seconds=300))
+    return parse_java_version(ask_program([str(Path(java).absolute()), "-version"], seconds=300))
 
 
-def version_in(words: str) -> int:
+def parse_java_version(words: str) -> int:
     """Find the version in the output of ``java -version``.
 
-    >>> version_in('openjdk version "17.0.15" 2025-04-15'), version_in('java version "1.8.0_402"')
+    >>> parse_java_version('openjdk version "17.0.15" 2025-04-15'), parse_java_version('java version "1.8.0_402"')
     (17, 8)
     """
     found = re.search(r'version "(?:1\.)?(\d+)', words)

@@ -19,22 +19,31 @@ import pyarrow as pa
 
 from stirred.engine.base import BatchKernel, PartKernel
 from stirred.engine.local.released import ReleasedFile
-from stirred.engine.spark.wire import cut, mark, messages, parts_in, unpacked, wire
+from stirred.engine.spark.wire import (
+    divide_rows,
+    make_mark,
+    pack_messages,
+    pack_wire,
+    read_parts,
+    unpack_tables,
+)
 from stirred.errors import StirredError
 
 Batches = Iterable[pa.RecordBatch]
-AGAIN = "see the logs of the executors, then run the same command again: it goes on from what is finished"
-TOLD = "stirred-error "
+RUN_AGAIN_FIX = (
+    "see the logs of the executors, then run the same command again: it goes on from what is finished"
+)
+ERROR_PREFIX = "stirred-error "
 
 
-class Tables(Protocol):
+class TableSource(Protocol):
     """The source of the tables of a flow, inside a task."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadBatches:
     """Read batches from columns of Spark."""
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
@@ -44,21 +53,21 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
+class ReadMessages:
     """Read messages that belong to no part."""
 
     schema: pa.Schema
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The table of each message."""
-        return unpacked(batches, self.schema)
+        return unpack_tables(batches, self.schema)
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
+class MapTask:
     """Run batch kernels on the tables of a source, and convert the result to the declared types."""
 
-    source: Tables
+    source: TableSource
     kernels: tuple[BatchKernel, ...]
     schema: pa.Schema
 
@@ -71,7 +80,7 @@ class Mapped:
 
 
 @dataclass(frozen=True, slots=True)
-class Parted:
+class PartTask:
     """Run part kernels on parts; ``probe`` is first called with the part, and ``seen`` records which process ran it."""
 
     schemas: tuple[pa.Schema, ...]
@@ -81,7 +90,7 @@ class Parted:
 
     def parts(self, batches: Batches) -> Iterator[tuple[int, tuple[pa.Table, ...]]]:
         """Number and tables of each part after all kernels."""
-        for part, tables in parts_in(batches, self.schemas):
+        for part, tables in read_parts(batches, self.schemas):
             if self.seen is not None and self.kernels:
                 self.seen.add({(f"{socket.gethostname()}/{os.getppid()}", os.getpid())})
             if self.probe is not None:
@@ -97,50 +106,50 @@ class Parted:
 
 
 @dataclass(frozen=True, slots=True)
-class Exchanged:
+class ShuffleTask:
     """Send a flow to its parts."""
 
-    tables: Tables
+    tables: TableSource
     by: str
     number: int
     flow: int
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Rows of the wire."""
-        return cut(self.tables(batches), self.by, self.number, self.flow)
+        return divide_rows(self.tables(batches), self.by, self.number, self.flow)
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SendTask:
     """Send a flow to the driver."""
 
-    tables: Tables
+    tables: TableSource
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Rows of the wire."""
         for table in self.tables(batches):
-            yield from messages(table, 0, 0)
+            yield from pack_messages(table, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class CacheTask:
     """Run the kernels of parts, to keep the results where they are or send them to the driver."""
 
-    parted: Parted
+    parted: PartTask
 
     def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
         """Rows of the wire, each part with its mark."""
         for part, tables in self.parted.parts(batches):
-            yield mark(part)
+            yield make_mark(part)
             for flow, table in enumerate(tables):
-                yield from messages(table, part, flow)
+                yield from pack_messages(table, part, flow)
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteTask:
     """Write each part to a file; a task that runs twice replaces a file by an identical one."""
 
-    parted: Parted
+    parted: PartTask
     folder: str
     digits: int
     ascending: tuple[str, ...] = ()
@@ -154,10 +163,10 @@ class Written:
                 with closing(ReleasedFile(attempt, table.schema, self.ascending)) as file:
                     file.add(table)
                 attempt.replace(folder / f"part-{part:0{self.digits}d}.parquet")
-            yield wire([part], [int(table.num_rows > 0)], [None])
+            yield pack_wire([part], [int(table.num_rows > 0)], [None])
 
 
-def guarded(
+def guard_task(
     task: Callable[[Batches], Iterator[pa.RecordBatch]],
 ) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     """Wrap a task so that its errors show no value of a record."""
@@ -166,15 +175,15 @@ def guarded(
         try:
             yield from task(batches)
         except Exception as error:
-            raise RuntimeError(error_line(error)) from None
+            raise RuntimeError(write_error_line(error)) from None
 
     return run
 
 
-def error_line(error: BaseException) -> str:
+def write_error_line(error: BaseException) -> str:
     """Describe an error in one line that is safe to log.
 
-    >>> error_line(ValueError("a value")).startswith("stirred-error ")
+    >>> write_error_line(ValueError("a value")).startswith("stirred-error ")
     True
     """
     if isinstance(error, StirredError):
@@ -183,6 +192,6 @@ def error_line(error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         last = [frame for frame in frames if "site-packages" not in frame.filename][-1:]
         place = "".join(f" in {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
-        words = {"class": "ClusterError", "what": "a task on the cluster failed", "fix": AGAIN}
+        words = {"class": "ClusterError", "what": "a task on the cluster failed", "fix": RUN_AGAIN_FIX}
         words["why"] = type(error).__name__ + place
-    return TOLD + json.dumps(words)
+    return ERROR_PREFIX + json.dumps(words)

@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 from stirred import errors
 from stirred.engine.base import Steps
-from stirred.engine.spark.tasks import AGAIN, TOLD
+from stirred.engine.spark.tasks import ERROR_PREFIX, RUN_AGAIN_FIX
 from stirred.errors import ClusterError, StirredError
 
 T = TypeVar("T")
 LOG = logging.getLogger("stirred.engine")
-PAUSE = 0.2  # seconds between two checks of the progress
-SETTLED = 10_000  # milliseconds to wait for the last events of an action
+PAUSE_SECONDS = 0.2  # seconds between two checks of the progress
+SETTLE_MILLISECONDS = 10_000  # milliseconds to wait for the last events of an action
 
 
-class Watch:
+class ActionWatch:
     """Runs actions on a Spark context and counts shuffled bytes and retries."""
 
     def __init__(self, context: Any) -> None:
@@ -32,17 +32,17 @@ class Watch:
         from py4j.protocol import Py4JError
 
         tag = f"stirred-{uuid.uuid4().hex}"
-        with in_our_words():
+        with translate_errors():
             try:
                 if steps is None:
-                    return self._tagged(action, tag)
-                return self._with_steps(action, tag, steps, total)
+                    return self._run_tagged(action, tag)
+                return self._run_with_steps(action, tag, steps, total)
             finally:
                 # Spark deletes information on old stages, which are not counted; or its process has ended
                 with suppress(Py4JError, OSError):
-                    self._account(tag)
+                    self._count_retries(tag)
 
-    def _tagged(self, action: Callable[[], T], tag: str) -> T:
+    def _run_tagged(self, action: Callable[[], T], tag: str) -> T:
         from py4j.protocol import Py4JError
 
         self.context.addJobTag(tag)
@@ -52,7 +52,7 @@ class Watch:
             with suppress(Py4JError, OSError):  # what stopped the action is told, not what came of it
                 self.context.removeJobTag(tag)
 
-    def _with_steps(self, action: Callable[[], T], tag: str, steps: Steps, total: int) -> T:
+    def _run_with_steps(self, action: Callable[[], T], tag: str, steps: Steps, total: int) -> T:
         from py4j.protocol import Py4JError
         from pyspark import InheritableThread
 
@@ -61,7 +61,7 @@ class Watch:
 
         def work() -> None:
             try:
-                results.append(self._tagged(action, tag))
+                results.append(self._run_tagged(action, tag))
             except BaseException as error:
                 raised.append(error)
 
@@ -70,8 +70,8 @@ class Watch:
         try:
             last = -1
             while thread.is_alive():
-                thread.join(PAUSE)
-                done = min(self._done(tag, total), total - 1)
+                thread.join(PAUSE_SECONDS)
+                done = min(self._count_done(tag, total), total - 1)
                 if thread.is_alive() and done > last:
                     steps(done, total)
                     last = done
@@ -79,14 +79,14 @@ class Watch:
             with suppress(Py4JError, OSError):  # a signal may have ended Spark's process too
                 while thread.is_alive():  # a job may be about to start
                     self.context.cancelJobsWithTag(tag)
-                    thread.join(PAUSE)
+                    thread.join(PAUSE_SECONDS)
             raise
         if raised:
             raise raised[0]
         steps(total, total)
         return results[0]
 
-    def _done(self, tag: str, total: int) -> int:
+    def _count_done(self, tag: str, total: int) -> int:
         spark = self.context._jsc.sc()
         tasks = finished = 0
         for job in spark.statusTracker().getJobIdsForTag(tag):
@@ -95,17 +95,17 @@ class Watch:
             finished += data.numCompletedTasks() + data.numSkippedTasks()
         return total * finished // tasks if tasks else 0
 
-    def _account(self, tag: str) -> None:
+    def _count_retries(self, tag: str) -> None:
         spark = self.context._jsc.sc()
         if spark.isStopped():
             return
-        spark.listenerBus().waitUntilEmpty(SETTLED)
+        spark.listenerBus().waitUntilEmpty(SETTLE_MILLISECONDS)
         store = spark.statusStore()
         failed = 0
         for job in spark.statusTracker().getJobIdsForTag(tag):
             stages = store.job(job).stageIds()
             for stage in [stages.apply(i) for i in range(stages.size())]:
-                for data in self._attempts(store, stage):
+                for data in self._list_attempts(store, stage):
                     place = (stage, data.attemptId())
                     if place not in self.written:
                         self.written[place] = data.shuffleWriteBytes()
@@ -116,8 +116,8 @@ class Watch:
                 "Spark ran %d tasks again after they failed or were lost; their output is the same", failed
             )
 
-    def _attempts(self, store: Any, stage: int) -> Iterator[Any]:
-        """Every attempt of a stage; Spark starts another one when an executor is lost with its shuffled data."""
+    def _list_attempts(self, store: Any, stage: int) -> Iterator[Any]:
+        """Yield every attempt of a stage; Spark starts another one when an executor is lost with its shuffled data."""
         last = store.lastStageAttempt(stage)
         empty, none = self.context._jvm.java.util.ArrayList(), self._no_quantiles()
         for attempt in range(last.attemptId()):
@@ -129,7 +129,7 @@ class Watch:
 
 
 @contextmanager
-def in_our_words() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Translate an error of Spark inside the block to one of Stirred, which shows no value."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -137,16 +137,16 @@ def in_our_words() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError, ConnectionError) as error:
-        raise explained(error) from None
+        raise translate_error(error) from None
 
 
-def explained(error: BaseException) -> StirredError:
+def translate_error(error: BaseException) -> StirredError:
     """Translate an error of Spark: one of Stirred is restored as it was raised in a task, others are named by class.
 
-    >>> print(explained(ValueError('x RuntimeError: stirred-error {"class": "InputError", "what": "no column a"}')))
+    >>> print(translate_error(ValueError('x RuntimeError: stirred-error {"class": "InputError", "what": "no column a"}')))
     no column a
     """
-    ours = re.search(re.escape(TOLD) + r"(\{.*\})", str(error))
+    ours = re.search(re.escape(ERROR_PREFIX) + r"(\{.*\})", str(error))
     if ours:
         words = json.loads(ours[1])
         kind = getattr(errors, words["class"], StirredError)
@@ -155,5 +155,5 @@ def explained(error: BaseException) -> StirredError:
     name = type(error).__name__
     condition = getattr(error, "getCondition", lambda: None)()
     return ClusterError(
-        "Spark stopped the job", why=f"{name} ({condition})" if condition else name, fix=AGAIN
+        "Spark stopped the job", why=f"{name} ({condition})" if condition else name, fix=RUN_AGAIN_FIX
     )

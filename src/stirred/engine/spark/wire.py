@@ -13,51 +13,51 @@ import pyarrow.compute as pc
 
 from stirred.errors import InputError, StirredError
 
-WIRE = pa.schema([("part", pa.int32()), ("flow", pa.int32()), ("message", pa.binary())])
-WIRE_WORDS = "part int, flow int, message binary"  # the same as a Spark schema
-MARK = -1  # the flow number of a mark
-MESSAGE = 1 << 22  # approximate bytes of a message
-HELD = 1 << 26  # bytes collected before they are divided into parts
+WIRE_SCHEMA = pa.schema([("part", pa.int32()), ("flow", pa.int32()), ("message", pa.binary())])
+WIRE_SPARK_SCHEMA = "part int, flow int, message binary"  # the same as a Spark schema
+MARK_FLOW = -1  # the flow number of a mark
+MESSAGE_BYTES = 1 << 22  # approximate bytes of a message
+HELD_BYTES = 1 << 26  # bytes collected before they are divided into parts
 
 
-def messages(table: pa.Table, part: int, flow: int) -> Iterator[pa.RecordBatch]:
-    """The rows of a table as messages.
+def pack_messages(table: pa.Table, part: int, flow: int) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table as messages.
 
-    >>> [row.num_rows for row in messages(pa.table({"a": [1, 2]}), 0, 0)]
+    >>> [row.num_rows for row in pack_messages(pa.table({"a": [1, 2]}), 0, 0)]
     [1]
     """
     if not table.num_rows:
         return
-    rows = max(1, MESSAGE * table.num_rows // max(table.nbytes, 1))
+    rows = max(1, MESSAGE_BYTES * table.num_rows // max(table.nbytes, 1))
     for batch in table.to_batches(max_chunksize=rows):
         if batch.num_rows:
-            yield wire([part], [flow], [batch.serialize().to_pybytes()])
+            yield pack_wire([part], [flow], [batch.serialize().to_pybytes()])
 
 
-def wire(parts: list[int], flows: list[int], bodies: list[bytes | None]) -> pa.RecordBatch:
-    """A batch of messages."""
+def pack_wire(parts: list[int], flows: list[int], bodies: list[bytes | None]) -> pa.RecordBatch:
+    """Return a batch of messages."""
     columns = [pa.array(parts, pa.int32()), pa.array(flows, pa.int32()), pa.array(bodies, pa.binary())]
-    return pa.RecordBatch.from_arrays(columns, schema=WIRE)
+    return pa.RecordBatch.from_arrays(columns, schema=WIRE_SCHEMA)
 
 
-def mark(part: int) -> pa.RecordBatch:
-    """The mark of a part: the row that shows that the part exists."""
-    return wire([part], [MARK], [None])
+def make_mark(part: int) -> pa.RecordBatch:
+    """Return the mark of a part: the row that shows that the part exists."""
+    return pack_wire([part], [MARK_FLOW], [None])
 
 
-def cut(tables: Iterable[pa.Table], by: str, parts: int, flow: int) -> Iterator[pa.RecordBatch]:
+def divide_rows(tables: Iterable[pa.Table], by: str, parts: int, flow: int) -> Iterator[pa.RecordBatch]:
     """Divide rows into messages for the parts named in column ``by``; small batches are first joined to larger ones."""
     held: list[pa.Table] = []
     for table in tables:
         held.append(table)
-        if sum(each.nbytes for each in held) >= HELD:
-            yield from _cut(pa.concat_tables(held), by, parts, flow)
+        if sum(each.nbytes for each in held) >= HELD_BYTES:
+            yield from _divide_table(pa.concat_tables(held), by, parts, flow)
             held.clear()
     if held:
-        yield from _cut(pa.concat_tables(held), by, parts, flow)
+        yield from _divide_table(pa.concat_tables(held), by, parts, flow)
 
 
-def _cut(table: pa.Table, by: str, parts: int, flow: int) -> Iterator[pa.RecordBatch]:
+def _divide_table(table: pa.Table, by: str, parts: int, flow: int) -> Iterator[pa.RecordBatch]:
     column = table.column(by)
     if column.null_count:
         raise InputError(
@@ -76,28 +76,28 @@ def _cut(table: pa.Table, by: str, parts: int, flow: int) -> Iterator[pa.RecordB
         )
     taken = table.take(pa.array(order)).combine_chunks()
     for part in np.flatnonzero(np.diff(edges)).tolist():
-        yield from messages(taken.slice(edges[part], edges[part + 1] - edges[part]), part, flow)
+        yield from pack_messages(taken.slice(edges[part], edges[part + 1] - edges[part]), part, flow)
 
 
-def unpacked(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The tables of one flow, message by message."""
+def unpack_tables(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """Yield the tables of one flow, message by message."""
     for batch in batches:
         for body in batch.column(2):
             if body.is_valid:
                 yield pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(body.as_py()), schema)])
 
 
-def parts_in(
+def read_parts(
     batches: Iterable[pa.RecordBatch], schemas: tuple[pa.Schema, ...]
 ) -> Iterator[tuple[int, tuple[pa.Table, ...]]]:
-    """The parts of a task with a table for each flow; a part without its mark was split, which is an error."""
+    """Yield the parts of a task with one table per flow; raise where a part without its mark was split."""
     found: dict[int, list[list[pa.RecordBatch]]] = {}
     marked: set[int] = set()
     for batch in batches:
         numbers, flows, bodies = batch.columns
         for part, flow, body in zip(numbers.to_pylist(), flows.to_pylist(), bodies, strict=True):
             tables = found.setdefault(part, [[] for _ in schemas])
-            if flow == MARK:
+            if flow == MARK_FLOW:
                 marked.add(part)
             else:
                 # a copy starts at an aligned address, as compiled kernels expect
@@ -116,8 +116,8 @@ def parts_in(
         )
 
 
-def table_of(wired: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows of gathered messages, in the order of the parts."""
+def join_messages(wired: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return the rows of gathered messages, in the order of the parts."""
     if wired.num_rows:
         wired = wired.take(pc.sort_indices(wired.column("part")))  # equal parts stay in their order
-    return pa.concat_tables([schema.empty_table(), *unpacked(wired.to_batches(), schema)])
+    return pa.concat_tables([schema.empty_table(), *unpack_tables(wired.to_batches(), schema)])

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.mechanisms.cell_key.files import read_table as read_table
@@ -11,15 +11,23 @@ if TYPE_CHECKING:
     from stirred.mechanisms.cell_key.mechanism import CellKey as CellKey
     from stirred.mechanisms.cell_key.perturbation import GridTable as GridTable
     from stirred.mechanisms.cell_key.perturbation import IntervalTable as IntervalTable
-    from stirred.mechanisms.cell_key.perturbation import designed as designed
+    from stirred.mechanisms.cell_key.perturbation import design_table as design_table
 
-__all__ = ["CellKey", "GridTable", "IntervalTable", "designed", "read_table", "write_grid", "write_intervals"]
+__all__ = [
+    "CellKey",
+    "GridTable",
+    "IntervalTable",
+    "design_table",
+    "read_table",
+    "write_grid",
+    "write_intervals",
+]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "mechanism": ("CellKey",),
-        "perturbation": ("GridTable", "IntervalTable", "designed"),
+        "perturbation": ("GridTable", "IntervalTable", "design_table"),
         "files": ("read_table", "write_grid", "write_intervals"),
     },
 )

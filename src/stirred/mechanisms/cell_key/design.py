@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 from stirred.errors import InputError
 
 Floats = NDArray[np.float64]
-STEPS_OF_PTABLE = 20
-LEAST_OF_PTABLE = 1e-8  # the smallest chance that ptable allows
+PTABLE_STEPS = 20
+PTABLE_MIN_CHANCE = 1e-8  # the smallest chance that ptable allows
 
 
-def law(values: Floats, variance: float, *, stay: float | None = None, mono: bool = True) -> Floats:
-    """The probabilities of largest entropy on some values, with mean 0 and at most a variance.
+def design_law(values: Floats, variance: float, *, stay: float | None = None, mono: bool = True) -> Floats:
+    """Return the probabilities of largest entropy on some values, with mean 0 and at most a variance.
 
-    >>> [round(float(p), 4) for p in law(np.arange(-2.0, 3.0), 1.0)]
+    >>> [round(float(p), 4) for p in design_law(np.arange(-2.0, 3.0), 1.0)]
     [0.0638, 0.2447, 0.383, 0.2447, 0.0638]
     """
     fixed = stay is not None and bool((values == 0).any())
@@ -36,7 +36,7 @@ def law(values: Floats, variance: float, *, stay: float | None = None, mono: boo
     bound = np.log(float(stay or 1)) if fixed and mono else np.inf
     least = _least_variance(free, mass)
     if not least < variance:
-        raise _infeasible(variance, least)
+        raise _infeasible_error(variance, least)
     spread = max(1.0, float(np.abs(free).max()))
     scaled = free / spread
     features = np.stack([scaled, -(scaled**2), -np.ones_like(scaled)], axis=1)
@@ -44,9 +44,13 @@ def law(values: Floats, variance: float, *, stay: float | None = None, mono: boo
     below = int((free <= 0).sum()) if mono else 0
     # without the bound on the variance first: where the law has less than V already, that one is it
     plain = features[:, [0, 2]]
-    chances = _chances(plain @ _newton(plain, targets[[0, 2]], below, bound), below, bound)[0]
+    chances = _compute_chances(plain @ _find_multipliers(plain, targets[[0, 2]], below, bound), below, bound)[
+        0
+    ]
     if chances @ free**2 > variance:
-        chances = _chances(features @ _newton(features, targets, below, bound), below, bound)[0]
+        chances = _compute_chances(
+            features @ _find_multipliers(features, targets, below, bound), below, bound
+        )[0]
     if not fixed:
         return chances
     found = np.empty_like(values)
@@ -54,38 +58,38 @@ def law(values: Floats, variance: float, *, stay: float | None = None, mono: boo
     return found
 
 
-def lowered_law(values: Floats, variance: float, *, start: float, mono: bool = True) -> Floats:
+def design_lowered_law(values: Floats, variance: float, *, start: float, mono: bool = True) -> Floats:
     """Return the law that the package ptable designs: the chance of no noise is at least ``start``, lowered step by step.
 
     Each step is the law of largest entropy with $p_0$ at or above a bound. While its variance, rounded to three decimals, is
     not V, the bound falls by 0.05, at most 19 times. A count that cannot stay (1 to ``js``) has one step.
 
-    >>> [round(float(p), 4) for p in lowered_law(np.arange(-2.0, 3.0), 1.0, start=0.9)]
+    >>> [round(float(p), 4) for p in design_lowered_law(np.arange(-2.0, 3.0), 1.0, start=0.9)]
     [0.1, 0.1, 0.6, 0.1, 0.1]
     """
-    plain = law(values, variance, mono=mono)
+    plain = design_law(values, variance, mono=mono)
     zero = values == 0
     if not zero.any():
         return plain
     bound, found = start, plain
-    for _ in range(STEPS_OF_PTABLE):
-        bound = max(bound, LEAST_OF_PTABLE)
+    for _ in range(PTABLE_STEPS):
+        bound = max(bound, PTABLE_MIN_CHANCE)
         if plain[zero][0] >= bound:  # the bound does not bind, nor does any lower one
             return plain
-        found = law(values, variance, stay=bound, mono=mono)
+        found = design_law(values, variance, stay=bound, mono=mono)
         if round(float(found @ values**2), 3) == variance:
             break
         bound -= 0.05
     return found
 
 
-def _newton(features: Floats, targets: Floats, below: int, bound: float) -> Floats:
-    """The multipliers at which the moments hold, by Newton's method on the convex dual."""
+def _find_multipliers(features: Floats, targets: Floats, below: int, bound: float) -> Floats:
+    """Return the multipliers at which the moments hold, by Newton's method on the convex dual."""
     weights = np.zeros(len(targets))
     weights[-1] = np.log(len(features) / -targets[-1])
-    value = _dual(features, targets, weights, below, bound)
+    value = _dual_value(features, targets, weights, below, bound)
     for _ in range(200):
-        chances, blocks = _chances(features @ weights, below, bound)
+        chances, blocks = _compute_chances(features @ weights, below, bound)
         gradient = features.T @ chances - targets
         if np.abs(gradient).max() < 1e-13:
             return weights
@@ -99,14 +103,14 @@ def _newton(features: Floats, targets: Floats, below: int, bound: float) -> Floa
         length = 1.0
         while length > 1e-12:
             tried = weights - length * step
-            found = _dual(features, targets, tried, below, bound)
+            found = _dual_value(features, targets, tried, below, bound)
             if found <= value - 1e-4 * length * float(gradient @ step):
                 break
             length /= 2
         else:
             break
         weights, value = tried, found
-    chances, _ = _chances(features @ weights, below, bound)
+    chances, _ = _compute_chances(features @ weights, below, bound)
     if np.abs(features.T @ chances - targets).max() > 1e-9:
         raise InputError(
             "no law of noise meets these wishes",
@@ -116,10 +120,10 @@ def _newton(features: Floats, targets: Floats, below: int, bound: float) -> Floa
     return weights
 
 
-def _dual(features: Floats, targets: Floats, weights: Floats, below: int, bound: float) -> float:
+def _dual_value(features: Floats, targets: Floats, weights: Floats, below: int, bound: float) -> float:
     with np.errstate(over="ignore"):
         theta = features @ weights
-        chances, _ = _chances(theta, below, bound)
+        chances, _ = _compute_chances(theta, below, bound)
         cut = 0.0
         if np.isfinite(bound) and below:  # at the bound the maximiser keeps the slope of θ
             at = np.zeros(len(theta), bool)
@@ -129,7 +133,7 @@ def _dual(features: Floats, targets: Floats, weights: Floats, below: int, bound:
     return found if np.isfinite(found) else np.inf
 
 
-def _chances(theta: Floats, below: int, bound: float) -> tuple[Floats, NDArray[np.int64]]:
+def _compute_chances(theta: Floats, below: int, bound: float) -> tuple[Floats, NDArray[np.int64]]:
     """$e^{\\hat\\theta}$ with the first ``below`` values pooled where they fall, and the block of each value."""
     blocks: list[list[float]] = []  # mean, number
     for value in theta[:below]:
@@ -147,14 +151,14 @@ def _chances(theta: Floats, below: int, bound: float) -> tuple[Floats, NDArray[n
 
 
 def _least_variance(values: Floats, mass: float) -> float:
-    """The variance that every law on some values with mean 0 and a mass exceeds."""
+    """Return the variance that every law on some values with mean 0 and a mass exceeds."""
     lower, upper = values[values < 0], values[values > 0]
     if not len(lower) or not len(upper):
         return np.inf
     return 0.0 if (values == 0).any() else mass * float(lower.max() * -upper.min())
 
 
-def _infeasible(variance: float, least: float) -> InputError:
+def _infeasible_error(variance: float, least: float) -> InputError:
     return InputError(
         f"a variance of {variance:g} cannot be had for a small count",
         why=f"with this D, js and pstay it is above {least:.4g}",
@@ -162,10 +166,10 @@ def _infeasible(variance: float, least: float) -> InputError:
     )
 
 
-def number(value: Fraction | str | int) -> float:
-    """A setting that is written exactly, as the number that noise is computed with.
+def to_number(value: Fraction | str | int) -> float:
+    """Return a setting that is written exactly as the number that noise is computed with.
 
-    >>> number("1/4")
+    >>> to_number("1/4")
     0.25
     """
     return float(Fraction(str(value)))

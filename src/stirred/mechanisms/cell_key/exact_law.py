@@ -8,26 +8,27 @@ import numpy as np
 import pyarrow as pa
 
 from stirred.frames import frame_of
-from stirred.mechanisms.cell_key.perturbation import UNIT, Perturbation
-from stirred.mechanisms.contents import LARGEST, Content, Law, Row, rows_of, shown
+from stirred.mechanisms.cell_key.perturbation import UNITS_PER_ONE, Perturbation
+from stirred.mechanisms.contents import MAX_OUTPUTS, Content, Law, Row, make_content, rows_of
 
-COUNT = "count"
+COUNT_COLUMN = "count"
 
 
-def law_of_table(
+def enumerate_table(
     counts: pa.Table, by: Sequence[str], perturbation: Perturbation, *, name: str, threshold: int
 ) -> Law | None:
-    """The law of what one table shows; None where there are too many outputs.
+    """Return the law of everything that one table may show, or None where there are too many outputs.
 
     A key differs from uniform by less than its modulus / 2⁵³, which is left out here.
     """
     frame = frame_of(counts)
-    numbers = frame[COUNT].to_list()
+    numbers = frame[COUNT_COLUMN].to_list()
     cells = rows_of(frame.select(list(by))) if by else [()] * len(numbers)
     options = [
-        _shown(cell, number, by, perturbation, threshold) for cell, number in zip(cells, numbers, strict=True)
+        _enumerate_cell(cell, number, by, perturbation, threshold)
+        for cell, number in zip(cells, numbers, strict=True)
     ]
-    if prod(len(option) for option in options) > LARGEST:
+    if prod(len(option) for option in options) > MAX_OUTPUTS:
         return None
     found: dict[tuple[Row, ...], Fraction] = {(): Fraction(1)}
     for option in options:
@@ -36,24 +37,24 @@ def law_of_table(
         }
     law: dict[Content, Fraction] = {}
     for rows, chance in found.items():
-        content = shown({name: rows})
+        content = make_content({name: rows})
         law[content] = law.get(content, Fraction(0)) + chance
     return law
 
 
-def _shown(
+def _enumerate_cell(
     cell: Row, number: int, by: Sequence[str], perturbation: Perturbation, threshold: int
 ) -> dict[tuple[Row, ...], Fraction]:
-    """What one cell may show: its row with a count, or nothing."""
+    """Return the law of everything that one cell may show: its row with a count, or nothing."""
     reach = int(perturbation.largest)
     noise = np.arange(-reach, reach + 1)
     chances = perturbation.chance(np.full(len(noise), number), noise)
-    names = sorted([*by, COUNT])
+    names = sorted([*by, COUNT_COLUMN])
     values = dict(zip(sorted(by), cell, strict=True))
     found: dict[tuple[Row, ...], Fraction] = {}
     for value, chance in zip((number + noise).tolist(), chances.tolist(), strict=True):
         if chance:
-            row = tuple(str(value) if name == COUNT else values[name] for name in names)
+            row = tuple(str(value) if name == COUNT_COLUMN else values[name] for name in names)
             key = (row,) if value >= max(threshold, 1) else ()
-            found[key] = found.get(key, Fraction(0)) + Fraction(chance).limit_denominator(UNIT)
+            found[key] = found.get(key, Fraction(0)) + Fraction(chance).limit_denominator(UNITS_PER_ONE)
     return found

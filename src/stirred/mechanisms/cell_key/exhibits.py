@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stirred.languages import Phrase
-from stirred.mechanisms.cell_key.perturbation import IntervalTable, Perturbation, read_back
+from stirred.mechanisms.cell_key.perturbation import IntervalTable, Perturbation, estimate_counts
 from stirred.mechanisms.exhibits import Exhibit, Listing, Series
 
 if TYPE_CHECKING:
     from stirred.mechanisms.release import Release
 
 
-def exhibits(
+def make_exhibits(
     table: Perturbation, release: "Release | None", *, secret: bool, continues: bool
 ) -> Sequence[Exhibit]:
-    """The noise by count, and the limits of the method; the noise of a ``secret`` table stays with the office."""
-    parts = (_law(table),) if not secret and isinstance(table, IntervalTable) else ()
+    """Return the noise by count and the limits of the method; the noise of a ``secret`` table is left out."""
+    parts = (_show_law(table),) if not secret and isinstance(table, IntervalTable) else ()
     finding = Phrase("cell_key.noise.finding")
     if release is not None:
         number = sum(one.num_rows for one in release.tables.values())
@@ -26,7 +26,7 @@ def exhibits(
         Exhibit(
             title=Phrase("cell_key.noise.title"),
             finding=finding,
-            parts=(*parts, _errors(table)),
+            parts=(*parts, _list_errors(table)),
             note=Phrase("cell_key.noise.note"),
             chapter="method",
         ),
@@ -38,7 +38,7 @@ def exhibits(
     )
 
 
-def _law(table: IntervalTable) -> Series:
+def _show_law(table: IntervalTable) -> Series:
     chosen = [at for at in table.classes() if at in (1.0, 2.0, 3.0, table.classes()[-1])]
     last = table.classes()[-1]
     names = {
@@ -62,9 +62,9 @@ def _law(table: IntervalTable) -> Series:
     )
 
 
-def _errors(table: Perturbation) -> Listing:
+def _list_errors(table: Perturbation) -> Listing:
     counts = np.array([1, 2, 3, 5, 10, 100, 1000])
-    errors, _, _ = read_back(table, counts)
+    errors, _, _ = estimate_counts(table, counts)
     rows = [
         (int(count), float(f"{error:.2g}"), float(f"{100 * error / count:.2g}"))
         for count, error in zip(counts, errors, strict=True)

@@ -10,34 +10,39 @@ import polars as pl
 
 from stirred.errors import DataError, InputError
 from stirred.mechanisms.cell_key.perturbation import (
-    DIGITS,
-    UNIT,
+    BOUND_DIGITS,
+    UNITS_PER_ONE,
     GridTable,
     IntervalTable,
     NoiseRow,
     Ties,
 )
 from stirred.roots import require_readable
-from stirred.toml_text import MAX_LINE, CsvTable, require_plain
+from stirred.toml_text import MAX_LINE_CHARACTERS, CsvTable, require_plain
 
-GRID = ("pcv", "ckey", "pvalue")
+GRID_COLUMNS = ("pcv", "ckey", "pvalue")
 OLD_NAMES = {"p_ij": "p", "p_ij_ub": "p_int_ub"}  # of tau-ARGUS before 2019
-KINDS = ("all", "even", "odd")
+ROW_KINDS = ("all", "even", "odd")
 
 
 def read_table(
-    path: Path | str, *, digits: int = DIGITS, ties: Ties = "below", period: int = 250, kind: str = "all"
+    path: Path | str,
+    *,
+    digits: int = BOUND_DIGITS,
+    ties: Ties = "below",
+    period: int = 250,
+    kind: str = "all",
 ) -> IntervalTable | GridTable:
-    """The perturbation table of a file, in either dialect; ``kind`` chooses the rows of even or odd counts.
+    """Read the perturbation table of a file, in either dialect; ``kind`` chooses rows of even or odd counts.
 
     Files of ptable and tau-ARGUS have a row for each interval (columns i, v, p_int_ub; ``;`` or ``,`` between), those of the
     ONS one for each pair of a row and a key (columns pcv, ckey, pvalue; CSV or Parquet).
     """
     path = Path(path)
-    rows = _rows(path)
+    rows = _read_rows(path)
     names = set(rows[0]) if rows else set()
-    if names >= set(GRID):
-        return _grid(rows, period)
+    if names >= set(GRID_COLUMNS):
+        return _read_grid(rows, period)
     if not names >= {"i", "v", "p_int_ub"}:
         raise DataError(
             f"{path.name} is not a perturbation table",
@@ -48,10 +53,10 @@ def read_table(
     by_class: dict[float, list[tuple[float, int]]] = {}
     try:
         for row in chosen:
-            end = Fraction(row["p_int_ub"]) * UNIT
+            end = Fraction(row["p_int_ub"]) * UNITS_PER_ONE
             by_class.setdefault(float(row["i"]), []).append((float(row["v"]), round(end)))
     except ValueError:
-        raise _no_number(path) from None
+        raise _number_error(path) from None
     found = {
         at: NoiseRow(np.array([value for value, _ in row]), np.array([end for _, end in row]))
         for at, row in by_class.items()
@@ -73,12 +78,17 @@ def write_intervals(
             row = table.rows[float(at)]
             starts = np.concatenate([[0], row.ends[:-1]])
             for value, start, end in zip(row.values, starts, row.ends, strict=True):
-                line = [_plain(at), _plain(at + value), _decimal(int(end - start)), _plain(value)]
+                line = [
+                    _write_plain(at),
+                    _write_plain(at + value),
+                    _write_decimal(int(end - start)),
+                    _write_plain(value),
+                ]
                 writer.writerow(
                     [
                         *line,
-                        *([_decimal(int(start))] if full else []),
-                        _decimal(int(end)),
+                        *([_write_decimal(int(start))] if full else []),
+                        _write_decimal(int(end)),
                         *([kind] if full else []),
                     ]
                 )
@@ -96,14 +106,14 @@ def write_grid(table: GridTable, path: Path | str) -> None:
     ).write_csv(path)
 
 
-def _rows(path: Path) -> Sequence[Mapping[str, str]]:
+def _read_rows(path: Path) -> Sequence[Mapping[str, str]]:
     try:
         if path.suffix == ".parquet":
             frame = pl.read_parquet(require_readable(path))
             return [dict(zip(frame.columns, map(str, row), strict=True)) for row in frame.iter_rows()]
         require_plain(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
-            first = file.readline(MAX_LINE)
+            first = file.readline(MAX_LINE_CHARACTERS)
             file.seek(0)
             found = CsvTable(file, delimiter=";" if ";" in first else ",").rows()
             return [
@@ -127,11 +137,11 @@ def _rows(path: Path) -> Sequence[Mapping[str, str]]:
         ) from None
 
 
-def _grid(rows: Sequence[Mapping[str, str]], period: int) -> GridTable:
+def _read_grid(rows: Sequence[Mapping[str, str]], period: int) -> GridTable:
     try:
-        numbers = np.array([[int(float(row[name])) for name in GRID] for row in rows], np.int64)
+        numbers = np.array([[int(float(row[name])) for name in GRID_COLUMNS] for row in rows], np.int64)
     except ValueError:
-        raise _no_number(None) from None
+        raise _number_error(None) from None
     most, keys = int(numbers[:, 0].max()), int(numbers[:, 1].max()) + 1
     grid = np.full((most, keys), np.iinfo(np.int64).min)
     inside = (numbers[:, 0] >= 1) & (numbers[:, 1] >= 0)
@@ -146,7 +156,7 @@ def _grid(rows: Sequence[Mapping[str, str]], period: int) -> GridTable:
     return GridTable(grid, min(period, most))
 
 
-def _no_number(path: Path | None) -> DataError:
+def _number_error(path: Path | None) -> DataError:
     name = path.name if path is not None else "the perturbation table"
     return DataError(
         f"{name} has a value that is not a number",
@@ -155,11 +165,11 @@ def _no_number(path: Path | None) -> DataError:
     )
 
 
-def _decimal(units: int) -> str:
-    """A number of 10^-8 as a decimal."""
-    text = f"{units // UNIT}.{units % UNIT:0{DIGITS}d}".rstrip("0").rstrip(".")
+def _write_decimal(units: int) -> str:
+    """Return a number of units of 10^-8 as a decimal."""
+    text = f"{units // UNITS_PER_ONE}.{units % UNITS_PER_ONE:0{BOUND_DIGITS}d}".rstrip("0").rstrip(".")
     return text or "0"
 
 
-def _plain(value: float) -> str:
+def _write_plain(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(float(value))

@@ -19,29 +19,41 @@ from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs
 from stirred.mechanisms.base import Knob, Mechanism, MechanismConfig, Release
 from stirred.mechanisms.cell_key.config import CellKeyConfig
-from stirred.mechanisms.cell_key.design import number
-from stirred.mechanisms.cell_key.exact_law import law_of_table
-from stirred.mechanisms.cell_key.exhibits import exhibits
+from stirred.mechanisms.cell_key.design import to_number
+from stirred.mechanisms.cell_key.exact_law import enumerate_table
+from stirred.mechanisms.cell_key.exhibits import make_exhibits
 from stirred.mechanisms.cell_key.files import read_table
-from stirred.mechanisms.cell_key.perturbation import Perturbation, Ties, designed, read_back, shown_from
+from stirred.mechanisms.cell_key.perturbation import (
+    Perturbation,
+    Ties,
+    design_table,
+    estimate_counts,
+    find_smallest_shown,
+)
 from stirred.mechanisms.cell_key.proposal import propose
-from stirred.mechanisms.cell_key.tables.magnitude import Flex, MagnitudeNoise, magnitude_table
+from stirred.mechanisms.cell_key.tables.magnitude import Flex, MagnitudeNoise, make_magnitude_table
 from stirred.mechanisms.cell_key.tables.perturbed import ShownCells
-from stirred.mechanisms.cell_key.tables.tabulate import COUNT, KeyedCells, RecordKeys, counted, key_column
-from stirred.mechanisms.cell_key.tables.totals import TotalledCells, totalled
-from stirred.mechanisms.chains.earlier import earlier_records
-from stirred.mechanisms.chains.tables import RecordTables, table_name
+from stirred.mechanisms.cell_key.tables.tabulate import (
+    COUNT,
+    KeyedCells,
+    RecordKeys,
+    count_keyed_cells,
+    find_key_column,
+)
+from stirred.mechanisms.cell_key.tables.totals import TotalCells, total_cells
+from stirred.mechanisms.chains.earlier import read_records
+from stirred.mechanisms.chains.tables import RecordTables, name_table
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.released import finished, own_table
+from stirred.mechanisms.released import find_own_table, format_table
 from stirred.spec import Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
-OF_MAGNITUDES = (
+MAGNITUDE_SETTINGS = (
     *("magnitudes", "epsilon", "p_large", "p_small", "fp", "q", "mu_c", "sensitive_below", "magnitude_V"),
 )
 
@@ -118,40 +130,40 @@ class CellKey(RecordTables):
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
-        """Small tables of the coarsest areas."""
+        """Return small tables of the coarsest areas."""
         return propose(schema)
 
     @cached_property
     def perturbation(self) -> Perturbation:
-        """The perturbation table: read, or designed."""
+        """Return the perturbation table: read from a file, or designed."""
         if self.ptable is not None:
             return read_table(self.ptable, digits=self.digits, ties=self._ties, period=self.period)
-        stay = None if self.pstay is None else number(self.pstay)
-        return designed(
-            self.D, number(self.V), js=self.js, stay=stay, lowered=self.pstay_rule == "lowered", mono=self.mono,
+        stay = None if self.pstay is None else to_number(self.pstay)
+        return design_table(
+            self.D, to_number(self.V), js=self.js, stay=stay, lowered=self.pstay_rule == "lowered", mono=self.mono,
             digits=self.digits, ties=self._ties,
         )  # fmt: skip
 
     @cached_property
     def magnitude_noise(self) -> MagnitudeNoise:
-        """The noise of totals, by a table with fractions: read, or designed."""
-        large = number(self.p_large)
+        """Return the noise of totals, by a table with fractions: read from a file, or designed."""
+        large = to_number(self.p_large)
         noise = MagnitudeNoise(
-            table=magnitude_table(
+            table=make_magnitude_table(
                 None if self.magnitude_ptable is None else Path(self.magnitude_ptable),
                 self.D,
-                number(self.magnitude_V),
+                to_number(self.magnitude_V),
                 digits=self.digits,
                 ties=self._ties,
             ),
             multiplier=Flex(
-                fp=number(self.fp),
-                small=large if self.p_small is None else number(self.p_small),
+                fp=to_number(self.fp),
+                small=large if self.p_small is None else to_number(self.p_small),
                 large=large,
-                q=number(self.q),
+                q=to_number(self.q),
             ),
-            weights=[number(weight) for weight in self.epsilon],
-            extra=number(self.mu_c),
+            weights=[to_number(weight) for weight in self.epsilon],
+            extra=to_number(self.mu_c),
         )
         noise.require_keys(self.perturbation.modulus)
         return noise
@@ -161,7 +173,7 @@ class CellKey(RecordTables):
         return "up-to" if self.ties == "up-to" else "below"
 
     def parameters(self) -> dict[str, object]:
-        """What the receipt says; of a perturbation table in a file only its digest, never its noise."""
+        """Return the parameters for the receipt; of a perturbation table in a file only its digest."""
         found = self.settings()
         if self.ptable is not None:
             design = ("D", "V", "js", "pstay", "pstay_rule", "mono")
@@ -171,7 +183,7 @@ class CellKey(RecordTables):
             found.pop("magnitude_V")
             found["magnitude_ptable"] = hashlib.sha256(Path(self.magnitude_ptable).read_bytes()).hexdigest()
         if not self.magnitudes:
-            found = {name: value for name, value in found.items() if name not in OF_MAGNITUDES}
+            found = {name: value for name, value in found.items() if name not in MAGNITUDE_SETTINGS}
         if not self.weight:
             found.pop("weight_base")
         if self.pstay is None or self.pstay_rule == "exact":
@@ -179,7 +191,7 @@ class CellKey(RecordTables):
         return {name: value for name, value in found.items() if value is not None and name != "given"}
 
     def settings(self) -> dict[str, object]:
-        """The keys of a [[mechanism]]."""
+        """Return the keys of a [[mechanism]]."""
         found = RecordTables.settings(self)
         found["V"] = str(Fraction(str(self.V)))
         found["pstay"] = None if self.pstay is None else str(Fraction(str(self.pstay)))
@@ -191,21 +203,21 @@ class CellKey(RecordTables):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The variables of the tables, and what is added up in them."""
-        return tuple(dict.fromkeys([*(name for by in self.tables for name in by), *self._values]))
+        """Return the variables of the tables, and the columns that are added up in them."""
+        return tuple(dict.fromkeys([*(name for by in self.tables for name in by), *self._summed_columns]))
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop at a perturbation table that cannot be, and at records that have no key."""
         _ = self.perturbation
         if self.magnitudes:
             _ = self.magnitude_noise
-        key_column(census, self.record, self.record_key)
+        find_key_column(census, self.record, self.record_key)
         RecordTables.refuse(self, census, engine)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """No finite budget; on the records of an earlier release, the promise of that release."""
+        """Return no finite budget; on the records of an earlier release, the promise of that release."""
         require_inputs(census, engine)
-        return self.without_budget(
+        return self.state_without_budget(
             census,
             source=Phrase("cell_key.source"),
             notes=(Phrase("cell_key.note.witness"), *self._weighted_note()),
@@ -230,10 +242,10 @@ class CellKey(RecordTables):
         state: Path | None = None,  # noqa: ARG002
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
-        """Each table with its perturbed counts; keys, noise and counts before it never leave this function."""
+        """Release each table with its perturbed counts; keys, noise and true counts never leave it."""
         engine = engine or Local()
-        census = self.admitted(census, key, engine)
-        column = key_column(census, self.record, self.record_key)
+        census = self.admit_census(census, key, engine)
+        column = find_key_column(census, self.record, self.record_key)
         keys = RecordKeys(
             key.bind(self.name, "record keys"),  # not bound to tables or data: keys are permanent
             column,
@@ -242,13 +254,13 @@ class CellKey(RecordTables):
         )
         made: dict[str, pa.Table] = {}
         for by in self.tables:
-            flow = self._flow(census, engine, list(dict.fromkeys([*by, column, *self._values])))
-            made |= self._shown(flow, by, keys)
-        return self.released(census, key, self.specification(census), made)
+            flow = self._open_flow(census, engine, list(dict.fromkeys([*by, column, *self._summed_columns])))
+            made |= self._make_tables(flow, by, keys)
+        return self.make_release(census, key, self.specification(census), made)
 
     def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:  # noqa: ARG002
-        """A table is weighted by the weight, or has the totals of a magnitude."""
-        if weight not in self._values or record_type != self.record:
+        """Raise an error unless the tables have this weight or magnitude."""
+        if weight not in self._summed_columns or record_type != self.record:
             raise InputError(
                 f"no table is weighted by {weight}",
                 why="the method adds up its own weight and magnitudes alone, in the tables that it perturbs",
@@ -264,13 +276,13 @@ class CellKey(RecordTables):
         weight: str = "",
         engine: Engine | None = None,
     ) -> pa.Table:
-        """One of the tables with the standard error and 95 % interval of each count; sums of cells are refused."""
-        if (record_type or self.record) != self.record or (weight and weight not in self._values):
+        """Return one of the tables with standard error and 95 % interval of each count; refuse sums of cells."""
+        if (record_type or self.record) != self.record or (weight and weight not in self._summed_columns):
             return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
-        found = own_table(release, by)
+        found = find_own_table(release, by)
         if found is not None and weight:
             known = next(own for own in self.tables if {*own} == {*by})
-            return finished(frame_of(release.tables[f"{weight}-of-{table_name(known)}"]), by)
+            return format_table(frame_of(release.tables[f"{weight}-of-{name_table(known)}"]), by)
         if found is None:
             raise InputError(
                 f"no table of {', '.join(by) or 'no variable'} was perturbed",
@@ -278,10 +290,10 @@ class CellKey(RecordTables):
                 fix="name the table in the setting tables and run again",
             )
         count = found[COUNT].to_numpy()
-        error, low, high = read_back(self.perturbation, count)
+        error, low, high = estimate_counts(self.perturbation, count)
         if self.given is not None:  # an interval would be about the released records, not about the census
-            return finished(found.select(*by, COUNT).with_columns(variance=error**2), by)
-        return finished(
+            return format_table(found.select(*by, COUNT).with_columns(variance=error**2), by)
+        return format_table(
             found.select(*by, COUNT).with_columns(
                 estimate=count.astype(np.float64), standard_error=error, low=low, high=high
             ),
@@ -289,18 +301,18 @@ class CellKey(RecordTables):
         )
 
     def exact_law(self, census: "Census") -> Law | None:
-        """The law of a single table of counts; keys of its own make it a function of the records, with no law."""
+        """Return the law of a single table of counts, or None where keys are given or there is more to show."""
         if len(self.tables) > 1 or any([self.record_key, self.given, self.weight, *self.magnitudes]):
             return None
         by = list(self.tables[0])
         counts = census.counts(self.record, by)
-        return law_of_table(counts, by, self.perturbation, name=table_name(by), threshold=self.threshold)
+        return enumerate_table(counts, by, self.perturbation, name=name_table(by), threshold=self.threshold)
 
     def details(self) -> Mapping[str, object]:
-        """The pair of data sets that shows why no budget is finite."""
+        """Return the pair of data sets that shows why no budget is finite."""
         if self.given is not None:
             return {}
-        number, chance = self.shown_from()
+        number, chance = self.smallest_shown()
         return {
             "witness": {
                 "first": "a cell with no record",
@@ -311,18 +323,18 @@ class CellKey(RecordTables):
             }
         }
 
-    def shown_from(self) -> tuple[int, float]:
-        """The smallest count that is ever shown, and the chance that it is."""
-        return shown_from(self.perturbation, self.threshold)
+    def smallest_shown(self) -> tuple[int, float]:
+        """Return the smallest count that is ever shown, and the chance that it is."""
+        return find_smallest_shown(self.perturbation, self.threshold)
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
-        """The law of the noise, and what it does not do."""
-        return exhibits(
+        """Return the law of the noise, and what it does not do."""
+        return make_exhibits(
             self.perturbation, release, secret=self.ptable is not None, continues=self.given is not None
         )
 
     def knobs(self) -> Sequence[Knob]:
-        """The variance of a designed table."""
+        """Return the knob of the variance of a designed table."""
         if self.ptable is not None:
             return ()
         top = Fraction(self.D * self.D, 2)
@@ -336,42 +348,42 @@ class CellKey(RecordTables):
         )
 
     def _weighted_note(self) -> tuple[Phrase, ...]:
-        """What a weighted table shows without noise."""
+        """Return the note on what a weighted table shows without noise."""
         return (Phrase("cell_key.note.mean_weight"),) if self.weight else ()
 
     @property
-    def _values(self) -> tuple[str, ...]:
-        """What is added up beside the counts."""
+    def _summed_columns(self) -> tuple[str, ...]:
+        """Return the columns that are added up beside the counts."""
         return tuple(dict.fromkeys([*([self.weight] if self.weight else []), *self.magnitudes]))
 
-    def _shown(self, flow: Flow, by: Sequence[str], keys: RecordKeys) -> dict[str, pa.Table]:
-        """The table of counts, and one for each magnitude."""
-        name = table_name(by)
-        if not self._values:
-            cells = counted(flow, KeyedCells(tuple(by), keys))
+    def _make_tables(self, flow: Flow, by: Sequence[str], keys: RecordKeys) -> dict[str, pa.Table]:
+        """Return the table of counts, and one table for each weight and magnitude."""
+        name = name_table(by)
+        if not self._summed_columns:
+            cells = count_keyed_cells(flow, KeyedCells(tuple(by), keys))
             return {name: ShownCells.of(cells, by, self.perturbation, self.threshold).table()}
-        kernel = TotalledCells(
+        kernel = TotalCells(
             by=tuple(by),
             keys=keys,
             weight=self.weight or "",
             magnitudes=tuple(self.magnitudes),
             contributors=len(self.epsilon),
         )
-        shown = ShownCells.of(totalled(flow, kernel), by, self.perturbation, self.threshold)
+        shown = ShownCells.of(total_cells(flow, kernel), by, self.perturbation, self.threshold)
         made = {name: shown.table()}
         if self.weight:
             base = Fraction(str(self.weight_base))
             if self.given is None:  # released records have shown their own counts
                 shown.require_base(base, self.weight, self.perturbation.largest)
-            weighted = shown.weighted(self.perturbation, base)
-            made[f"{self.weight}-of-{name}"] = self._certain(weighted)
+            weighted = shown.weight_table(self.perturbation, base)
+            made[f"{self.weight}-of-{name}"] = self._blank_errors(weighted)
         for place, magnitude in enumerate(self.magnitudes):
             total = shown.total(place, kernel.largest(place), self.magnitude_noise, self.sensitive_below)
-            made[f"{magnitude}-of-{name}"] = self._certain(total)
+            made[f"{magnitude}-of-{name}"] = self._blank_errors(total)
         return made
 
-    def _certain(self, table: pa.Table) -> pa.Table:
-        """The table; of released records without its error, which would be about these records and not about the census."""
+    def _blank_errors(self, table: pa.Table) -> pa.Table:
+        """Return the table; of released records without its error, which would not be about the census."""
         if self.given is None:
             return table
         nothing = pa.nulls(table.num_rows, pa.float64())
@@ -379,7 +391,7 @@ class CellKey(RecordTables):
             table = table.set_column(table.column_names.index(name), name, nothing)
         return table
 
-    def _flow(self, census: "Census", engine: Engine, columns: list[str]) -> Flow:
+    def _open_flow(self, census: "Census", engine: Engine, columns: list[str]) -> Flow:
         if self.given is None:
             return engine.records(census, self.record, columns)
-        return engine.released(earlier_records(self.given, census, self.record, columns))
+        return engine.stream_released(read_records(self.given, census, self.record, columns))

@@ -13,34 +13,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import DataError, InputError
-from stirred.mechanisms.cell_key.design import law, lowered_law
+from stirred.mechanisms.cell_key.design import design_law, design_lowered_law
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-DIGITS = 8  # of the bounds of intervals, as the files of the peers have them
-UNIT = 10**DIGITS
+BOUND_DIGITS = 8  # of the bounds of intervals, as the files of the peers have them
+UNITS_PER_ONE = 10**BOUND_DIGITS
 Ties = Literal["below", "up-to"]
 
 
 class Perturbation(Protocol):
-    """What gives noise to counts with keys."""
+    """A perturbation table: it gives noise to counts with keys."""
 
     @property
     def modulus(self) -> int:
-        """Keys are whole numbers from 0 to modulus - 1; the key of a cell is the sum of its records' keys, modulo this."""
+        """Return the modulus of keys: a cell's key is the sum of its records' keys modulo this number."""
         ...
 
     def noise(self, counts: Ints, keys: Ints) -> Ints:
-        """The noise of each cell; an empty cell has none."""
+        """Return the noise of each cell; an empty cell has none."""
         ...
 
     @property
     def largest(self) -> float:
-        """The largest noise, up or down."""
+        """Return the largest noise, up or down."""
         ...
 
     def chance(self, counts: Ints, noise: Ints) -> Floats:
-        """The probability of a noise at a count, over a uniform key."""
+        """Return the probability of a noise at a count, over a uniform key."""
         ...
 
 
@@ -52,7 +52,7 @@ class NoiseRow:
     ends: Ints
 
     def __post_init__(self) -> None:
-        if not len(self.ends) or self.ends[-1] != UNIT or (np.diff(self.ends, prepend=0) < 0).any():
+        if not len(self.ends) or self.ends[-1] != UNITS_PER_ONE or (np.diff(self.ends, prepend=0) < 0).any():
             raise DataError(
                 "the intervals of a row of the perturbation table do not fill 0 to 1",
                 why="their ends must not fall, and the last must be 1",
@@ -61,12 +61,12 @@ class NoiseRow:
 
     @property
     def chances(self) -> Floats:
-        """The probability of each value."""
-        return np.asarray(np.diff(self.ends, prepend=0) / UNIT)
+        """Return the probability of each value."""
+        return np.asarray(np.diff(self.ends, prepend=0) / UNITS_PER_ONE)
 
     @property
     def variance(self) -> float:
-        """The variance of the noise."""
+        """Return the variance of the noise."""
         mean = float(self.chances @ self.values)
         return float(self.chances @ self.values**2) - mean**2
 
@@ -80,7 +80,7 @@ class IntervalTable:
     """
 
     rows: Mapping[float, NoiseRow]  # by class; class 0 has the noise 0 alone
-    digits: int = DIGITS
+    digits: int = BOUND_DIGITS
     ties: Ties = "below"
 
     def __post_init__(self) -> None:
@@ -97,24 +97,24 @@ class IntervalTable:
 
     @property
     def modulus(self) -> int:
-        """A power of ten."""
+        """Return the modulus of keys, a power of ten."""
         return int(10**self.digits)
 
     @property
     def largest(self) -> float:
-        """D, the largest noise."""
+        """Return D, the largest noise."""
         return max(float(np.abs(row.values).max()) for row in self.rows.values())
 
     def classes(self) -> Floats:
-        """The classes, sorted."""
+        """Return the classes, sorted."""
         return np.array(sorted(self.rows))
 
     def noise(self, counts: Ints, keys: Ints) -> Ints:
-        """The noise of each cell."""
+        """Return the noise of each cell."""
         return self.values(np.minimum(counts, self.classes()[-1]), keys).astype(np.int64)
 
     def values(self, classes: NDArray[np.generic], keys: Ints) -> Floats:
-        """The noise at classes that the table has, by keys."""
+        """Return the noise at classes that the table has, by keys."""
         found = np.zeros(len(keys))
         for at in np.unique(classes):
             row, here = self.rows[float(at)], np.flatnonzero(classes == at)
@@ -123,13 +123,13 @@ class IntervalTable:
 
     def _places(self, row: NoiseRow, keys: Ints) -> Ints:
         # both sides in units of 10^-max(digits, 8), so that a tie is a tie
-        scale = 10 ** max(self.digits - DIGITS, 0)
-        own = keys * 10 ** max(DIGITS - self.digits, 0)
+        scale = 10 ** max(self.digits - BOUND_DIGITS, 0)
+        own = keys * 10 ** max(BOUND_DIGITS - self.digits, 0)
         side: Literal["left", "right"] = "right" if self.ties == "below" else "left"
         return np.asarray(np.searchsorted(row.ends * scale, own, side=side))
 
     def chance(self, counts: Ints, noise: Ints) -> Floats:
-        """From the row of each count; an empty cell has no noise."""
+        """Return the probability of each noise, from the row of each count; an empty cell has no noise."""
         found = np.zeros(len(counts))
         classes = np.minimum(np.maximum(counts, 0), self.classes()[-1])
         for at in np.unique(classes):
@@ -156,16 +156,16 @@ class GridTable:
 
     @property
     def modulus(self) -> int:
-        """256 for a census, 4096 for administrative files."""
+        """Return the modulus of keys: 256 for a census, 4096 for administrative files."""
         return int(self.grid.shape[1])
 
     def rows(self, counts: Ints) -> Ints:
-        """The row of each count: the count itself, or ((n − 1) mod period) + rows − period + 1."""
+        """Return the row of each count: the count itself, or ((n − 1) mod period) + rows − period + 1."""
         number = len(self.grid)
         return np.where(counts <= number, counts, (counts - 1) % self.period + number - self.period + 1)
 
     def noise(self, counts: Ints, keys: Ints) -> Ints:
-        """The noise of each cell."""
+        """Return the noise of each cell."""
         found = np.zeros(len(counts), np.int64)
         full = np.flatnonzero(counts > 0)
         found[full] = self.grid[self.rows(counts[full]) - 1, keys[full]]
@@ -173,18 +173,18 @@ class GridTable:
 
     @property
     def largest(self) -> float:
-        """The largest noise in the grid."""
+        """Return the largest noise in the grid."""
         return float(np.abs(self.grid).max())
 
     def chance(self, counts: Ints, noise: Ints) -> Floats:
-        """The share of keys with this noise in the row of each count; an empty cell has no noise."""
+        """Return the share of keys with this noise in the row of each count; an empty cell has no noise."""
         rows = self.grid[self.rows(np.maximum(counts, 1)) - 1]
         found = (rows == noise[:, None]).mean(axis=1)
         return np.asarray(np.where(counts > 0, found, noise == 0))
 
 
-def read_back(table: Perturbation, shown: Ints) -> tuple[Floats, Floats, Floats]:
-    """The standard error, and the least and largest count of a 95 % interval, of counts as they are shown.
+def estimate_counts(table: Perturbation, shown: Ints) -> tuple[Floats, Floats, Floats]:
+    """Return the standard error and the bounds of a 95 % interval for counts as they are shown.
 
     Every true count n that can be shown as c has the weight P(c − n | n), as if all were equally likely before; in the
     symmetric rows this is the law of the noise itself, and the interval covers as often as it says.
@@ -208,8 +208,8 @@ def read_back(table: Perturbation, shown: Ints) -> tuple[Floats, Floats, Floats]
     return error, low, high
 
 
-def shown_from(table: Perturbation, threshold: int) -> tuple[int, float]:
-    """The smallest count that is ever shown, and the chance that it is."""
+def find_smallest_shown(table: Perturbation, threshold: int) -> tuple[int, float]:
+    """Return the smallest count that is ever shown, and the chance that it is."""
     reach = int(table.largest)
     noise = np.arange(-reach, reach + 1)
     for number in range(1, max(threshold, 1) + 2 * reach + 2):
@@ -224,7 +224,7 @@ def shown_from(table: Perturbation, threshold: int) -> tuple[int, float]:
     )
 
 
-def designed(
+def design_table(
     largest: int,
     variance: float,
     *,
@@ -234,14 +234,14 @@ def designed(
     mono: bool = True,
     steps: int = 1,
     classes: Sequence[int] | None = None,
-    digits: int = DIGITS,
+    digits: int = BOUND_DIGITS,
     ties: Ties = "below",
 ) -> IntervalTable:
-    """A table of the laws of largest entropy; with ``steps`` above 1 the noise has fractions, for magnitude tables.
+    """Return a table of the laws of largest entropy; with ``steps`` above 1 the noise has fractions.
 
-    ``stay`` is the chance of no noise; where it is ``lowered``, it is the start of ptable's rule (``lowered_law``).
+    ``stay`` is the chance of no noise; where it is ``lowered``, it is the start of ptable's rule (``design_lowered_law``).
 
-    >>> designed(3, 1).rows[3.0].values.tolist()
+    >>> design_table(3, 1).rows[3.0].values.tolist()
     [-3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0]
     """
     if largest < 1 or js < 0 or variance <= 0 or steps < 1:
@@ -251,23 +251,23 @@ def designed(
             fix="for example D = 5, V = 3, js = 2",
         )
     grid = np.arange(-largest * steps, largest * steps + 1) / steps
-    rows = {0.0: NoiseRow(np.zeros(1), np.array([UNIT]))}
+    rows = {0.0: NoiseRow(np.zeros(1), np.array([UNITS_PER_ONE]))}
     wanted = list(classes) if classes is not None else list(range(1, largest + js + (2 if js else 1)))
     for place, at in enumerate(wanted):
         after = at + grid
         values = grid[(after == 0) | (after > js)] if steps == 1 else grid[after >= 0]
         asked = stay[min(place, len(stay) - 1)] if isinstance(stay, Sequence) else stay
         chances = (
-            lowered_law(values, variance, start=asked, mono=mono)
+            design_lowered_law(values, variance, start=asked, mono=mono)
             if lowered and asked is not None
-            else law(values, variance, stay=asked, mono=mono)
+            else design_law(values, variance, stay=asked, mono=mono)
         )
-        rows[float(at)] = NoiseRow(values, _ends(chances))
+        rows[float(at)] = NoiseRow(values, _interval_ends(chances))
     return IntervalTable(rows, digits, ties)
 
 
-def _ends(chances: Floats) -> Ints:
-    """Where intervals end, in units of 10^-8; the last ends at 1."""
-    ends = np.rint(np.cumsum(chances) * UNIT).astype(np.int64)
-    ends[-1] = UNIT
-    return np.asarray(np.minimum(ends, UNIT))
+def _interval_ends(chances: Floats) -> Ints:
+    """Return where intervals end, in units of 10^-8; the last ends at 1."""
+    ends = np.rint(np.cumsum(chances) * UNITS_PER_ONE).astype(np.int64)
+    ends[-1] = UNITS_PER_ONE
+    return np.asarray(np.minimum(ends, UNITS_PER_ONE))

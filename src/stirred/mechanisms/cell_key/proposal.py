@@ -2,20 +2,20 @@
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, of_tables, root, tabulated
+from stirred.mechanisms.proposal import Proposal, choose_variables, find_root, list_tables
 
 
 def propose(schema: Schema) -> Proposal:
-    """The coarsest area, where there is one, by each of the first categories."""
-    record = root(schema)
-    found = tabulated(schema, record)[:3]
+    """Return tables of the coarsest area, if there is one, by each of the first categories."""
+    record = find_root(schema)
+    found = choose_variables(schema, record)[:3]
     if not record.id:
         raise PlanError(
             "this mechanism cannot be proposed for this census",
             why=f"{record.name} records have no identifier, from which their keys would be made",
             fix=f'name it in census.toml: id = "…" under [record.{record.name}], or name a column of keys: record_key',
         )
-    tables, why = of_tables(schema, record, found)
+    tables, why = list_tables(schema, record, found)
     if not tables:
         raise PlanError(
             "this mechanism cannot be proposed for this census",

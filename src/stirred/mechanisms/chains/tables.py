@@ -13,12 +13,12 @@ from stirred.engine import Engine
 from stirred.errors import InputError, require_kind
 from stirred.frames import frame_of
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import admitted
+from stirred.mechanisms.arguments import check_inputs
 from stirred.mechanisms.base import Check, Mechanism, MechanismConfig, Release
-from stirred.mechanisms.chains.earlier import earlier_counts, earlier_promise
+from stirred.mechanisms.chains.earlier import count_earlier, read_promise
 from stirred.mechanisms.identifiers import require_unidentifying
 from stirred.spec import Budget, Domain, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
-from stirred.spec.released import Views, largest_views, view_of
+from stirred.spec.released import Views, largest_views, make_view
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -46,7 +46,7 @@ class RecordTables(Mechanism):
 
     @classmethod
     def of(cls, config: MechanismConfig) -> Self:
-        """The mechanism with these settings."""
+        """Return the mechanism with these settings."""
         settings = {name: getattr(config, name) for name in type(config).model_fields}
         for name in cls.file_settings:
             settings[name] = None if settings[name] is None else Path(settings[name])
@@ -54,25 +54,25 @@ class RecordTables(Mechanism):
 
     @property
     def record_type(self) -> str:
-        """The records that are counted."""
+        """Return the record type that is counted."""
         return self.record
 
     @property
     def published_without_guarantee(self) -> str:
-        """The office's reason."""
+        """Return the office's reason."""
         return self.without_guarantee
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What is read of a record: the variables of all tables."""
+        """Return the columns that are read of a record: the variables of all tables."""
         return tuple(dict.fromkeys(name for by in self.tables for name in by))
 
     def parameters(self) -> dict[str, object]:
-        """JSON-able and canonical; where a given release lies says nothing."""
+        """Return the canonical JSON parameters, without the path of a given release."""
         return {name: value for name, value in self.settings().items() if name != "given"}
 
     def settings(self) -> dict[str, object]:
-        """The keys of a [[mechanism]]."""
+        """Return the keys of a [[mechanism]]."""
         found = {name: getattr(self, name) for name in self.Config.model_fields}
         found["tables"] = [list(by) for by in self.tables]
         return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
@@ -96,33 +96,33 @@ class RecordTables(Mechanism):
         return self.released_columns(census)
 
     def views(self, census: "Census") -> Views:
-        """The tables, counted in the census."""
+        """Return the tables, counted in the census."""
         return self.views_on(census.domain)
 
     def views_on(self, domain: Domain) -> Views:
-        """The tables, on the domain of the census or of the given release."""
+        """Return the tables, on the domain of the census or of the given release."""
         if domain.record_types and not domain.has(self.record):
             return ()
-        return largest_views(domain, (view_of(domain, self.record, by) for by in self.tables))
+        return largest_views(domain, (make_view(domain, self.record, by) for by in self.tables))
 
     def counts(self, census: "Census", by: Sequence[str]) -> pl.DataFrame:
-        """How many records each cell has, in the census or in the given release."""
+        """Return how many records each cell has, in the census or in the given release."""
         if self.given is not None:
-            return earlier_counts(self.given, census, self.record, by)
+            return count_earlier(self.given, census, self.record, by)
         return frame_of(census.counts(self.record, list(by)))
 
     def reason(self) -> tuple[Phrase, ...]:
-        """The note that says why tables without a guarantee are published, where the office wrote one."""
+        """Return the note that says why tables without a guarantee are published, if there is a reason."""
         if not self.without_guarantee:
             return ()
         return (Phrase("budget_note.without_guarantee", reason=self.without_guarantee),)
 
-    def without_budget(
+    def state_without_budget(
         self, census: "Census", *, source: Phrase, notes: tuple[Phrase, ...], chained: Phrase
     ) -> Specification:
-        """No finite budget; on the records of an earlier release, the promise of that release."""
+        """Return a specification without finite budget, or the promise of the earlier release."""
         if self.given is not None:
-            first = earlier_promise(self.given)
+            first = read_promise(self.given)
             return replace(
                 first, notes=(*first.notes, chained, *self.reason()), released=self.views_on(first.domain)
             )
@@ -137,14 +137,14 @@ class RecordTables(Mechanism):
             released=self.views(census),
         )
 
-    def admitted(self, census: "Census", key: Key, engine: Engine | None) -> "Census":
-        """The census of a release: checked, and where the engine reads it."""
-        census = admitted(census, key, engine)
+    def admit_census(self, census: "Census", key: Key, engine: Engine | None) -> "Census":
+        """Check the inputs of a release and return the census where the engine reads it."""
+        census = check_inputs(census, key, engine)
         if self.given is None:
             self._require_unidentifying(census, engine)
         return engine.census(census) if engine else census
 
-    def released(
+    def make_release(
         self,
         census: "Census",
         key: Key,
@@ -154,7 +154,7 @@ class RecordTables(Mechanism):
         ledger: Ledger | None = None,
         checks: tuple[Check, ...] = (),
     ) -> Release:
-        """The tables as a release; without a ledger of its own the promise is spent in one piece."""
+        """Return the tables as a release; without a ledger the promise is spent in one piece."""
         whole = Ledger().spend(by=self.name, on=self.record, budget=promise.budget)
         return Release(
             mechanism=self.name,
@@ -171,10 +171,10 @@ class RecordTables(Mechanism):
         )
 
 
-def table_name(by: Sequence[str]) -> str:
-    """The name of a table by its variables, the last one first.
+def name_table(by: Sequence[str]) -> str:
+    """Return the name of a table by its variables, the last one first.
 
-    >>> table_name(["county", "tenure"]), table_name([])
+    >>> name_table(["county", "tenure"]), name_table([])
     ('tenure-by-county', 'total')
     """
     return "-by-".join(reversed(by)) or "total"

@@ -2,14 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.mechanisms.exact_margins.mechanism import ExactMargins as ExactMargins
 
 __all__ = ["ExactMargins"]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "mechanism": ("ExactMargins",),

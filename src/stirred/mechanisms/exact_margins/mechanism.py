@@ -21,7 +21,7 @@ from stirred.chance import DiscreteGaussian, Key
 from stirred.engine import Engine, Progress
 from stirred.errors import BudgetError, DataError, InputError, require_kind
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import admitted, require_inputs
+from stirred.mechanisms.arguments import check_inputs, require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise, table_digest
 from stirred.mechanisms.effect import ExpectedEffect, gaussian_change
@@ -29,9 +29,9 @@ from stirred.mechanisms.exact_margins.config import ExactMarginsConfig
 from stirred.mechanisms.exact_margins.proposal import propose
 from stirred.mechanisms.identifiers import require_unidentifying
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.released import finished, own_table
+from stirred.mechanisms.released import find_own_table, format_table
 from stirred.spec import Budget, Evidence, Hamming, Ledger, Margin, Multiverse, NormalizedRenyi, Specification
-from stirred.spec.invariants.margins import table_words
+from stirred.spec.invariants.margins import describe_table
 from stirred.spec.released import Views
 
 if TYPE_CHECKING:
@@ -75,22 +75,22 @@ class ExactMargins(Mechanism):
 
     @property
     def sigma_squared(self) -> Fraction:
-        """The variance of the noise on a free cell."""
+        """Return the variance of the noise on a free cell."""
         rho_squared = Fraction(str(self.rho_squared))
         return 1 / (2 * rho_squared) if self.both else 1 / rho_squared
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
-        """The coarsest area by the first category."""
+        """Return a table of the coarsest area by the first category."""
         return propose(schema)
 
     @property
     def record_type(self) -> str:
-        """The record type that is counted."""
+        """Return the record type that is counted."""
         return self.record
 
     def parameters(self) -> dict[str, object]:
-        """JSON-able and canonical."""
+        """Return the canonical JSON parameters."""
         return {
             "record": self.record, "rows": self.rows, "columns": self.columns, "both": self.both,
             "rho_squared": str(Fraction(str(self.rho_squared))),
@@ -99,10 +99,10 @@ class ExactMargins(Mechanism):
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop where there is nothing to count, where levels are not listed, and at columns that identify records."""
         require_unidentifying(census, self.record, (self.rows, self.columns), engine=engine)
-        self._table(engine.census(census) if engine else census)
+        self._count_table(engine.census(census) if engine else census)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """zCDP on the universes of the margins."""
+        """Return the zCDP promise on the universes of the margins."""
         require_inputs(census, engine)
         kept = [Margin(self.record, (self.rows,))]
         if self.both:
@@ -135,22 +135,24 @@ class ExactMargins(Mechanism):
         state: Path | None = None,  # noqa: ARG002
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
-        """The noisy table as counts by row and column, zero cells included."""
-        census = admitted(census, key, engine)
+        """Release the noisy table as counts by row and column, zero cells included."""
+        census = check_inputs(census, key, engine)
         require_unidentifying(census, self.record, (self.rows, self.columns), engine=engine)
         census = engine.census(census) if engine else census
         promise = self.specification(census)
-        table, rows, columns = self._table(census)
-        counted = _grid({self.rows: rows, self.columns: columns}, table)
+        table, rows, columns = self._count_table(census)
+        counted = _make_grid({self.rows: rows, self.columns: columns}, table)
         # with the labels: the same key never gives one noise to two data sets, also where an area has another name
         own = key.bind(
             self.name, repr(sorted(self.parameters().items())), key.digest(table_digest(counted).encode())
         )
-        noisy = table + lattice_noise(table.shape, self.sigma_squared, own, both=self.both)
-        checks = [_same(table_words(self.record, self.rows), noisy.sum(axis=1), table.sum(axis=1))]
+        noisy = table + draw_lattice_noise(table.shape, self.sigma_squared, own, both=self.both)
+        checks = [_check_equal(describe_table(self.record, self.rows), noisy.sum(axis=1), table.sum(axis=1))]
         if self.both:
-            checks.append(_same(table_words(self.record, self.columns), noisy.sum(axis=0), table.sum(axis=0)))
-        grid = _grid({self.rows: rows, self.columns: columns}, noisy)
+            checks.append(
+                _check_equal(describe_table(self.record, self.columns), noisy.sum(axis=0), table.sum(axis=0))
+            )
+        grid = _make_grid({self.rows: rows, self.columns: columns}, noisy)
         return Release(
             mechanism=self.name,
             parameters=self.parameters(),
@@ -171,11 +173,11 @@ class ExactMargins(Mechanism):
         return {self.record: (self.rows, self.columns)}
 
     def views(self, census: "Census") -> Views:  # noqa: ARG002
-        """The one table."""
+        """Return the one table."""
         return (Margin(self.record, (self.rows, self.columns)),)
 
     def keeps(self, by: Sequence[str], schema: "Schema | None" = None) -> bool:  # noqa: ARG002
-        """The margins are exact."""
+        """Return whether a table is one of the margins, which are exact."""
         return set(by) <= {self.rows} or (self.both and set(by) <= {self.columns})
 
     def table(
@@ -187,8 +189,8 @@ class ExactMargins(Mechanism):
         weight: str = "",
         engine: Engine | None = None,
     ) -> pa.Table:
-        """The noisy table, or one of its margins, with the standard error and 95 % interval of every cell."""
-        grid = own_table(release, [self.rows, self.columns])
+        """Return the noisy table or one of its margins, with standard error and 95 % interval of every cell."""
+        grid = find_own_table(release, [self.rows, self.columns])
         if grid is None or weight or not set(by) <= {self.rows, self.columns}:
             return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
         columns, rows = grid[self.columns].n_unique(), grid[self.rows].n_unique()
@@ -211,13 +213,13 @@ class ExactMargins(Mechanism):
             low=(count - Z95 * error).clip(lower_bound=0.0),
             high=(count + Z95 * error).clip(lower_bound=0.0),
         )
-        return finished(found, by)
+        return format_table(found, by)
 
     def measured_noise(
         self, census: "Census", *, key: Key, engine: Engine | None = None
     ) -> Sequence[MeasuredNoise]:
-        """The law of the free cells: all but the last of each row and, with both margins, of each column."""
-        table, rows, columns = self._table(engine.census(census) if engine else census)
+        """Return the law of the free cells: all but the last of each row and, with both, of each column."""
+        table, rows, columns = self._count_table(engine.census(census) if engine else census)
         del key
         free = np.arange(table.size).reshape(table.shape)[: len(rows) - self.both, : len(columns) - 1].ravel()
         return [
@@ -233,7 +235,7 @@ class ExactMargins(Mechanism):
         ]
 
     def knobs(self) -> Sequence[Knob]:
-        """The total ρ²."""
+        """Return the knob of the total ρ²."""
         return (
             Knob(
                 name="rho_squared",
@@ -243,7 +245,7 @@ class ExactMargins(Mechanism):
             ),
         )
 
-    def _table(self, census: "Census") -> tuple[Ints, list[object], list[object]]:
+    def _count_table(self, census: "Census") -> tuple[Ints, list[object], list[object]]:
         counts = pl.DataFrame(census.counts(self.record, [self.rows, self.columns]))
         if counts.is_empty():
             raise InputError(
@@ -279,7 +281,7 @@ class ExactMargins(Mechanism):
         return table, rows, columns
 
 
-def _grid(labels: Mapping[str, Sequence[object]], counts: Ints) -> pa.Table:
+def _make_grid(labels: Mapping[str, Sequence[object]], counts: Ints) -> pa.Table:
     """Return a table of counts in long form: one line for each row and column."""
     (row_name, rows), (column_name, columns) = labels.items()
     return pa.table({
@@ -289,8 +291,8 @@ def _grid(labels: Mapping[str, Sequence[object]], counts: Ints) -> pa.Table:
     })  # fmt: skip
 
 
-def lattice_noise(shape: tuple[int, ...], sigma_squared: Fraction, key: Key, *, both: bool) -> Ints:
-    """Integer noise with zero row sums (and zero column sums, with ``both``); independent on the free cells."""
+def draw_lattice_noise(shape: tuple[int, ...], sigma_squared: Fraction, key: Key, *, both: bool) -> Ints:
+    """Return integer noise with zero row sums (and zero column sums, with ``both``)."""
     rows, columns = shape
     free = (rows - 1 if both else rows, columns - 1)
     noise = np.zeros((rows, columns), np.int64)
@@ -303,5 +305,5 @@ def lattice_noise(shape: tuple[int, ...], sigma_squared: Fraction, key: Key, *, 
     return noise
 
 
-def _same(name: str, got: Ints, want: Ints) -> Check:
+def _check_equal(name: str, got: Ints, want: Ints) -> Check:
     return Check(invariant=name, kept=bool(np.array_equal(got, want)), numbers=len(want))

@@ -2,14 +2,14 @@
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, areas_if_any, root, tabulated
+from stirred.mechanisms.proposal import Proposal, choose_variables, find_root, list_areas_if_any
 
 
 def propose(schema: Schema) -> Proposal:
-    """The coarsest area by the first category; without areas the first two categories."""
-    record = root(schema)
-    areas = areas_if_any(schema, record)
-    names = [*areas[:1], *(variable.name for variable in tabulated(schema, record))]
+    """Return a table of the coarsest area by the first category, or of the first two categories."""
+    record = find_root(schema)
+    areas = list_areas_if_any(schema, record)
+    names = [*areas[:1], *(variable.name for variable in choose_variables(schema, record))]
     if len(names) < 2:
         raise PlanError(
             "this mechanism cannot be proposed for this census",

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from stirred.chance import DiscreteGaussian, Key
 from stirred.errors import DataError, InputError
-from stirred.mechanisms.released import MEASURES
+from stirred.mechanisms.released import MEASURE_COLUMNS
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 Ints = NDArray[np.int64]
-MOST_CELLS = 100_000_000
+MAX_CELLS = 100_000_000
 Z95 = 1.959963984540054
-WIDEST = 10_000  # standard deviation from which on an interval is that of the normal law
+MAX_EXACT_DEVIATION = 10_000  # standard deviation from which on an interval is that of the normal law
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ListedCells:
         frame = counts.select(areas).unique().sort(areas) if areas else pl.DataFrame({"__one": [0]})
         number = frame.height
         for name in (name for name in by if name not in areas):
-            levels = pl.Series(name, listed(census, record, name)).cast(counts.schema[name])
+            levels = pl.Series(name, list_levels(census, record, name)).cast(counts.schema[name])
             outside = int(
                 counts.filter(~counts[name].is_in(levels.to_list()).fill_null(False))["count"].sum()
             )
@@ -48,9 +48,9 @@ class ListedCells:
                     fix=f"edit the records, or complete the levels of {name} in census.toml",
                 )
             number *= len(levels)
-            if number > MOST_CELLS:
+            if number > MAX_CELLS:
                 raise InputError(
-                    f"the table of {', '.join(by)} has more than {MOST_CELLS:,} cells",
+                    f"the table of {', '.join(by)} has more than {MAX_CELLS:,} cells",
                     why="every combination of levels gets noise, the empty ones too",
                     fix="publish fewer variables in one table, or coarser areas",
                 )
@@ -58,14 +58,14 @@ class ListedCells:
         found = frame.join(counts, on=list(by), how="left", nulls_equal=True, maintain_order="left")
         return ListedCells(tuple(by), found.select(*by, pl.col("count").fill_null(0).cast(pl.Int64)))
 
-    def noisy(self, sigma_squared: Fraction, key: Key) -> pl.DataFrame:
-        """The counts with noise."""
+    def add_noise(self, sigma_squared: Fraction, key: Key) -> pl.DataFrame:
+        """Return the counts with noise."""
         noise = DiscreteGaussian(sigma_squared).draw(key.stream("noise", *self.by), self.frame.height)
         return self.frame.with_columns(pl.col("count") + pl.Series(noise))
 
 
-def listed(census: "Census", record: str, name: str) -> tuple[str, ...]:
-    """The levels of a variable, which must not be read from the records."""
+def list_levels(census: "Census", record: str, name: str) -> tuple[str, ...]:
+    """Return the listed levels of a variable, which must not be read from the records."""
     linked = census.schema.record(record).linked_to
     for kind in (record, linked):
         levels = census.domain.levels(kind, name) if kind else None
@@ -78,13 +78,13 @@ def listed(census: "Census", record: str, name: str) -> tuple[str, ...]:
     )
 
 
-def summed(
+def sum_cells(
     release: Sequence[pl.DataFrame], variances: Sequence[Fraction], by: Sequence[str]
 ) -> pl.DataFrame | None:
-    """The counts by some variables from the table that gives the least variance, with this variance; None without one."""
+    """Return counts by some variables from the table with the least variance, or None without one."""
     best: tuple[float, pl.DataFrame] | None = None
     for frame, variance in zip(release, variances, strict=True):
-        if not {*by} <= {*frame.columns} - {*MEASURES}:
+        if not {*by} <= {*frame.columns} - {*MEASURE_COLUMNS}:
             continue
         found = (
             frame.group_by(list(by)).agg(pl.col("count").sum(), cells=pl.len())
@@ -99,12 +99,12 @@ def summed(
 
 
 def half_width(variance: float, cells: int) -> float:
-    """Half the width of a 95 % interval: exact for one cell, that of the normal law for a sum of several.
+    """Return half the width of a 95 % interval: exact for one cell, normal for a sum of several.
 
     >>> half_width(1.0, 1), half_width(0.05, 1)
     (2.0, 0.0)
     """
-    if cells != 1 or variance > WIDEST**2:
+    if cells != 1 or variance > MAX_EXACT_DEVIATION**2:
         return float(ceil(Z95 * variance**0.5))
     steps = np.arange(ceil(12 * variance**0.5) + 2)
     chances = np.exp(-(steps.astype(float) ** 2) / (2 * variance)) * np.where(steps > 0, 2, 1)

@@ -8,10 +8,10 @@ from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.gaussian_tables.cells import half_width
 
 
-def exhibits(
+def make_exhibits(
     tables: Sequence[Sequence[str]], variances: Sequence[Fraction], *, continues: bool
 ) -> Sequence[Exhibit]:
-    """The standard error of a cell and its interval, by table."""
+    """Return the standard error of a cell and its interval, by table."""
     columns = tuple(
         Phrase(f"gaussian_tables.errors.{name}") for name in ("table", "rho_squared", "error", "half")
     )

@@ -16,18 +16,18 @@ from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
-from stirred.mechanisms.chains.earlier import earlier_promise
-from stirred.mechanisms.chains.tables import RecordTables, table_name
+from stirred.mechanisms.chains.earlier import read_promise
+from stirred.mechanisms.chains.tables import RecordTables, name_table
 from stirred.mechanisms.contents import MeasuredNoise, table_digest
 from stirred.mechanisms.effect import ExpectedEffect, gaussian_change, smallest_effect
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.gaussian_tables.cells import ListedCells, half_width, listed, summed
+from stirred.mechanisms.gaussian_tables.cells import ListedCells, half_width, list_levels, sum_cells
 from stirred.mechanisms.gaussian_tables.config import GaussianTablesConfig
-from stirred.mechanisms.gaussian_tables.exhibits import exhibits
+from stirred.mechanisms.gaussian_tables.exhibits import make_exhibits
 from stirred.mechanisms.gaussian_tables.proposal import propose
-from stirred.mechanisms.gaussian_tables.statement import carried, statement, told
+from stirred.mechanisms.gaussian_tables.statement import annotate_promise, carry_promise, state_noise
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.released import finished
+from stirred.mechanisms.released import format_table
 from stirred.spec import Budget, Ledger, NormalizedRenyi, Specification
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ class GaussianTables(RecordTables):
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
-        """Small tables of the coarsest areas."""
+        """Return small tables of the coarsest areas."""
         return propose(schema)
 
     @property
     def variances(self) -> tuple[Fraction, ...]:
-        """σ² of the noise in each table."""
+        """Return σ² of the noise in each table."""
         total = Fraction(str(self.rho_squared))
         shares = [Fraction(str(share)) for share in self.shares] or [Fraction(1, len(self.tables))] * len(
             self.tables
@@ -97,13 +97,13 @@ class GaussianTables(RecordTables):
         return tuple(1 / (total * share) for share in shares)
 
     def parameters(self) -> dict[str, object]:
-        """JSON-able and canonical; where a given release lies says nothing."""
+        """Return the canonical JSON parameters, without the path of a given release."""
         return {
             name: value for name, value in self.settings().items() if value is not None and name != "given"
         }
 
     def settings(self) -> dict[str, object]:
-        """The keys of a [[mechanism]]."""
+        """Return the keys of a [[mechanism]]."""
         found = RecordTables.settings(self)
         found["rho_squared"] = str(Fraction(str(self.rho_squared)))
         found["shares"] = [str(Fraction(str(share))) for share in self.shares]
@@ -122,14 +122,18 @@ class GaussianTables(RecordTables):
             census.scan(self.record, self.columns)
         for name in self.columns:
             if name not in census.schema.spine:
-                listed(census, self.record, name)
+                list_levels(census, self.record, name)
         RecordTables.refuse(self, census, engine)  # last: it counts
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """zCDP of the noise; on the records of an earlier release the promise of that release, and what the noise adds."""
+        """Return the zCDP promise of the noise; for released records, the earlier promise with it."""
         require_inputs(census, engine)
-        own = self._own(census)
-        return own if self.given is None else told(earlier_promise(self.given), self._carried(census), own)
+        own = self._state_own(census)
+        return (
+            own
+            if self.given is None
+            else annotate_promise(read_promise(self.given), self._carry_own(census), own)
+        )
 
     def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
         """Return the chance that the noise of a cell is not 0, in the table with the least noise."""
@@ -139,8 +143,8 @@ class GaussianTables(RecordTables):
         return smallest_effect(dict(zip(names, map(gaussian_change, self.variances), strict=True)))
 
     def noise_specification(self, census: "Census") -> Specification | None:
-        """What the noise alone promises of the census: through a given release only with its ``stability``."""
-        return self._own(census) if self.given is None else self._carried(census)
+        """Return what the noise alone promises of the census, or None without a ``stability``."""
+        return self._state_own(census) if self.given is None else self._carry_own(census)
 
     def release(
         self,
@@ -152,23 +156,25 @@ class GaussianTables(RecordTables):
         state: Path | None = None,  # noqa: ARG002
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
-        """Every table with noise in every cell; counts may be negative."""
-        census = self.admitted(census, key, engine)
-        cells = [self._cells(census, by) for by in self.tables]
+        """Release every table with noise in every cell; counts may be negative."""
+        census = self.admit_census(census, key, engine)
+        cells = [self._list_cells(census, by) for by in self.tables]
         # the digest of all counts with their labels: the same key never gives one noise to two data sets
         digest = key.digest(*(table_digest(one.frame).encode() for one in cells))
         own = key.bind(self.name, repr(sorted(self.parameters().items())), digest)
         made = {
-            table_name(one.by): finished(one.noisy(variance, own), one.by)
+            name_table(one.by): format_table(one.add_noise(variance, own), one.by)
             for one, variance in zip(cells, self.variances, strict=True)
         }
         promise = self.specification(census)
         if self.given is not None:
-            return self.released(census, key, promise, made)
+            return self.make_release(census, key, promise, made)
         spent = Ledger(output_premetric=NormalizedRenyi())
         for by, variance in zip(self.tables, self.variances, strict=True):
             spent = spent.spend(self.name, " × ".join(by), Budget.sqrt(1 / variance))
-        return self.released(census, key, promise, made, ledger=spent, checks=self._checks(census, made))
+        return self.make_release(
+            census, key, promise, made, ledger=spent, checks=self._check_areas(census, made)
+        )
 
     def table(
         self,
@@ -179,11 +185,11 @@ class GaussianTables(RecordTables):
         weight: str = "",
         engine: Engine | None = None,
     ) -> pa.Table:
-        """A table, or sums of its cells, with its error; from the table that errs least."""
+        """Return a table, or sums of its cells, with its error, from the table with the least error."""
         if weight or (record_type or self.record) != self.record:
             return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
-        frames = [frame_of(release.tables[table_name(own)]) for own in self.tables]
-        found = summed(frames, self.variances, by)
+        frames = [frame_of(release.tables[name_table(own)]) for own in self.tables]
+        found = sum_cells(frames, self.variances, by)
         if found is None:
             raise InputError(
                 f"no table has {', '.join(by) or 'a variable'}",
@@ -191,7 +197,7 @@ class GaussianTables(RecordTables):
                 fix="name the variables together in the setting tables",
             )
         if self.given is not None:  # an interval would be about the released records, not about the census
-            return finished(found.select(*by, "count", "variance"), by)
+            return format_table(found.select(*by, "count", "variance"), by)
         widths = {
             cells: half_width(variance, cells)
             for cells, variance in found.select("cells", "variance").unique().iter_rows()
@@ -200,7 +206,7 @@ class GaussianTables(RecordTables):
             pl.col("count").cast(pl.Float64),
             pl.col("cells").replace_strict(widths, return_dtype=pl.Float64),
         )
-        return finished(
+        return format_table(
             found.select(
                 *by,
                 "count",
@@ -219,31 +225,31 @@ class GaussianTables(RecordTables):
         key: Key,  # noqa: ARG002
         engine: Engine | None = None,  # noqa: ARG002
     ) -> Sequence[MeasuredNoise]:
-        """The law of every cell of each table; of an earlier release's records no true counts are known."""
+        """Return the law of every cell of each table; none for the records of an earlier release."""
         if self.given is not None:
             return ()
         return [
             MeasuredNoise(
-                name=table_name(by),
+                name=name_table(by),
                 kind="gaussian",
                 parameter=variance,
                 loss=1 / variance,
-                table=table_name(by),
+                table=name_table(by),
                 record=self.record,
             )
             for by, variance in zip(self.tables, self.variances, strict=True)
         ]
 
     def details(self) -> Mapping[str, object]:
-        """The variance of each table's noise."""
+        """Return the variance of each table's noise."""
         return {"sigma_squared": [str(variance) for variance in self.variances]}
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
-        """The error of each table."""
-        return exhibits(self.tables, self.variances, continues=self.given is not None)
+        """Return the error of each table."""
+        return make_exhibits(self.tables, self.variances, continues=self.given is not None)
 
     def knobs(self) -> Sequence[Knob]:
-        """The total ρ²."""
+        """Return the knob of the total ρ²."""
         return (
             Knob(
                 name="rho_squared",
@@ -253,27 +259,27 @@ class GaussianTables(RecordTables):
             ),
         )
 
-    def _own(self, census: "Census") -> Specification:
-        return statement(census, self.record, self.tables, Fraction(str(self.rho_squared)))
+    def _state_own(self, census: "Census") -> Specification:
+        return state_noise(census, self.record, self.tables, Fraction(str(self.rho_squared)))
 
-    def _carried(self, census: "Census") -> Specification | None:
+    def _carry_own(self, census: "Census") -> Specification | None:
         if self.given is None or self.stability is None:
             return None
-        return carried(earlier_promise(self.given), self._own(census), Fraction(str(self.stability)))
+        return carry_promise(read_promise(self.given), self._state_own(census), Fraction(str(self.stability)))
 
-    def _cells(self, census: "Census", by: Sequence[str]) -> ListedCells:
+    def _list_cells(self, census: "Census", by: Sequence[str]) -> ListedCells:
         text = self.counts(census, by).with_columns(
             pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String)
         )
         return ListedCells.of(text, by, self.record, census)
 
-    def _checks(self, census: "Census", made: Mapping[str, pa.Table]) -> tuple[Check, ...]:
-        """Whether the areas that are shown are those that have records."""
+    def _check_areas(self, census: "Census", made: Mapping[str, pa.Table]) -> tuple[Check, ...]:
+        """Check that the areas that are shown are those that have records."""
         found = []
         for by in self.tables:
             areas = [name for name in by if name in census.schema.spine]
             if areas:
-                shown = frame_of(made[table_name(by)]).select(areas).n_unique()
+                shown = frame_of(made[name_table(by)]).select(areas).n_unique()
                 real = frame_of(census.counts(self.record, areas)).height
                 words = str(Phrase("gaussian_tables.check", level=areas[-1], table=", ".join(by)))
                 found.append(Check(invariant=words, kept=shown == real, numbers=real))

@@ -2,13 +2,13 @@
 
 from stirred.census.codebook.schema import RecordSchema, Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, of_tables, root, tabulated
+from stirred.mechanisms.proposal import Proposal, choose_variables, find_root, list_tables
 
 
 def propose(schema: Schema) -> Proposal:
-    """The coarsest area, where there is one, by each of the first categories with listed levels."""
-    record = root(schema)
-    found = [variable for variable in tabulated(schema, record) if variable.all_levels is not None][:3]
+    """Return tables of the coarsest area, if there is one, by the first categories with listed levels."""
+    record = find_root(schema)
+    found = [variable for variable in choose_variables(schema, record) if variable.all_levels is not None][:3]
     if not found:
         raise PlanError(
             "this mechanism cannot be proposed for this census",
@@ -16,7 +16,7 @@ def propose(schema: Schema) -> Proposal:
             fix=f"say in census.toml what may occur in {_candidates(schema, record)}: levels = [1, 2]; "
             "or --mechanism cell-key, which needs no levels and promises no finite budget",
         )
-    tables, why = of_tables(schema, record, found)
+    tables, why = list_tables(schema, record, found)
     return Proposal(
         settings={
             "tables": tables,
@@ -33,6 +33,6 @@ def propose(schema: Schema) -> Proposal:
 
 
 def _candidates(schema: Schema, record: RecordSchema) -> str:
-    """The first variables that could have levels, in words."""
-    names = [variable.name for variable in tabulated(schema, record)][:3]
+    """Return the first variables that could have levels, in words."""
+    names = [variable.name for variable in choose_variables(schema, record)][:3]
     return " or ".join(names) or "a variable"

@@ -22,17 +22,19 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 
-def statement(
+def state_noise(
     census: "Census", record: str, tables: Sequence[Sequence[str]], rho_squared: Fraction
 ) -> Specification:
-    """zCDP of one changed record, given which areas have records: proof.md, Theorem 1."""
+    """Return the zCDP promise for one changed record, given which areas have records (Theorem 1)."""
     spine = census.schema.spine
     finest = {max((name for name in by if name in spine), key=spine.index, default="") for by in tables} - {
         ""
     }
     return Specification(
         domain=census.domain,
-        multiverse=Multiverse.of(*(occupied(record, level) for level in sorted(finest, key=spine.index))),
+        multiverse=Multiverse.of(
+            *(occupied_areas(record, level) for level in sorted(finest, key=spine.index))
+        ),
         input_premetric=Hamming(record, link="free"),
         output_premetric=NormalizedRenyi(),
         budget=Budget.sqrt(rho_squared),
@@ -42,22 +44,22 @@ def statement(
     )
 
 
-def occupied(record: str, level: str) -> AtLeast:
-    """Which areas have records: only these have cells."""
+def occupied_areas(record: str, level: str) -> AtLeast:
+    """Return the invariant that says which areas have records: only these have cells."""
     words = Phrase("gaussian_tables.areas", level=level, a_record=unit(record, "a_record"))
     return AtLeast(Margin(record, (level,)), 1, words)
 
 
-def carried(first: Specification, own: Specification, stability: Fraction) -> Specification | None:
-    """The noise's promise through a stable first step, in the universes of both; None where no rule gives one."""
+def carry_promise(first: Specification, own: Specification, stability: Fraction) -> Specification | None:
+    """Return the noise's promise through a stable first step, or None where no rule gives one."""
     found = chain(first, own, stability=stability)
     if found.also is not None:
         return found.also
     return found.specification if found.sharper else None
 
 
-def told(first: Specification, second: Specification | None, own: Specification) -> Specification:
-    """The first step's promise, which the chain keeps, with what the noise bounds beside it."""
+def annotate_promise(first: Specification, second: Specification | None, own: Specification) -> Specification:
+    """Return the first step's promise, which the chain keeps, with a note on the bound of the noise."""
     if second is None:
         note = Phrase("gaussian_tables.note.after", rho_squared=own.rho_squared.exact)
     else:

@@ -6,11 +6,11 @@ from fractions import Fraction
 from functools import lru_cache
 
 from stirred.errors import BudgetError, InputError, did_you_mean
-from stirred.mechanisms.phsafe.counting.tables import BY_NAME, STATE, TABULATIONS, USA
+from stirred.mechanisms.phsafe.counting.tables import STATE, TABULATION_BY_NAME, TABULATIONS, USA
 from stirred.mechanisms.phsafe.presets import LEVELS, Preset
 from stirred.mechanisms.safetab.noise import CellNoise, Definition
 
-REGIONS = {"usa": USA, "state": STATE}
+REGION_TYPES = {"usa": USA, "state": STATE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +26,12 @@ class MeasuredTable:
 
     @property
     def noise(self) -> CellNoise:
-        """The law of the noise on each of its counts."""
-        return _noise(self.definition, self.budget, self.sensitivity)
+        """Return the law of the noise on each of its counts."""
+        return _make_noise(self.definition, self.budget, self.sensitivity)
 
     @property
     def place(self) -> str:
-        """Its name in the settings.
+        """Return its name in the settings.
 
         >>> parts = {"region_type": "STATE", "level": "A-G", "budget": None, "sensitivity": 14, "definition": "zcdp"}
         >>> MeasuredTable(table="PH3", **parts).place
@@ -41,30 +41,30 @@ class MeasuredTable:
 
 
 @lru_cache(maxsize=256)
-def _noise(definition: Definition, budget: Fraction | None, sensitivity: int) -> CellNoise:
-    """The law, made once: tables with the same budget share what its sampler prepares."""
+def _make_noise(definition: Definition, budget: Fraction | None, sensitivity: int) -> CellNoise:
+    """Return the law, made once: tables with the same budget share what its sampler prepares."""
     return CellNoise(definition, budget, Fraction(sensitivity) ** 2)
 
 
 def sensitivity(table: str, tau: Mapping[str, int]) -> int:
-    """How far a person more or less, with two unit records changed, moves the counts: 2τ + 2, or 2 for households.
+    """Return how far one person, with two unit records changed, moves the counts: 2τ + 2, or 2 for households.
 
     >>> sensitivity("PH3", {"PH3": 6}), sensitivity("PH1_denom", {})
     (14, 2)
     """
-    return 2 * tau[table] + 2 if BY_NAME[table].persons else 2
+    return 2 * tau[table] + 2 if TABULATION_BY_NAME[table].persons else 2
 
 
-def budgets(
+def divide_budget(
     preset: Preset, changed: Mapping[str, str], total: Fraction | None, *, infinite: bool
 ) -> dict[tuple[str, str], Fraction | None]:
-    """The budget of every table and level above 0 (None: infinite), after changes and scaling."""
+    """Return the budget of every table and level above 0 (None: infinite), after changes and scaling."""
     found: dict[tuple[str, str], Fraction | None] = {
         (table, level): amount for table, levels in preset.amounts.items() for level, amount in levels.items()
     }
     for name, text in changed.items():
-        for place in _places(name):
-            found[place] = None if text == "inf" else _amount(name, text)
+        for place in _parse_places(name):
+            found[place] = None if text == "inf" else _parse_amount(name, text)
     found = {place: amount for place, amount in found.items() if amount is None or amount > 0}
     if infinite:
         return dict.fromkeys(found)
@@ -81,15 +81,15 @@ def budgets(
     return {place: amount * factor for place, amount in found.items() if amount is not None}
 
 
-def _places(name: str) -> list[tuple[str, str]]:
+def _parse_places(name: str) -> list[tuple[str, str]]:
     table, _, level = name.partition(".")
-    if table not in BY_NAME:
+    if table not in TABULATION_BY_NAME:
         raise InputError(
             f"there is no budget {name!r}",
             why="the first part names a table that is measured",
-            fix=did_you_mean(table, BY_NAME),
+            fix=did_you_mean(table, TABULATION_BY_NAME),
         )
-    own = [one for one in LEVELS if one.partition("_")[2] in BY_NAME[table].levels]
+    own = [one for one in LEVELS if one.partition("_")[2] in TABULATION_BY_NAME[table].levels]
     if level and level not in own:
         raise InputError(
             f"there is no budget {name!r}",
@@ -99,7 +99,7 @@ def _places(name: str) -> list[tuple[str, str]]:
     return [(table, one) for one in own if level in ("", one)]
 
 
-def _amount(name: str, text: str) -> Fraction:
+def _parse_amount(name: str, text: str) -> Fraction:
     try:
         amount = Fraction(text)
     except (ValueError, ZeroDivisionError):
@@ -117,7 +117,7 @@ def _amount(name: str, text: str) -> Fraction:
     return amount
 
 
-def measured(
+def list_measured(
     amounts: Mapping[tuple[str, str], Fraction | None],
     tau: Mapping[str, int],
     definition: Definition,
@@ -125,17 +125,17 @@ def measured(
     *,
     nation: bool,
 ) -> tuple[MeasuredTable, ...]:
-    """What a census with these variables has measured, in the order of the tables; the rest costs nothing."""
+    """Return the tables that a census with these variables has measured, in order; the rest costs nothing."""
     found = []
     for table in TABULATIONS:
-        possible = table.possible(available)
+        possible = table.possible_levels(available)
         for name in LEVELS:
             region, _, level = name.partition("_")
             if (table.name, name) in amounts and level in possible and (nation or region != "usa"):
                 found.append(
                     MeasuredTable(
                         table=table.name,
-                        region_type=REGIONS[region],
+                        region_type=REGION_TYPES[region],
                         level=level,
                         budget=amounts[table.name, name],
                         sensitivity=sensitivity(table.name, tau),

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from stirred.mechanisms.config import Exact, ExactOrInfinite, MechanismConfig
 
 
-def _whole(value: object) -> object:
+def _require_whole(value: object) -> object:
     if isinstance(value, str):
         if not (value.isascii() and value.isdigit()):
             raise PydanticCustomError("whole", "it is not a whole number")
@@ -16,7 +16,7 @@ def _whole(value: object) -> object:
     return value
 
 
-Whole = Annotated[int, BeforeValidator(_whole), Field(ge=1)]  # 6, or the text of a flag
+Whole = Annotated[int, BeforeValidator(_require_whole), Field(ge=1)]  # 6, or the text of a flag
 
 
 class PHSafeConfig(MechanismConfig):

@@ -16,10 +16,10 @@ from stirred.mechanisms.phsafe.measure import (
     VARIANCE,
     Z95,
     cell_column,
-    margin,
+    find_margin,
 )
 
-MOST_REGIONS = 60  # rows of averages in the report
+MAX_REGIONS_SHOWN = 60  # rows of averages in the report
 AVERAGES: tuple[tuple[str, str, str, tuple[int, ...], int], ...] = (
     ("household", "PH1_num", "PH1_denom", (2, 3), 1),
     ("family", "PH5_num", "PH5_denom", (2, 3), 1),
@@ -54,8 +54,8 @@ class Average:
         return cls(top / bottom, middle - reach, middle + reach)
 
 
-def noise_exhibit(measured: Sequence[MeasuredTable], tau: Mapping[str, int]) -> Exhibit:
-    """The standard deviation and the margin of error of every table, by region type and iteration level."""
+def show_noise(measured: Sequence[MeasuredTable], tau: Mapping[str, int]) -> Exhibit:
+    """Return the standard deviation and margin of error of every table, by region type and level."""
     rows = [
         (
             item.table,
@@ -65,7 +65,7 @@ def noise_exhibit(measured: Sequence[MeasuredTable], tau: Mapping[str, int]) -> 
             item.sensitivity,
             "∞" if item.budget is None else f"{float(item.budget):.8f}".rstrip("0").rstrip("."),
             round(float(item.noise.variance) ** 0.5, 2),
-            margin(item.noise),
+            find_margin(item.noise),
         )
         for item in measured
     ]
@@ -84,8 +84,8 @@ def noise_exhibit(measured: Sequence[MeasuredTable], tau: Mapping[str, int]) -> 
     )
 
 
-def truncation_exhibit(tau: Mapping[str, int]) -> Exhibit:
-    """What at most τ persons of a household means for the counts; how many are left out is confidential."""
+def show_truncation(tau: Mapping[str, int]) -> Exhibit:
+    """Return what at most τ persons of a household means for the counts; the number left out is secret."""
     columns = [Phrase("phsafe.head.table"), Phrase("phsafe.head.tau")]
     return Exhibit(
         title=Phrase("phsafe.truncation.title"),
@@ -103,36 +103,36 @@ def truncation_exhibit(tau: Mapping[str, int]) -> Exhibit:
     )
 
 
-def averages(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, str, Average]]:
-    """The averages of every region for which both counts were published, over all races."""
+def compute_averages(tables: Mapping[str, pl.DataFrame]) -> list[tuple[str, str, Average]]:
+    """Return the averages of every region for which both counts were published, over all races."""
     found = []
     for name, top, bottom, cells, cell in AVERAGES:
         if top not in tables or bottom not in tables:
             continue
-        persons = _summed(tables[top], top, cells)
-        homes = _summed(tables[bottom], bottom, (cell,))
+        persons = _sum_cells(tables[top], top, cells)
+        homes = _sum_cells(tables[bottom], bottom, (cell,))
         for region, (count, variance) in persons.items():
             if region in homes:
                 found.append((name, region, Average.of(count, variance, *homes[region])))
     return found
 
 
-def _summed(table: pl.DataFrame, name: str, cells: Sequence[int]) -> dict[str, tuple[float, float]]:
+def _sum_cells(table: pl.DataFrame, name: str, cells: Sequence[int]) -> dict[str, tuple[float, float]]:
     chosen = table.filter((pl.col(ITERATION) == ALL) & pl.col(cell_column(name)).is_in(list(cells)))
     label = pl.concat_str(REGION_TYPE, pl.lit(" "), REGION).alias("label")
     rows = chosen.group_by(label, maintain_order=True).agg(pl.col("count", VARIANCE).sum())
     return {region: (float(count), float(variance)) for region, count, variance in rows.iter_rows()}
 
 
-def averages_exhibit(tables: Mapping[str, pl.DataFrame]) -> Exhibit | None:
-    """Average sizes of households and families, which follow from the published counts at no cost."""
-    found = averages(tables)
+def show_averages(tables: Mapping[str, pl.DataFrame]) -> Exhibit | None:
+    """Return average sizes of households and families, which follow from published counts at no cost."""
+    found = compute_averages(tables)
     if not found:
         return None
     head = ("average", "region_id", "size", "low", "high")
     columns = [Phrase(f"phsafe.head.{name}") for name in head]
     rows = [
-        (Phrase(f"phsafe.average.{name}"), region, *(_rounded(v) for v in (a.value, a.low, a.high)))
+        (Phrase(f"phsafe.average.{name}"), region, *(_round_digits(v) for v in (a.value, a.low, a.high)))
         for name, region, a in found
     ]
     known = sum(average.value is not None for _, _, average in found)
@@ -143,7 +143,7 @@ def averages_exhibit(tables: Mapping[str, pl.DataFrame]) -> Exhibit | None:
             Listing(
                 caption=Phrase("phsafe.averages.caption"),
                 columns=columns,
-                rows=rows[:MOST_REGIONS],
+                rows=rows[:MAX_REGIONS_SHOWN],
                 numeric=columns[2:],
             ),
         ),
@@ -152,5 +152,5 @@ def averages_exhibit(tables: Mapping[str, pl.DataFrame]) -> Exhibit | None:
     )
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_digits(value: float | None) -> float | None:
     return None if value is None else round(value, 3)

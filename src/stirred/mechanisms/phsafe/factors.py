@@ -11,11 +11,11 @@ from stirred.spec.algebra.conversions import GROUP_PRIVACY, Conversion, Factor
 
 PromisedUnit = Literal["added-or-removed", "changed", "household"]
 # as the settings name the units; "changed" is a person who may move to another household
-FACTORS: Final[Mapping[Literal["zcdp", "puredp"], Mapping[PromisedUnit, Fraction]]] = {
+PHSAFE_FACTORS: Final[Mapping[Literal["zcdp", "puredp"], Mapping[PromisedUnit, Fraction]]] = {
     "zcdp": {"added-or-removed": Fraction(1), "changed": Fraction(2), "household": Fraction(1, 2)},
     "puredp": {"added-or-removed": Fraction(1), "changed": Fraction(2), "household": Fraction(1)},
 }
-JOINED: Final = Conversion(
+PHSAFE_CONVERSION: Final = Conversion(
     published=Factor(
         times=2,
         unit="household",
@@ -26,7 +26,7 @@ JOINED: Final = Conversion(
     # changed person, also one who moves, while a changed household is as many steps as it has persons
     bureau=Factor(times=4, unit="person", because=f"{GROUP_PRIVACY}; the code counts persons"),
     proved=Factor(
-        times=FACTORS["zcdp"][
+        times=PHSAFE_FACTORS["zcdp"][
             "household"
         ],  # a person who stays changes one household, as a whole household does
         unit="person",

@@ -13,42 +13,42 @@ from stirred.frames import series_of
 from stirred.mechanisms.phsafe.amounts import MeasuredTable
 from stirred.mechanisms.phsafe.counting.tables import (
     ALL,
-    BY_NAME,
-    CODES,
+    ITERATION_CODES,
     ORIGIN,
     ORIGINS,
     RACE,
     RACES,
     STATE,
+    TABULATION_BY_NAME,
     USA,
 )
 from stirred.mechanisms.phsafe.counting.tabulate import CELL, COUNT, TABLE
 from stirred.mechanisms.safetab.noise import CellNoise
 
-NATION = "1"  # the region of the United States
+NATION_ID = "1"  # the region of the United States
 REGION_TYPE, REGION, ITERATION, VARIANCE = "region_type", "region", "iteration", "variance"
-MEASURES = (COUNT, "estimate", "standard_error", "low", "high", VARIANCE)
-SHARE, Z95 = 0.95, 1.959963984540054
-FINE = 200  # standard deviations up to here are treated as laws of whole numbers
-DERIVED = {
+MEASURE_COLUMNS = (COUNT, "estimate", "standard_error", "low", "high", VARIANCE)
+COVERAGE, Z95 = 0.95, 1.959963984540054
+MAX_EXACT_DEVIATION = 200  # standard deviations up to here are treated as laws of whole numbers
+DERIVED_TABLES = {
     "PH5_num": ("PH4", {2: 2, 3: 3}),
     "PH8_num": ("PH7", {2: 2, 3: 2, 4: 3}),
 }  # cell of the source → cell
-ORDER = (
+TABLE_ORDER = (
     "PH1_num", "PH1_denom", "PH2", "PH3", "PH4", "PH5_num", "PH5_denom", "PH6", "PH7", "PH8_num", "PH8_denom",
 )  # fmt: skip
 Ints = NDArray[np.int64]
 
 
 def cell_column(table: str) -> str:
-    """The variable of a table's cells: each table has its own, so that its variables name it."""
+    """Return the variable of a table's cells; each table has its own, so that its variables name it."""
     return f"{table.lower()}_cell"
 
 
-def variables(table: str) -> tuple[str, ...]:
-    """The variables of a published table."""
-    source = DERIVED[table][0] if table in DERIVED else table
-    iteration = () if BY_NAME[source].levels == (ALL,) else (ITERATION,)
+def list_variables(table: str) -> tuple[str, ...]:
+    """Return the variables of a published table."""
+    source = DERIVED_TABLES[table][0] if table in DERIVED_TABLES else table
+    iteration = () if TABULATION_BY_NAME[source].levels == (ALL,) else (ITERATION,)
     return (REGION_TYPE, REGION, *iteration, cell_column(table))
 
 
@@ -62,9 +62,9 @@ class Answers:
 
     @classmethod
     def of(cls, counts: pl.DataFrame, measured: MeasuredTable, states: Sequence[str]) -> "Answers":
-        """The complete table of one region type and iteration level."""
-        cells, codes = BY_NAME[measured.table].cells, CODES[measured.level]
-        regions = (NATION,) if measured.region_type == USA else tuple(states)
+        """Return the complete table of one region type and iteration level."""
+        cells, codes = TABULATION_BY_NAME[measured.table].cells, ITERATION_CODES[measured.level]
+        regions = (NATION_ID,) if measured.region_type == USA else tuple(states)
         found = np.zeros((len(regions), len(codes), len(cells)), np.int64)
         code = {RACES: RACE, ORIGINS: ORIGIN}.get(measured.level)
         kept = (pl.col(TABLE) == measured.table) & pl.col(STATE.lower()).is_in(states)
@@ -79,62 +79,66 @@ class Answers:
         np.add.at(found, at, wanted[COUNT].to_numpy())
         return cls(measured, regions, found)
 
-    def noisy(self, key: Key) -> Ints:
-        """The counts with noise; each has a draw of its own."""
+    def add_noise(self, key: Key) -> Ints:
+        """Return the counts with noise; each has a draw of its own."""
         numbers = np.arange(self.counts.size, dtype=np.uint64)
         drawn = self.measured.noise.at(key, (self.measured.place,), numbers)
         return np.asarray(self.counts + drawn.reshape(self.counts.shape))
 
 
-def published(answers: Sequence[Answers], key: Key) -> dict[str, pl.DataFrame]:
-    """All tables in the order of the S-DHC, those derived free of cost among them, sorted."""
+def make_tables(answers: Sequence[Answers], key: Key) -> dict[str, pl.DataFrame]:
+    """Return all tables in the order of the S-DHC, those derived free of cost among them, sorted."""
     rows: dict[str, list[pl.DataFrame]] = {}
     for answer in answers:
-        noisy, wanted = answer.noisy(key), answer.measured
-        for table, cells in _targets(wanted.table).items():
-            rows.setdefault(table, []).append(_rows(answer, noisy, table, cells))
+        noisy, wanted = answer.add_noise(key), answer.measured
+        for table, cells in _list_targets(wanted.table).items():
+            rows.setdefault(table, []).append(_make_rows(answer, noisy, table, cells))
     return {
-        name: pl.concat(rows[name]).select(*variables(name), *MEASURES).sort(_order(name))
-        for name in ORDER
+        name: pl.concat(rows[name]).select(*list_variables(name), *MEASURE_COLUMNS).sort(_row_order(name))
+        for name in TABLE_ORDER
         if name in rows
     }
 
 
-def shown(table: pl.DataFrame) -> set[str]:
-    """The states that a table shows."""
+def list_states(table: pl.DataFrame) -> set[str]:
+    """Return the states that a table shows."""
     return set(table.filter(pl.col(REGION_TYPE) == STATE)[REGION].unique())
 
 
-def rows_of_measurement(table: pl.DataFrame, item: MeasuredTable) -> pl.DataFrame:
-    """The rows of a released table that one measurement made."""
+def select_rows(table: pl.DataFrame, item: MeasuredTable) -> pl.DataFrame:
+    """Return the rows of a released table that one measurement made."""
     rows = table.filter(pl.col(REGION_TYPE) == item.region_type)
-    return rows.filter(pl.col(ITERATION).is_in(CODES[item.level])) if ITERATION in rows.columns else rows
+    return (
+        rows.filter(pl.col(ITERATION).is_in(ITERATION_CODES[item.level]))
+        if ITERATION in rows.columns
+        else rows
+    )
 
 
-def has(tables: Mapping[str, pl.DataFrame], item: MeasuredTable) -> bool:
-    """Whether released tables hold a measurement; a census may lack what it needs."""
+def has_measurement(tables: Mapping[str, pl.DataFrame], item: MeasuredTable) -> bool:
+    """Return whether released tables hold a measurement; a census may lack what it needs."""
     if item.table not in tables:
         return False
     table = tables[item.table]
     levels = table[ITERATION].to_list() if ITERATION in table.columns else [ALL] * table.height
     rows = zip(table[REGION_TYPE].to_list(), levels, strict=True)
-    return (item.region_type, CODES[item.level][0]) in rows
+    return (item.region_type, ITERATION_CODES[item.level][0]) in rows
 
 
-def _targets(table: str) -> dict[str, dict[int, int]]:
-    """The tables that one measured table makes, with the cell of each of its cells."""
-    own = {table: {cell: cell for cell in BY_NAME[table].cells}}
-    return own | {name: cells for name, (source, cells) in DERIVED.items() if source == table}
+def _list_targets(table: str) -> dict[str, dict[int, int]]:
+    """Return the tables that one measured table makes, with the cell of each of its cells."""
+    own = {table: {cell: cell for cell in TABULATION_BY_NAME[table].cells}}
+    return own | {name: cells for name, (source, cells) in DERIVED_TABLES.items() if source == table}
 
 
-def _rows(answer: Answers, noisy: Ints, table: str, cells: Mapping[int, int]) -> pl.DataFrame:
+def _make_rows(answer: Answers, noisy: Ints, table: str, cells: Mapping[int, int]) -> pl.DataFrame:
     wanted = answer.measured
-    source, codes = BY_NAME[wanted.table].cells, CODES[wanted.level]
+    source, codes = TABULATION_BY_NAME[wanted.table].cells, ITERATION_CODES[wanted.level]
     targets = sorted(set(cells.values()))
     parts = [[i for i, cell in enumerate(source) if cells[cell] == target] for target in targets]
     counts = np.stack([noisy[:, :, part].sum(axis=2) for part in parts], axis=2)
     variance = [float(wanted.noise.variance) * len(part) for part in parts]
-    reach = [margin(wanted.noise, len(part)) for part in parts]
+    reach = [find_margin(wanted.noise, len(part)) for part in parts]
     shape = counts.shape
     region, code, cell = (axis.ravel() for axis in np.indices(shape))
     estimate, wide = counts.ravel().astype(np.float64), np.array(reach)[cell]
@@ -154,25 +158,25 @@ def _rows(answer: Answers, noisy: Ints, table: str, cells: Mapping[int, int]) ->
     )
 
 
-def _order(table: str) -> list[pl.Expr]:
-    """The nation first, then the states."""
-    names = [name for name in variables(table) if name != REGION_TYPE]
+def _row_order(table: str) -> list[pl.Expr]:
+    """Return the order of rows: the nation first, then the states."""
+    names = [name for name in list_variables(table) if name != REGION_TYPE]
     return [pl.col(REGION_TYPE) != USA, *(pl.col(name) for name in names)]
 
 
 @lru_cache(maxsize=256)
-def margin(noise: CellNoise, terms: int = 1) -> float:
-    """The smallest k with P(|sum of ``terms`` draws| ≤ k) ≥ 95 %: half of the interval of a count.
+def find_margin(noise: CellNoise, terms: int = 1) -> float:
+    """Return the smallest k with P(|sum of ``terms`` draws| ≤ k) ≥ 95 %, half the interval of a count.
 
     >>> from fractions import Fraction
-    >>> margin(CellNoise("zcdp", Fraction("0.016371"), Fraction(484)))
+    >>> find_margin(CellNoise("zcdp", Fraction("0.016371"), Fraction(484)))
     238.0
     """
     if noise.budget is None:
         return 0.0
     deviation = float(noise.variance) ** 0.5
-    if deviation > FINE:
-        return _smooth(noise, terms)
+    if deviation > MAX_EXACT_DEVIATION:
+        return _find_smooth_margin(noise, terms)
     points = np.arange(-int(14 * deviation + 40), int(14 * deviation + 41))
     if noise.definition == "zcdp":
         weights = np.exp(-(points**2) / (2 * float(noise.variance)))
@@ -184,13 +188,13 @@ def margin(noise: CellNoise, terms: int = 1) -> float:
         total = np.convolve(total, law)
     both = total[len(total) // 2 :].copy()
     both[1:] *= 2
-    return float(np.searchsorted(np.cumsum(both), SHARE))
+    return float(np.searchsorted(np.cumsum(both), COVERAGE))
 
 
-def _smooth(noise: CellNoise, terms: int) -> float:
-    """The same for a law so wide that its steps are of no account: that of a continuous one, rounded up."""
+def _find_smooth_margin(noise: CellNoise, terms: int) -> float:
+    """Return the same for a very wide law, as if it were continuous, rounded up."""
     if noise.definition == "zcdp" or terms > 2:
         return float(np.ceil(Z95 * (float(noise.variance) * terms) ** 0.5))
     t = np.linspace(0, 30, 300_001)  # in units of the scale
     beyond = np.exp(-t) * (1 if terms == 1 else 1 + t / 2)
-    return float(np.ceil(noise.scale * t[np.searchsorted(-beyond, SHARE - 1)]))
+    return float(np.ceil(noise.scale * t[np.searchsorted(-beyond, COVERAGE - 1)]))

@@ -18,37 +18,37 @@ from stirred.engine import Engine, Local, Progress, silent
 from stirred.errors import InputError
 from stirred.frames import frame_of
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import admitted, require_inputs
+from stirred.mechanisms.arguments import check_inputs, require_inputs
 from stirred.mechanisms.base import Check, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.effect import ExpectedEffect, smallest_effect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.phsafe import exhibits, files, refusals, statement
-from stirred.mechanisms.phsafe.amounts import MeasuredTable, budgets, measured
+from stirred.mechanisms.phsafe.amounts import MeasuredTable, divide_budget, list_measured
 from stirred.mechanisms.phsafe.config import PHSafeConfig
 from stirred.mechanisms.phsafe.counting.tables import TABULATIONS
-from stirred.mechanisms.phsafe.counting.tabulate import CountKernel, regions, tabulated
-from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON, CensusColumns
-from stirred.mechanisms.phsafe.factors import FACTORS, JOINED, PromisedUnit
+from stirred.mechanisms.phsafe.counting.tabulate import CountKernel, count_tables, find_regions
+from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD_VARIABLES, PERSON_VARIABLES, CensusColumns
+from stirred.mechanisms.phsafe.factors import PHSAFE_CONVERSION, PHSAFE_FACTORS, PromisedUnit
 from stirred.mechanisms.phsafe.measure import (
-    DERIVED,
-    MEASURES,
-    ORDER,
+    DERIVED_TABLES,
+    MEASURE_COLUMNS,
+    TABLE_ORDER,
     Answers,
-    has,
-    published,
-    rows_of_measurement,
-    shown,
-    variables,
+    has_measurement,
+    list_states,
+    list_variables,
+    make_tables,
+    select_rows,
 )
 from stirred.mechanisms.phsafe.presets import PRESETS
 from stirred.mechanisms.phsafe.proposal import propose
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.released import finished
+from stirred.mechanisms.released import format_table
 from stirred.mechanisms.safetab.noise import Definition
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import Conversion
-from stirred.spec.released import Views, largest_views, view_of
+from stirred.spec.released import Views, largest_views, make_view
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -65,7 +65,7 @@ class PHSafe(Mechanism):
 
     name: ClassVar[str] = "phsafe"
     Config: ClassVar[type[MechanismConfig]] = PHSafeConfig
-    conversion: ClassVar[Conversion | None] = JOINED
+    conversion: ClassVar[Conversion | None] = PHSAFE_CONVERSION
     seconds_per_million: ClassVar[float] = 2.0
 
     preset: str = "sdhc-2020"
@@ -96,39 +96,39 @@ class PHSafe(Mechanism):
         refusals.require_tau(self.amounts, self.taus)
 
     @property
-    def noiseless(self) -> bool:
-        """Whether no noise is added: no protection, for a rehearsal."""
+    def is_noiseless(self) -> bool:
+        """Return whether no noise is added: no protection, for a rehearsal."""
         return str(self.epsilon) == "inf"
 
     @cached_property
     def amounts(self) -> dict[tuple[str, str], Fraction | None]:
-        """The budget of every table and level; None: infinite."""
+        """Return the budget of every table and level; None is infinite."""
         total = self.rho_squared if self.definition == "zcdp" else self.epsilon
-        wanted = None if self.noiseless or total is None else Fraction(str(total))
-        return budgets(PRESETS[self.preset], self.budget or {}, wanted, infinite=self.noiseless)
+        wanted = None if self.is_noiseless or total is None else Fraction(str(total))
+        return divide_budget(PRESETS[self.preset], self.budget or {}, wanted, infinite=self.is_noiseless)
 
     @cached_property
     def taus(self) -> dict[str, int]:
-        """How many persons of a household count at most, by table."""
+        """Return how many persons of a household count at most, by table."""
         return {**PRESETS[self.preset].tau, **(self.tau or {})}
 
     @property
     def nation(self) -> bool:
-        """Whether the nation is tabulated: not in a run for Puerto Rico."""
-        return self.states != (refusals.PUERTO_RICO,)
+        """Return whether the nation is tabulated: not in a run for Puerto Rico."""
+        return self.states != (refusals.PUERTO_RICO_CODE,)
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
-        """The production settings."""
+        """Return the production settings."""
         return propose(schema)
 
     @property
     def record_type(self) -> str:
-        """Persons, whom most tables count."""
+        """Return the record type of persons, whom most tables count."""
         return "person"
 
     def parameters(self) -> dict[str, object]:
-        """JSON-able and canonical."""
+        """Return the canonical JSON parameters."""
         return {
             "preset": self.preset,
             "definition": self.definition,
@@ -145,19 +145,19 @@ class PHSafe(Mechanism):
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop where records or states are missing, or where no table can be made."""
         columns = self._columns(census)
-        self._wanted(columns)
+        self._wanted_tables(columns)
         self._states(engine.census(census) if engine else census, columns)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """The promise per person added or removed, with the household's own unit record."""
+        """Return the promise per person added or removed, with the household's own unit record."""
         require_inputs(census, engine)
         columns = self._columns(census)
-        return self._stated(census, columns)
+        return self._build_specification(census, columns)
 
     def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
         """Return the chance that the noise of a count is not 0, in the table with the least noise."""
         return smallest_effect(
-            {item.place: item.noise.change for item in self._measured(self._columns(census))}
+            {item.place: item.noise.change for item in self._measured_tables(self._columns(census))}
         )
 
     def release(
@@ -170,12 +170,12 @@ class PHSafe(Mechanism):
         state: Path | None = None,  # noqa: ARG002
         progress: Progress | None = None,
     ) -> Release:
-        """All tables; with ``out`` also as the Bureau's files."""
-        census = admitted(census, key, engine)
+        """Release all tables; with ``out`` also as the Bureau's files."""
+        census = check_inputs(census, key, engine)
         place, report = engine or Local(), progress or silent
         census = engine.census(census) if engine else census
         columns = self._columns(census)
-        wanted, states = self._wanted(columns), self._states(census, columns)
+        wanted, states = self._wanted_tables(columns), self._states(census, columns)
         report("counting", 0, 2)
         # the order of truncation must not depend on the data, so this key is not bound to them
         order = Hasher.of(key.bind(self.name, "truncation"), "order")
@@ -187,15 +187,15 @@ class PHSafe(Mechanism):
             states=states,
             hasher=order,
         )
-        counts = tabulated(census, kernel, place)
+        counts = count_tables(census, kernel, place)
         report("noise", 1, 2)
         answers = [Answers.of(counts, item, states) for item in wanted]
         # the words of the promise change no draw
         same = {name: value for name, value in self.parameters().items() if name != "neighbours"}
         settings = json.dumps(same, sort_keys=True)
         truth = key.digest(*(answer.counts.tobytes() for answer in answers), repr(states).encode())
-        made = published(answers, key.bind(self.name, settings, truth))
-        promise = self._stated(census, columns)
+        made = make_tables(answers, key.bind(self.name, settings, truth))
+        promise = self._build_specification(census, columns)
         report("noise", 2, 2)
         return Release(
             mechanism=self.name,
@@ -205,15 +205,15 @@ class PHSafe(Mechanism):
                 name.lower(): table.to_arrow(compat_level=pl.CompatLevel.oldest())
                 for name, table in made.items()
             },
-            files=files.write(out, made, self.definition) if out is not None else (),
+            files=files.write_files(out, made, self.definition) if out is not None else (),
             checks=(
                 Check(
-                    invariant=str(statement.some_unit(census, columns)),
-                    kept=all(shown(table) <= set(states) for table in made.values()),
+                    invariant=str(statement.occupied_areas(census, columns)),
+                    kept=all(list_states(table) <= set(states) for table in made.values()),
                     numbers=len(states),
                 ),
             ),
-            ledger=statement.ledger(wanted, self.definition, self.neighbours),
+            ledger=statement.build_ledger(wanted, self.definition, self.neighbours),
             notes=(Phrase("phsafe.note.noiseless"),) if promise.budget.is_finite is False else (),
             input_digest=truth.hex(),
             private=key.private and promise.budget.is_finite,
@@ -231,23 +231,25 @@ class PHSafe(Mechanism):
         weight: str = "",
         engine: Engine | None = None,
     ) -> pa.Table:
-        """One of its own tables with the standard error and the 95 % interval of every count."""
-        name = next((t for t in ORDER if set(variables(t)) == set(by) and t.lower() in release.tables), "")
+        """Return one of its own tables with the standard error and 95 % interval of every count."""
+        name = next(
+            (t for t in TABLE_ORDER if set(list_variables(t)) == set(by) and t.lower() in release.tables), ""
+        )
         if not name or weight:
             return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
-        return finished(frame_of(release.tables[name.lower()]).select(*by, *MEASURES), by)
+        return format_table(frame_of(release.tables[name.lower()]).select(*by, *MEASURE_COLUMNS), by)
 
-    def counted(self, release: Release) -> Mapping[str, tuple[str, ...]]:
-        """All of its tables."""
-        return {name.lower(): variables(name) for name in ORDER if name.lower() in release.tables}
+    def list_own_tables(self, release: Release) -> Mapping[str, tuple[str, ...]]:
+        """Return all of its tables with their variables."""
+        return {name.lower(): list_variables(name) for name in TABLE_ORDER if name.lower() in release.tables}
 
     def views(self, census: "Census") -> Views:
-        """Each measured table by state, as far as its variables are columns of the census."""
+        """Return each measured table by state, as far as its variables are columns of the census."""
         columns = self._columns(census)
         names = dict(columns.household) | {f"person.{name}": column for name, column in columns.person}
-        made = {item.table for item in self._measured(columns)}
+        made = {item.table for item in self._measured_tables(columns)}
         found = [
-            view_of(
+            make_view(
                 census.domain,
                 "person" if table.persons else "household",
                 (columns.state, *(names[need] for need in table.needs if need in names)),
@@ -259,46 +261,48 @@ class PHSafe(Mechanism):
 
     def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
         """Return the variables of its tables: regions, iterations and cells, which are no columns of the census."""
-        made = {item.table for item in self._measured(self._columns(census))}
-        names = [name for name in ORDER if DERIVED.get(name, (name,))[0] in made]
-        return {self.record_type: tuple(dict.fromkeys(v for name in names for v in variables(name)))}
+        made = {item.table for item in self._measured_tables(self._columns(census))}
+        names = [name for name in TABLE_ORDER if DERIVED_TABLES.get(name, (name,))[0] in made]
+        return {self.record_type: tuple(dict.fromkeys(v for name in names for v in list_variables(name)))}
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
-        """The noise by table and region, the averages that follow, and what truncation leaves out."""
-        every = frozenset([*HOUSEHOLD, *(f"person.{name}" for name in PERSON)])
-        listed, tables = self._measured_of(every), {}
+        """Return the noise by table and region, the averages that follow, and what truncation leaves out."""
+        every = frozenset([*HOUSEHOLD_VARIABLES, *(f"person.{name}" for name in PERSON_VARIABLES)])
+        listed, tables = self._measured_with(every), {}
         if release is not None:
-            tables = {n: frame_of(release.tables[n.lower()]) for n in ORDER if n.lower() in release.tables}
-            listed = tuple(item for item in listed if has(tables, item))
+            tables = {
+                n: frame_of(release.tables[n.lower()]) for n in TABLE_ORDER if n.lower() in release.tables
+            }
+            listed = tuple(item for item in listed if has_measurement(tables, item))
         tau = {name: value for name, value in self.taus.items() if name in {item.table for item in listed}}
-        averages = exhibits.averages_exhibit(tables)
-        found = (exhibits.noise_exhibit(listed, tau), exhibits.truncation_exhibit(tau))
+        averages = exhibits.show_averages(tables)
+        found = (exhibits.show_noise(listed, tau), exhibits.show_truncation(tau))
         return found if averages is None else (*found, averages)
 
     def measured_noise(
         self, census: "Census", *, key: Key, engine: Engine | None = None
     ) -> Sequence[MeasuredNoise]:
-        """The law of every measured table, and the rows of the released table that have its noise."""
+        """Return the law of every measured table, and the rows of the released table with its noise."""
         tables = self.release(census, key=key, engine=engine).tables
-        factor = FACTORS[self.definition][self.neighbours]
+        factor = PHSAFE_FACTORS[self.definition][self.neighbours]
         found = []
-        for item in self._measured(self._columns(census)):
+        for item in self._measured_tables(self._columns(census)):
             if item.budget is None:
                 continue
             name = item.table.lower()
-            rows = rows_of_measurement(frame_of(tables[name]).with_row_index("row number"), item)
-            law = item.noise.measured(item.place, np.zeros(0, np.int64), item.budget * factor)
+            rows = select_rows(frame_of(tables[name]).with_row_index("row number"), item)
+            law = item.noise.describe_noise(item.place, np.zeros(0, np.int64), item.budget * factor)
             found.append(replace(law, table=name, rows=tuple(rows["row number"].to_list())))
         return found
 
     def without_noise(self) -> Mechanism:
-        """The same tables with an infinite budget; a key truncates the same persons in both."""
+        """Return the same tables with an infinite budget; a key truncates the same persons in both."""
         return replace(self, epsilon="inf", rho_squared=None)
 
     def knobs(self) -> Sequence[Knob]:
-        """The total budget, which all tables share in proportion."""
+        """Return the knob of the total budget, which all tables share in proportion."""
         finite = [amount for amount in self.amounts.values() if amount is not None]
-        if self.noiseless or len(finite) < len(self.amounts):
+        if self.is_noiseless or len(finite) < len(self.amounts):
             return ()
         name = "rho_squared" if self.definition == "zcdp" else "epsilon"
         return (
@@ -314,19 +318,19 @@ class PHSafe(Mechanism):
         refusals.require_records(census, self.state)
         return CensusColumns.of(census, self.columns or {}, state=self.state)
 
-    def _stated(self, census: "Census", columns: CensusColumns) -> Specification:
-        return statement.specification(
+    def _build_specification(self, census: "Census", columns: CensusColumns) -> Specification:
+        return statement.build_specification(
             census,
             columns,
-            self._measured(columns),
+            self._measured_tables(columns),
             self.definition,
             neighbours=self.neighbours,
             nation=self.nation,
             released=self.views(census),
         )
 
-    def _wanted(self, columns: CensusColumns) -> tuple[MeasuredTable, ...]:
-        found = self._measured(columns)
+    def _wanted_tables(self, columns: CensusColumns) -> tuple[MeasuredTable, ...]:
+        found = self._measured_tables(columns)
         if not found:
             raise InputError(
                 "PHSafe would make no table",
@@ -335,12 +339,12 @@ class PHSafe(Mechanism):
             )
         return found
 
-    def _measured(self, columns: CensusColumns) -> tuple[MeasuredTable, ...]:
-        return self._measured_of(columns.available)
+    def _measured_tables(self, columns: CensusColumns) -> tuple[MeasuredTable, ...]:
+        return self._measured_with(columns.available)
 
-    def _measured_of(self, available: frozenset[str]) -> tuple[MeasuredTable, ...]:
-        return measured(self.amounts, self.taus, self.definition, available, nation=self.nation)
+    def _measured_with(self, available: frozenset[str]) -> tuple[MeasuredTable, ...]:
+        return list_measured(self.amounts, self.taus, self.definition, available, nation=self.nation)
 
     def _states(self, census: "Census", columns: CensusColumns) -> tuple[str, ...]:
-        """The states that are tabulated, from the public file of areas or from the invariant."""
-        return refusals.chosen_states(regions(census, columns), self.states)
+        """Return the states that are tabulated, from the public file of areas or from the invariant."""
+        return refusals.choose_states(find_regions(census, columns), self.states)

@@ -25,11 +25,11 @@ class Preset:
 
     @property
     def total(self) -> Fraction:
-        """ρ² of all tables."""
+        """Return ρ² of all tables."""
         return sum((amount for levels in self.amounts.values() for amount in levels.values()), Fraction(0))
 
 
-def _levels(usa: str, state: str, races: str) -> dict[str, Fraction]:
+def _level_budgets(usa: str, state: str, races: str) -> dict[str, Fraction]:
     return {
         "usa_A-G": Fraction(usa),
         "usa_H,I": Fraction(usa),
@@ -40,27 +40,27 @@ def _levels(usa: str, state: str, races: str) -> dict[str, Fraction]:
     }
 
 
-def _totals(usa: str, state: str) -> dict[str, Fraction]:
+def _total_budgets(usa: str, state: str) -> dict[str, Fraction]:
     return {"usa_*": Fraction(usa), "state_*": Fraction(state)}
 
 
-_PERSONS = _levels("0.002619", "0.016371", "0.141622")
-_HOUSEHOLDS = _levels("0.000022", "0.000135", "0.00117")
+_PERSONS = _level_budgets("0.002619", "0.016371", "0.141622")
+_HOUSEHOLDS = _level_budgets("0.000022", "0.000135", "0.00117")
 SDHC_2020: Final = Preset(
     name="sdhc-2020",
     amounts={
         "PH1_num": _PERSONS,
         "PH1_denom": _HOUSEHOLDS,
-        "PH2": _totals("0.002619", "0.016371"),
-        "PH3": _levels("0.001061", "0.00663", "0.662976"),
+        "PH2": _total_budgets("0.002619", "0.016371"),
+        "PH3": _level_budgets("0.001061", "0.00663", "0.662976"),
         "PH4": _PERSONS,
         "PH5_denom": _HOUSEHOLDS,
-        "PH6": _totals("0.001061", "0.00663"),
+        "PH6": _total_budgets("0.001061", "0.00663"),
         "PH7": _PERSONS,
         "PH8_denom": _HOUSEHOLDS,
     },
     tau={"PH1_num": 10, "PH2": 10, "PH3": 6, "PH4": 10, "PH6": 6, "PH7": 10},
 )
-NONE: Final = Preset(name="", amounts={name: {} for name in SDHC_2020.amounts}, tau={})
-PRESETS: Final = {preset.name: preset for preset in (SDHC_2020, NONE)}
+EMPTY_PRESET: Final = Preset(name="", amounts={name: {} for name in SDHC_2020.amounts}, tau={})
+PRESETS: Final = {preset.name: preset for preset in (SDHC_2020, EMPTY_PRESET)}
 LEVELS: Final = tuple(SDHC_2020.amounts["PH1_num"])

@@ -2,12 +2,12 @@
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, areas, root
+from stirred.mechanisms.proposal import Proposal, find_root, list_areas
 
 
 def propose(schema: Schema) -> Proposal:
-    """The production settings, with the coarsest level of areas as the states."""
-    level = areas(schema, root(schema))[0]
+    """Return the production settings, with the coarsest level of areas as the states."""
+    level = list_areas(schema, find_root(schema))[0]
     if not {"household", "person"} <= set(schema.record_types) or not schema.record("person").household:
         raise PlanError(
             "this mechanism cannot be proposed for this census",

@@ -5,15 +5,15 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred.errors import BudgetError, InputError, did_you_mean, require_kind
-from stirred.mechanisms.phsafe.counting.tables import BY_NAME, TABULATIONS
-from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD, PERSON
+from stirred.mechanisms.phsafe.counting.tables import TABULATION_BY_NAME, TABULATIONS
+from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD_VARIABLES, PERSON_VARIABLES
 from stirred.mechanisms.phsafe.presets import PRESETS
 from stirred.mechanisms.safetab.noise import Definition
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
-PUERTO_RICO = "72"
+PUERTO_RICO_CODE = "72"
 
 
 def require_kinds(
@@ -47,8 +47,8 @@ def require_tables(*, budget: object, tau: object, columns: object) -> None:
     """Refuse budgets, τ and columns that are not tables of names with values of the right kind."""
     examples = {"budget": '{"PH2": "0"}', "tau": '{"PH3": 6}', "columns": '{"person.age": "years"}'}
     for name, value in (("budget", budget), ("tau", tau), ("columns", columns)):
-        fits = _whole if name == "tau" else _text
-        good = isinstance(value, Mapping) and all(_text(key) and fits(item) for key, item in value.items())
+        fits = _is_whole if name == "tau" else _is_text
+        good = isinstance(value, Mapping) and all(_is_text(key) and fits(item) for key, item in value.items())
         if value is not None and not good:
             raise InputError(
                 f"{name} is not as it should be",
@@ -66,7 +66,7 @@ def require_totals(
     for name, value in (("rho_squared", rho_squared), ("epsilon", epsilon)):
         if isinstance(value, float):
             raise BudgetError(f"{name} is a float", why="floats are not exact", fix=f'{name}="2"')
-        if value is not None and str(value) != "inf" and _exact(name, value) <= 0:
+        if value is not None and str(value) != "inf" and _parse_exact(name, value) <= 0:
             raise BudgetError(
                 f"{name} must be positive",
                 why="with a budget of 0 nothing can be measured",
@@ -98,7 +98,7 @@ def require_names(*, tau: Iterable[str], columns: Iterable[str], states: Sequenc
                 why="it names no table of persons",
                 fix=did_you_mean(name, people),
             )
-    known = [*HOUSEHOLD, *(f"person.{name}" for name in PERSON)]
+    known = [*HOUSEHOLD_VARIABLES, *(f"person.{name}" for name in PERSON_VARIABLES)]
     for name in columns:
         if name not in known:
             raise InputError(
@@ -106,17 +106,17 @@ def require_names(*, tau: Iterable[str], columns: Iterable[str], states: Sequenc
                 why="PHSafe does not read it",
                 fix=did_you_mean(name, known),
             )
-    if PUERTO_RICO in states and len(states) > 1:
+    if PUERTO_RICO_CODE in states and len(states) > 1:
         raise InputError(
             "Puerto Rico is a run of its own",
             why="it is not part of the nation, whose total would include it",
-            fix=f'states = ["{PUERTO_RICO}"], and another run for the states',
+            fix=f'states = ["{PUERTO_RICO_CODE}"], and another run for the states',
         )
 
 
 def require_tau(amounts: Iterable[tuple[str, str]], tau: Mapping[str, int]) -> None:
     """Refuse a table of persons that has a budget and no τ."""
-    lacking = sorted({table for table, _ in amounts if BY_NAME[table].persons} - set(tau))
+    lacking = sorted({table for table, _ in amounts if TABULATION_BY_NAME[table].persons} - set(tau))
     if lacking:
         raise InputError(
             f"{lacking[0]} has no τ",
@@ -149,8 +149,8 @@ def require_records(census: "Census", state: str) -> None:
         )
 
 
-def chosen_states(found: tuple[str, ...], wanted: Sequence[str]) -> tuple[str, ...]:
-    """The states that are tabulated, of those that there are; both lists are public."""
+def choose_states(found: tuple[str, ...], wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return the states that are tabulated, of those that there are; both lists are public."""
     unknown = [name for name in wanted if name not in found]
     if unknown:
         raise InputError(
@@ -165,7 +165,7 @@ def chosen_states(found: tuple[str, ...], wanted: Sequence[str]) -> tuple[str, .
             why="no household record has one",
             fix="give a census that has households",
         )
-    if not wanted and PUERTO_RICO in chosen and len(chosen) > 1:
+    if not wanted and PUERTO_RICO_CODE in chosen and len(chosen) > 1:
         raise InputError(
             "the census holds states and Puerto Rico",
             why="Puerto Rico is a run of its own, and is not part of the nation",
@@ -174,7 +174,7 @@ def chosen_states(found: tuple[str, ...], wanted: Sequence[str]) -> tuple[str, .
     return chosen
 
 
-def _exact(name: str, value: object) -> Fraction:
+def _parse_exact(name: str, value: object) -> Fraction:
     try:
         return Fraction(str(value))
     except (ValueError, ZeroDivisionError):
@@ -183,9 +183,9 @@ def _exact(name: str, value: object) -> Fraction:
         ) from None
 
 
-def _text(value: object) -> bool:
+def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _whole(value: object) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 1

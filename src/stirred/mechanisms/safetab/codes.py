@@ -17,15 +17,15 @@ from pathlib import Path
 from stirred.errors import DataError, InputError
 from stirred.toml_text import CsvTable, require_plain
 
-RACES = "race-characteristic-iterations.txt"
-ETHNICITIES = "ethnicity-characteristic-iterations.txt"
-CODES = "race-and-ethnicity-codes.txt"
-MAP = "race-and-ethnicity-code-to-iteration.txt"
-COLUMNS = {
-    RACES: ("ITERATION_CODE", "ITERATION_NAME", "LEVEL", "ALONE", "DETAILED_ONLY", "COARSE_ONLY"),
-    ETHNICITIES: ("ITERATION_CODE", "ITERATION_NAME", "LEVEL", "DETAILED_ONLY", "COARSE_ONLY"),
-    CODES: ("RACE_ETH_CODE", "RACE_ETH_NAME"),
-    MAP: ("ITERATION_CODE", "RACE_ETH_CODE"),
+RACE_FILE = "race-characteristic-iterations.txt"
+ETHNICITY_FILE = "ethnicity-characteristic-iterations.txt"
+CODE_FILE = "race-and-ethnicity-codes.txt"
+MAP_FILE = "race-and-ethnicity-code-to-iteration.txt"
+FILE_COLUMNS = {
+    RACE_FILE: ("ITERATION_CODE", "ITERATION_NAME", "LEVEL", "ALONE", "DETAILED_ONLY", "COARSE_ONLY"),
+    ETHNICITY_FILE: ("ITERATION_CODE", "ITERATION_NAME", "LEVEL", "DETAILED_ONLY", "COARSE_ONLY"),
+    CODE_FILE: ("RACE_ETH_CODE", "RACE_ETH_NAME"),
+    MAP_FILE: ("ITERATION_CODE", "RACE_ETH_CODE"),
 }
 LEVELS = (1, 2)  # 1: regional groups, 2: detailed groups; level 0, the major races, is published elsewhere
 _FLAGS = {"True": True, "False": False, "Null": False, "": False}
@@ -43,7 +43,7 @@ class Iteration:
     coarse_only: bool = False
 
     def belongs(self, level: int, *, fine: bool) -> bool:
-        """Whether it is tabulated at a level, in regions that have the fine lists (nation, states) or the coarse ones."""
+        """Return whether it is tabulated at a level, in regions with the fine or the coarse lists."""
         return self.level == level and not (self.coarse_only if fine else self.detailed_only)
 
 
@@ -56,7 +56,7 @@ class CodeLists:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _once([item.code for item in self.iterations], "an iteration code")
+        _require_once([item.code for item in self.iterations], "an iteration code")
         known = {item.code for item in self.iterations}
         both = sum(item.detailed_only and item.coarse_only for item in self.iterations)
         if both:
@@ -69,13 +69,13 @@ class CodeLists:
         if lost:
             raise DataError(
                 f"{lost} race or ethnicity codes lead to an iteration that is not listed",
-                why=f"{MAP} and the lists of iterations must belong together",
+                why=f"{MAP_FILE} and the lists of iterations must belong together",
                 fix="use the four files of one vintage",
             )
 
     @classmethod
     def own(cls) -> "CodeLists":
-        """The package's own lists: invented groups for the codes of its synthetic censuses (``tools/code_lists.py``).
+        """Return the package's own lists: invented groups for the codes of its synthetic censuses.
 
         >>> len(CodeLists.own().leads_to) >= 200
         True
@@ -85,32 +85,32 @@ class CodeLists:
 
     @classmethod
     def read(cls, folder: Path) -> "CodeLists":
-        """The four files of a folder."""
+        """Return the lists in the four files of a folder."""
         return _read(Path(folder))
 
     @classmethod
     def _of_files(cls, folder: Path) -> "CodeLists":
         races = [
-            Iteration(row["ITERATION_CODE"], row["ITERATION_NAME"], _level(row), _flag(row, "ALONE"),
-                      _flag(row, "DETAILED_ONLY"), _flag(row, "COARSE_ONLY"))
-            for row in _rows(folder / RACES)
+            Iteration(row["ITERATION_CODE"], row["ITERATION_NAME"], _read_level(row), _read_flag(row, "ALONE"),
+                      _read_flag(row, "DETAILED_ONLY"), _read_flag(row, "COARSE_ONLY"))
+            for row in _read_rows(folder / RACE_FILE)
         ]  # fmt: skip
         ethnicities = [
-            Iteration(row["ITERATION_CODE"], row["ITERATION_NAME"], _level(row), None,
-                      _flag(row, "DETAILED_ONLY"), _flag(row, "COARSE_ONLY"))
-            for row in _rows(folder / ETHNICITIES)
+            Iteration(row["ITERATION_CODE"], row["ITERATION_NAME"], _read_level(row), None,
+                      _read_flag(row, "DETAILED_ONLY"), _read_flag(row, "COARSE_ONLY"))
+            for row in _read_rows(folder / ETHNICITY_FILE)
         ]  # fmt: skip
-        leads: dict[str, set[str]] = {row["RACE_ETH_CODE"]: set() for row in _rows(folder / CODES)}
-        for row in _rows(folder / MAP):
+        leads: dict[str, set[str]] = {row["RACE_ETH_CODE"]: set() for row in _read_rows(folder / CODE_FILE)}
+        for row in _read_rows(folder / MAP_FILE):
             leads.setdefault(row["RACE_ETH_CODE"], set()).add(row["ITERATION_CODE"])
         return cls(
             iterations=(*races, *ethnicities),
             leads_to={code: frozenset(targets) for code, targets in leads.items()},
-            names={row["RACE_ETH_CODE"]: row["RACE_ETH_NAME"] for row in _rows(folder / CODES)},
+            names={row["RACE_ETH_CODE"]: row["RACE_ETH_NAME"] for row in _read_rows(folder / CODE_FILE)},
         )
 
     def digest(self) -> str:
-        """SHA-256 of the lists, so that products can check that they were made with the same ones."""
+        """Return the SHA-256 of the lists, so that products can check that they used the same ones."""
         return self._digest
 
     @cached_property
@@ -118,12 +118,12 @@ class CodeLists:
         text = repr((self.iterations, sorted((code, sorted(to)) for code, to in self.leads_to.items())))
         return sha256(text.encode()).hexdigest()
 
-    def tabulated(self, level: int, *, fine: bool) -> tuple[Iteration, ...]:
-        """The iterations of a level, in the order of the lists."""
-        return self._tabulated[level, fine]
+    def list_iterations(self, level: int, *, fine: bool) -> tuple[Iteration, ...]:
+        """Return the iterations of a level, in the order of the lists."""
+        return self._iterations_by_level[level, fine]
 
     @cached_property
-    def _tabulated(self) -> dict[tuple[int, bool], tuple[Iteration, ...]]:
+    def _iterations_by_level(self) -> dict[tuple[int, bool], tuple[Iteration, ...]]:
         return {
             (level, fine): tuple(item for item in self.iterations if item.belongs(level, fine=fine))
             for level, fine in product((0, *LEVELS), (True, False))
@@ -154,18 +154,18 @@ class CodeLists:
 
 
 def _read(folder: Path) -> CodeLists:
-    """The lists of a folder, read once as long as no file changes."""
-    told = [(folder / name).stat() for name in COLUMNS if (folder / name).exists()]
-    return _kept(folder, tuple((one.st_mtime_ns, one.st_size) for one in told))
+    """Return the lists of a folder, read once as long as no file changes."""
+    told = [(folder / name).stat() for name in FILE_COLUMNS if (folder / name).exists()]
+    return _read_files(folder, tuple((one.st_mtime_ns, one.st_size) for one in told))
 
 
 @lru_cache(maxsize=8)
-def _kept(folder: Path, _files: tuple[tuple[int, int], ...]) -> CodeLists:
+def _read_files(folder: Path, _files: tuple[tuple[int, int], ...]) -> CodeLists:
     return CodeLists._of_files(folder)
 
 
-def _rows(path: Path) -> Iterator[dict[str, str]]:
-    wanted = COLUMNS[path.name]
+def _read_rows(path: Path) -> Iterator[dict[str, str]]:
+    wanted = FILE_COLUMNS[path.name]
     try:
         require_plain(path)
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -182,7 +182,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
     except FileNotFoundError:
         raise InputError(
             f"the folder of code lists has no {path.name}",
-            why=f"the lists are four files: {', '.join(COLUMNS)}",
+            why=f"the lists are four files: {', '.join(FILE_COLUMNS)}",
             fix="name the folder that holds all four with --codes",
         ) from None
     except (OSError, csv.Error):
@@ -197,7 +197,7 @@ def _rows(path: Path) -> Iterator[dict[str, str]]:
         ) from None
 
 
-def _level(row: Mapping[str, str]) -> int:
+def _read_level(row: Mapping[str, str]) -> int:
     if row["LEVEL"] not in ("0", "1", "2"):
         raise DataError(
             "an iteration has a LEVEL other than 0, 1 or 2", why="these three exist", fix="correct it"
@@ -205,7 +205,7 @@ def _level(row: Mapping[str, str]) -> int:
     return int(row["LEVEL"])
 
 
-def _flag(row: Mapping[str, str], name: str) -> bool:
+def _read_flag(row: Mapping[str, str], name: str) -> bool:
     if row[name] not in _FLAGS:
         raise DataError(
             f"an iteration has a {name} other than True, False or Null", why="it is a flag", fix="correct it"
@@ -213,7 +213,7 @@ def _flag(row: Mapping[str, str], name: str) -> bool:
     return _FLAGS[row[name]]
 
 
-def _once(codes: Iterable[str], what: str) -> None:
+def _require_once(codes: Iterable[str], what: str) -> None:
     twice = sum(number > 1 for number in Counter(codes).values())
     if twice:
         raise DataError(

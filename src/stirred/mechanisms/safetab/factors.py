@@ -6,7 +6,7 @@ The statements of the mechanisms, composed plans and the catalog of the 2020 pro
 from stirred.spec.algebra.conversions import DISJOINT_CELLS, GROUP_PRIVACY, Conversion, Factor
 
 # Group privacy is what was published for the Detailed DHC-A; the theorem needs half of it.
-PERSONS = Conversion(
+SAFETAB_P_CONVERSION = Conversion(
     published=Factor(times=4, unit="person", because=GROUP_PRIVACY),
     bureau=Factor(times=4, unit="person", because=GROUP_PRIVACY),
     proved=Factor(
@@ -17,7 +17,7 @@ PERSONS = Conversion(
         theorem="mechanisms/safetab/proof.md, Theorem 2",
     ),
 )
-HOUSEHOLDS = Conversion(
+SAFETAB_H_CONVERSION = Conversion(
     published=Factor(times=2, unit="household", because=DISJOINT_CELLS),
     bureau=Factor(times=2, unit="household", because=DISJOINT_CELLS),
     proved=Factor(

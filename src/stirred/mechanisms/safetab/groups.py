@@ -17,20 +17,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.engine import Engine, Local
-from stirred.engine.placing import PART, Placed
-from stirred.engine.plain import plain
-from stirred.frames import arrow_of, collected, frame_of
-from stirred.mechanisms.safetab.mapping import Mapping
-from stirred.mechanisms.safetab.regions import NATION, Regions, RegionType
+from stirred.engine.placing import PART_COLUMN, PlaceRows
+from stirred.engine.plain import to_plain
+from stirred.frames import arrow_of, collect_frame, frame_of
+from stirred.mechanisms.safetab.mapping import GroupMap
+from stirred.mechanisms.safetab.regions import NATION_ID, Regions, RegionType
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 Ints = NDArray[np.int64]
 COUNT, CELL, SET, GROUP = "\x00count", "\x00cell", "set", "key"
-ROWS = pa.schema([(SET, pa.int32()), (GROUP, pa.int64()), ("count", pa.int64())])
+COUNT_SCHEMA = pa.schema([(SET, pa.int32()), (GROUP, pa.int64()), ("count", pa.int64())])
 NO_CODES = ("", "0", "Null")
-BYTES = 200  # of a record on its way to a count, roughly
+BYTES_PER_RECORD = 200  # of a record on its way to a count, roughly
 
 
 class CellColumns(Protocol):
@@ -38,16 +38,16 @@ class CellColumns(Protocol):
 
     @property
     def number(self) -> int:
-        """How many cells there are."""
+        """Return how many cells there are."""
         ...
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """What a record's cell is read from."""
+        """Return the columns that a record's cell is read from."""
         ...
 
     def expression(self) -> pl.Expr:
-        """The number of a record's cell; it must be picklable with its object."""
+        """Return the number of a record's cell; the object must be picklable."""
         ...
 
 
@@ -58,21 +58,21 @@ class GroupSet:
     kind: RegionType
     level: int
     regions: tuple[str, ...]
-    mapping: Mapping
+    mapping: GroupMap
 
     @property
     def iterations(self) -> int:
-        """How many iterations each region has."""
+        """Return how many iterations each region has."""
         return len(self.mapping.codes)
 
     @property
     def number(self) -> int:
-        """How many groups there are, most of them empty."""
+        """Return how many groups there are, most of them empty."""
         return len(self.regions) * self.iterations
 
     @cached_property
-    def numbered(self) -> dict[str, int]:
-        """The number of every region."""
+    def region_numbers(self) -> dict[str, int]:
+        """Return the number of every region."""
         return {region: place for place, region in enumerate(self.regions)}
 
 
@@ -85,12 +85,12 @@ class GroupCounts:
     cells: int
 
     def totals(self) -> tuple[Ints, Ints]:
-        """The groups that have records, rising, and how many each has.
+        """Return the groups that have records, rising, and how many each has.
 
         >>> GroupCounts(np.array([3, 5, 6]), np.array([1, 2, 3]), cells=3).totals()
         (array([1, 2]), array([3, 3]))
         """
-        return added(self.keys // self.cells, self.counts)
+        return sum_by_key(self.keys // self.cells, self.counts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,23 +106,23 @@ class Tally:
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """The columns whose combinations are mapped to iterations."""
+        """Return the columns whose combinations are mapped to iterations."""
         return (*self.races, *filter(None, [self.ethnicity]))
 
     @property
     def areas(self) -> tuple[str, ...]:
-        """The columns of the regions."""
+        """Return the columns of the regions."""
         names = [self.regions.state, *(item.kind.column for item in self.sets)]
         return tuple(dict.fromkeys(filter(None, names)))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All that is read of a record."""
+        """Return all columns that are read of a record."""
         names = [*self.areas, *self.codes, *self.cells.columns, *(name for name, _ in self.where)]
         return tuple(dict.fromkeys(names))
 
-    def grouped(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Records that agree in everything, counted; those without a cell, in no universe, are left out."""
+    def group_records(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Count records that agree in everything; those without a cell, in no universe, are left out."""
         types = frame.collect_schema()
         for name, levels in self.where:
             values = [str(level) for level in levels]
@@ -138,21 +138,21 @@ class Tally:
         )
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        """The keys and counts of a batch of records."""
-        found = self.expanded(collected(self.grouped(frame_of(table).lazy())))
+        """Return the keys and counts of a batch of records."""
+        found = self.expand_groups(collect_frame(self.group_records(frame_of(table).lazy())))
         return pa.table(
             {
                 SET: np.repeat(np.arange(len(found), dtype=np.int32), [len(keys) for keys, _ in found]),
                 GROUP: np.concatenate([np.zeros(0, np.int64), *(keys for keys, _ in found)]),
                 "count": np.concatenate([np.zeros(0, np.int64), *(counts for _, counts in found)]),
             },
-            schema=ROWS,
+            schema=COUNT_SCHEMA,
         )
 
-    def expanded(self, frame: pl.DataFrame) -> list[tuple[Ints, Ints]]:
-        """For each set the keys and counts of grouped records."""
-        profile, profiles = _profiles(frame, self.races, self.ethnicity)
-        cell, count = _whole(frame[CELL]), _whole(frame[COUNT])
+    def expand_groups(self, frame: pl.DataFrame) -> list[tuple[Ints, Ints]]:
+        """Return the keys and counts of grouped records, for each set."""
+        profile, profiles = _number_profiles(frame, self.races, self.ethnicity)
+        cell, count = _to_whole(frame[CELL]), _to_whole(frame[COUNT])
         state = self.regions.state
         island = (
             (frame[state] == self.regions.island).fill_null(False).to_numpy()
@@ -169,13 +169,13 @@ class Tally:
             column = item.kind.column
             if column and column not in areas:
                 areas[column] = (
-                    _coded(frame, [column])[0],
+                    _number_rows(frame, [column])[0],
                     frame[column].unique(maintain_order=True).to_list(),
                 )
-            region = _regions(item, areas, frame.height)
+            region = _number_regions(item, areas, frame.height)
             taking = (region >= 0) & (island == item.kind.island)
             whole = (region[taking] * len(profiles) + profile[taking]) * self.cells.number + cell[taking]
-            keys, counts = added(whole, count[taking])
+            keys, counts = sum_by_key(whole, count[taking])
             result.append(
                 _spread(keys, counts, tables[id(item.mapping)], item, len(profiles), self.cells.number)
             )
@@ -184,40 +184,40 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class KeySums:
-    """The keys of a part, each with its sum."""
+    """Sum the counts of each key in a part."""
 
     def __call__(self, _part: int, table: pa.Table) -> pa.Table:
         """One row for each key."""
-        frame = frame_of(table.drop_columns([PART]))
-        return plain(arrow_of(frame.group_by(SET, GROUP).agg(pl.col("count").sum()))).cast(ROWS)
+        frame = frame_of(table.drop_columns([PART_COLUMN]))
+        return to_plain(arrow_of(frame.group_by(SET, GROUP).agg(pl.col("count").sum()))).cast(COUNT_SCHEMA)
 
 
-def group_counts(
+def count_groups(
     census: "Census", tally: Tally, *, record_type: str = "person", engine: Engine | None = None
 ) -> list[GroupCounts]:
-    """The counts of every set, on any engine."""
+    """Return the counts of every set, on any engine."""
     engine = engine or Local()
     cells = tally.cells.number
-    if engine.fits(0) and engine.fits(BYTES * census.count(record_type)):
+    if engine.fits(0) and engine.fits(BYTES_PER_RECORD * census.count(record_type)):
         frame = census.scan(record_type, list(tally.columns), ordered=False)
-        found = tally.expanded(collected(tally.grouped(frame), streaming=True))
+        found = tally.expand_groups(collect_frame(tally.group_records(frame), streaming=True))
         return [GroupCounts(keys, counts, cells) for keys, counts in found]
-    flow = engine.records(census, record_type, list(tally.columns)).map(tally, ROWS)
-    parts = engine.parts_for(BYTES * census.count(record_type))
-    placed = Placed((SET, GROUP), parts)
-    spread = engine.exchange(flow.map(placed, placed.schema(ROWS)), by=PART, parts=parts)
-    rows = frame_of(spread.map(KeySums(), ROWS).gathered()).sort(SET, GROUP)
+    flow = engine.records(census, record_type, list(tally.columns)).map(tally, COUNT_SCHEMA)
+    parts = engine.parts_for(BYTES_PER_RECORD * census.count(record_type))
+    placed = PlaceRows((SET, GROUP), parts)
+    spread = engine.exchange(flow.map(placed, placed.schema(COUNT_SCHEMA)), by=PART_COLUMN, parts=parts)
+    rows = frame_of(spread.map(KeySums(), COUNT_SCHEMA).gather()).sort(SET, GROUP)
     result = []
     for place in range(len(tally.sets)):
         own = rows.filter(pl.col(SET) == place)
-        result.append(GroupCounts(_whole(own[GROUP]), _whole(own["count"]), cells))
+        result.append(GroupCounts(_to_whole(own[GROUP]), _to_whole(own["count"]), cells))
     return result
 
 
-def added(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """The distinct keys, rising, each with the sum of its counts.
+def sum_by_key(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct keys, rising, each with the sum of its counts.
 
-    >>> added(np.array([7, 2, 7]), np.array([1, 5, 2]))
+    >>> sum_by_key(np.array([7, 2, 7]), np.array([1, 5, 2]))
     (array([2, 7]), array([5, 3]))
     """
     if not len(keys):
@@ -231,7 +231,7 @@ def added(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:
 def _spread(
     keys: Ints, counts: Ints, table: tuple[Ints, Ints], item: GroupSet, profiles: int, cells: int
 ) -> tuple[Ints, Ints]:
-    """Each count once for every iteration that its codes lead to."""
+    """Return each count once for every iteration that its codes lead to."""
     starts, groups = table
     rest, cell = np.divmod(keys, cells)
     region, profile = np.divmod(rest, max(profiles, 1))
@@ -239,43 +239,43 @@ def _spread(
     row = np.repeat(np.arange(len(keys)), length)
     before = np.cumsum(length) - length
     group = groups[np.arange(len(row)) - before[row] + starts[profile[row]]]
-    return added((region[row] * item.iterations + group) * cells + cell[row], counts[row])
+    return sum_by_key((region[row] * item.iterations + group) * cells + cell[row], counts[row])
 
 
-def _profiles(
+def _number_profiles(
     frame: pl.DataFrame, races: Sequence[str], ethnicity: str
 ) -> tuple[Ints, list[tuple[list[str], str]]]:
-    """The number of each row's combination of codes, and the combinations."""
+    """Return the number of each row's combination of codes, and the combinations."""
     names = [*races, *filter(None, [ethnicity])]
     if not names:
         return np.zeros(frame.height, np.int64), [([], "")]
-    number, distinct = _coded(frame, names)
+    number, distinct = _number_rows(frame, names)
     rows = distinct.fill_null("").rows()
     if not ethnicity:
-        return number, [(_given(row), "") for row in rows]
-    return number, [(_given(row[:-1]), row[-1]) for row in rows]
+        return number, [(_list_codes(row), "") for row in rows]
+    return number, [(_list_codes(row[:-1]), row[-1]) for row in rows]
 
 
-def _given(codes: Sequence[str]) -> list[str]:
+def _list_codes(codes: Sequence[str]) -> list[str]:
     return [code for code in codes if code not in NO_CODES]
 
 
-def _coded(frame: pl.DataFrame, names: list[str]) -> tuple[Ints, pl.DataFrame]:
-    """Each row's number among the distinct rows, and those in the order of their first appearance."""
+def _number_rows(frame: pl.DataFrame, names: list[str]) -> tuple[Ints, pl.DataFrame]:
+    """Return each row's number among the distinct rows, and these in order of first appearance."""
     distinct = frame.select(names).unique(maintain_order=True)
     numbered = distinct.with_row_index(SET)
     joined = frame.select(names).join(numbered, on=names, how="left", nulls_equal=True, maintain_order="left")
-    return _whole(joined[SET]), distinct
+    return _to_whole(joined[SET]), distinct
 
 
-def _regions(item: GroupSet, areas: Table[str, tuple[Ints, list[str | None]]], rows: int) -> Ints:
-    """The number of each row's region, -1 where it lies in none."""
+def _number_regions(item: GroupSet, areas: Table[str, tuple[Ints, list[str | None]]], rows: int) -> Ints:
+    """Return the number of each row's region, -1 where it lies in none."""
     if not item.kind.column:
-        return np.full(rows, item.numbered.get(NATION, -1), np.int64)
+        return np.full(rows, item.region_numbers.get(NATION_ID, -1), np.int64)
     place, codes = areas[item.kind.column]
-    numbers = np.array([item.numbered.get(code or "", -1) for code in codes] or [-1], np.int64)
+    numbers = np.array([item.region_numbers.get(code or "", -1) for code in codes] or [-1], np.int64)
     return numbers[place]
 
 
-def _whole(column: pl.Series) -> Ints:
+def _to_whole(column: pl.Series) -> Ints:
     return column.to_numpy().astype(np.int64)

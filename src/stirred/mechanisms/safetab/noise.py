@@ -16,18 +16,21 @@ from numpy.typing import NDArray
 
 from stirred.chance import DiscreteGaussian, DiscreteLaplace, Key
 from stirred.chance.names import Part
-from stirred.chance.samplers.laws import Falling
-from stirred.chance.samplers.tails import exceeding
+from stirred.chance.samplers.laws import FallingLaw
+from stirred.chance.samplers.tails import draw_exceeding
 from stirred.errors import BudgetError
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.effect import gaussian_change, geometric_change
 
 Definition = Literal["zcdp", "puredp"]
 Ints = NDArray[np.int64]
-NEAR = 1 - Fraction(1, 1 << 40)
-WIDEST_GAUSSIAN, WIDEST_GEOMETRIC = 4096, 1024  # deviation and scale up to which the samplers have tables
-AT_ONCE = 1 << 22
-AUDITED = 2000  # counts whose noise an audit sees
+NEAR_CHANCE = 1 - Fraction(1, 1 << 40)
+MAX_GAUSSIAN_DEVIATION, MAX_GEOMETRIC_SCALE = (
+    4096,
+    1024,
+)  # deviation and scale up to which the samplers have tables
+MAX_DRAWS_AT_ONCE = 1 << 22
+MAX_COUNTS_AUDITED = 2000  # counts whose noise an audit sees
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class CellNoise:
 
     @classmethod
     def of(cls, definition: Definition, budget: Fraction | None, touched: int) -> "CellNoise":
-        """The noise of counts of which a record touches at most so many, each by 1."""
+        """Return the noise of counts of which a record touches at most so many, each by 1."""
         most = Fraction(max(touched, 1))
         return cls(definition, budget, most if definition == "zcdp" else most**2)
 
@@ -58,7 +61,7 @@ class CellNoise:
 
     @property
     def variance(self) -> Fraction | float:
-        """σ² of the Gaussian; for the geometric law 2q/(1 − q)² with q = e^(−1/scale)."""
+        """Return the variance: σ² of the Gaussian, or 2q/(1 − q)² with q = e^(−1/scale)."""
         if self.budget is None:
             return Fraction(0)
         if self.definition == "zcdp":
@@ -68,8 +71,8 @@ class CellNoise:
 
     @property
     def scale(self) -> float:
-        """The scale of the geometric law, as a float: only the published variance is computed from it."""
-        return float(_root(self.squared) / (self.budget or 1))
+        """Return the scale of the geometric law as a float, used for the published variance only."""
+        return float(_square_root(self.squared) / (self.budget or 1))
 
     @property
     def change(self) -> float:
@@ -81,75 +84,77 @@ class CellNoise:
         return geometric_change(self.scale)
 
     @cached_property
-    def law(self) -> Falling:
-        """The law of the noise."""
+    def law(self) -> FallingLaw:
+        """Return the law of the noise."""
         if self.budget is None:
             raise AssertionError("without noise there is no law to draw from")
         if self.definition == "zcdp":
-            return Falling(self.budget / self.squared, Fraction(0), mirrored=True)
-        return Falling(Fraction(0), self.budget / _root(self.squared), mirrored=True)
+            return FallingLaw(self.budget / self.squared, Fraction(0), mirrored=True)
+        return FallingLaw(Fraction(0), self.budget / _square_root(self.squared), mirrored=True)
 
     def at(self, key: Key, label: tuple[Part, ...], numbers: NDArray[np.uint64]) -> Ints:
-        """The noise of the counts with these numbers: each count has its own draw, whatever else is drawn."""
+        """Draw the noise of the counts with these numbers; each count has its own draw."""
         if self.budget is None:
             return np.zeros(len(numbers), np.int64)
         return self._sampler.at(key, label, numbers)
 
-    def measured(self, name: str, noise: Ints, loss: Fraction) -> MeasuredNoise:
-        """Noise that was drawn from this law, with what its account spends, for an audit."""
+    def describe_noise(self, name: str, noise: Ints, loss: Fraction) -> MeasuredNoise:
+        """Return noise that was drawn from this law, with its loss in the account, for an audit."""
         paid = Fraction(self.budget or 1)
         if self.definition == "zcdp":
             law = self.squared / (2 * paid)
             return MeasuredNoise(name=name, noise=noise, kind="gaussian", parameter=law, loss=loss)
-        scale = _root(self.squared) / paid
+        scale = _square_root(self.squared) / paid
         return MeasuredNoise(name=name, noise=noise, kind="geometric", parameter=scale, loss=loss)
 
-    def sampled(self, name: str, key: Key, loss: Fraction) -> MeasuredNoise:
-        """The noise of many counts, drawn as a release draws it."""
-        return self.measured(name, self.at(key, ("audit", name), np.arange(AUDITED, dtype=np.uint64)), loss)
+    def sample_noise(self, name: str, key: Key, loss: Fraction) -> MeasuredNoise:
+        """Return the noise of many counts, drawn as a release draws it, for an audit."""
+        return self.describe_noise(
+            name, self.at(key, ("audit", name), np.arange(MAX_COUNTS_AUDITED, dtype=np.uint64)), loss
+        )
 
     def above(self, key: Key, label: tuple[Part, ...], n: int, bound: int) -> tuple[Ints, Ints]:
-        """Which of n empty counts have noise above a bound, and that noise; the others are never drawn."""
+        """Return which of n empty counts have noise above a bound, and that noise; draw no others."""
         if self.budget is None:
             keep = n if bound < 0 else 0
             return np.arange(keep), np.zeros(keep, np.int64)
-        if self.wide:
-            return self._all_above(key, label, n, bound)
+        if self.is_wide:
+            return self._draw_all_above(key, label, n, bound)
         # far out the chance has thousands of leading zeros, so what lies above a nearer bound is drawn and then cut
-        near = min(bound, self.cut(NEAR))
-        places, values = exceeding(key, label, n, self.law, near)
+        near = min(bound, self.cut(NEAR_CHANCE))
+        places, values = draw_exceeding(key, label, n, self.law, near)
         return places[values > bound], values[values > bound]
 
     @property
-    def wide(self) -> bool:
-        """Whether a table of the law would be too large, so that draws cost more and tails have no table."""
+    def is_wide(self) -> bool:
+        """Return whether a table of the law would be too large, so that draws cost more."""
         if self.definition == "zcdp":
-            return self.variance > WIDEST_GAUSSIAN**2
-        return self.scale > WIDEST_GEOMETRIC
+            return self.variance > MAX_GAUSSIAN_DEVIATION**2
+        return self.scale > MAX_GEOMETRIC_SCALE
 
-    def _all_above(self, key: Key, label: tuple[Part, ...], n: int, bound: int) -> tuple[Ints, Ints]:
-        """The same by drawing all n, some at a time."""
+    def _draw_all_above(self, key: Key, label: tuple[Part, ...], n: int, bound: int) -> tuple[Ints, Ints]:
+        """Return the same by drawing all n, some at a time."""
         places, values = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for start in range(0, n, AT_ONCE):
-            numbers = np.arange(start, min(start + AT_ONCE, n), dtype=np.uint64)
+        for start in range(0, n, MAX_DRAWS_AT_ONCE):
+            numbers = np.arange(start, min(start + MAX_DRAWS_AT_ONCE, n), dtype=np.uint64)
             drawn = self.at(key, label, numbers)
             places.append(numbers[drawn > bound].astype(np.int64))
             values.append(drawn[drawn > bound])
         return np.concatenate(places), np.concatenate(values)
 
     def cut(self, chance: Fraction) -> int:
-        """The smallest k with P(noise ≤ k) ≥ ``chance``: an empty count exceeds it with probability 1 − chance at most.
+        """Return the smallest k with P(noise ≤ k) ≥ ``chance``.
 
         >>> CellNoise("zcdp", Fraction("0.1431"), squared=Fraction(9)).cut(Fraction("0.9999"))
         21
         """
-        return 0 if self.budget is None else _cut(self.law, chance)
+        return 0 if self.budget is None else _find_cut(self.law, chance)
 
     @property
     def _sampler(self) -> DiscreteGaussian | DiscreteLaplace:
         if self.definition == "zcdp":
             return _gaussian(self.squared / (2 * Fraction(self.budget or 1)))
-        return _laplace(_root(self.squared) / Fraction(self.budget or 1))
+        return _laplace(_square_root(self.squared) / Fraction(self.budget or 1))
 
 
 # lines of a product share few laws, and their tables are made once
@@ -158,7 +163,7 @@ _laplace = lru_cache(maxsize=64)(DiscreteLaplace)
 
 
 @lru_cache(maxsize=256)
-def _cut(law: Falling, chance: Fraction) -> int:
+def _find_cut(law: FallingLaw, chance: Fraction) -> int:
     bits = 64
     while True:
         steps = law.steps(bits)
@@ -169,8 +174,8 @@ def _cut(law: Falling, chance: Fraction) -> int:
         bits *= 2
 
 
-def _root(squared: Fraction) -> Fraction:
-    """The root of a square of a whole number."""
+def _square_root(squared: Fraction) -> Fraction:
+    """Return the square root of the square of a whole number."""
     root = Fraction(isqrt(int(squared)))
     if root * root != squared:
         raise AssertionError("an L1 sensitivity is a whole number")

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stirred.census.geography import ancestors, attach, deciding
+from stirred.census.geography import area_record_types, attach_levels, read_ancestors
 from stirred.engine import Engine
 from stirred.errors import InputError
-from stirred.frames import collected, frame_of
+from stirred.frames import collect_frame, frame_of
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
-NATION = "1"  # the id of the only region of a type without a column
-ISLAND = "PR-"
+NATION_ID = "1"  # the id of the only region of a type without a column
+ISLAND_PREFIX = "PR-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class RegionType:
     stand for no region, and so does 0 where there is such an ending. Types of Puerto Rico hold the records of its state code
     alone, all others hold the rest.
 
-    >>> RegionType("PLACE", "place", outside="99999").nowhere(["0199999", "0122800", "0"])
+    >>> RegionType("PLACE", "place", outside="99999").match_nowhere(["0199999", "0122800", "0"])
     [True, False, True]
     """
 
@@ -41,11 +41,11 @@ class RegionType:
 
     @property
     def island(self) -> bool:
-        """Whether it is a type of Puerto Rico, which is a program of its own with records of its own."""
-        return self.name.startswith(ISLAND)
+        """Return whether it is a type of Puerto Rico, a program of its own with its own records."""
+        return self.name.startswith(ISLAND_PREFIX)
 
-    def nowhere(self, codes: Sequence[str]) -> list[bool]:
-        """Which codes stand for no region."""
+    def match_nowhere(self, codes: Sequence[str]) -> list[bool]:
+        """Return which codes stand for no region."""
         return [
             not code or bool(self.outside and (code == "0" or code.endswith(self.outside))) for code in codes
         ]
@@ -68,8 +68,8 @@ PUERTO_RICO = (
 REGION_TYPES = {kind.name: kind for kind in (*UNITED_STATES, *PUERTO_RICO)}
 
 
-def with_columns(own: Mapping[str, str]) -> dict[str, RegionType]:
-    """The region types with columns of one's own."""
+def set_columns(own: Mapping[str, str]) -> dict[str, RegionType]:
+    """Return the region types with the given columns in the place of their own."""
     for name in own:
         if name not in REGION_TYPES:
             raise InputError(
@@ -89,21 +89,21 @@ class Regions:
     island: str = "72"
 
     def of(self, kind: RegionType) -> tuple[str, ...]:
-        """The ids of a type's regions."""
+        """Return the ids of a type's regions."""
         return self.ids.get(kind.name, ())
 
 
-def geographic(census: "Census") -> tuple[str, ...]:
-    """The columns that are geography: the levels of the spine, and the areas beside it that a level decides."""
+def geographic_columns(census: "Census") -> tuple[str, ...]:
+    """Return the columns of geography: the levels of the spine, and the areas beside it that a level decides."""
     beside = [off.name for off in census.schema.geography.off_spine if off.of]
     return (*census.schema.spine, *beside)
 
 
-def tabulated(
+def choose_region_types(
     census: "Census", kinds: Sequence[RegionType], *, state: str = "state"
 ) -> tuple[RegionType, ...]:
-    """The region types that a census has a column for; known from its schema alone."""
-    known = geographic(census)
+    """Return the region types that a census has a column for, from its schema alone."""
+    known = geographic_columns(census)
     return tuple(
         kind
         for kind in kinds
@@ -111,7 +111,7 @@ def tabulated(
     )
 
 
-def regions(
+def find_regions(
     census: "Census",
     kinds: Sequence[RegionType],
     *,
@@ -119,40 +119,40 @@ def regions(
     island: str = "72",
     engine: Engine | None = None,
 ) -> Regions:
-    """The regions of each type, from the public geography or, without one, from the records that decide it.
+    """Return the regions of each type, from the public geography or, without one, from the records.
 
     >>> from stirred.census import Census
     >>> toy = Census.of({"geography": {"spine": ["state", "county"]}},
     ...                 {"household": {"state": ["01", "72"], "county": ["01003", "72001"]}})
-    >>> dict(regions(toy, tuple(REGION_TYPES.values())).ids)
+    >>> dict(find_regions(toy, tuple(REGION_TYPES.values())).ids)
     {'USA': ('1',), 'STATE': ('01',), 'COUNTY': ('01003',), 'PR-STATE': ('72',), 'PR-COUNTY': ('72001',)}
     """
-    kinds = tabulated(census, kinds, state=state)
-    apart = state if state in geographic(census) else ""
+    kinds = choose_region_types(census, kinds, state=state)
+    apart = state if state in geographic_columns(census) else ""
     columns = list(dict.fromkeys([*filter(None, [apart]), *(kind.column for kind in kinds if kind.column)]))
-    table = _listed(census, columns, engine)
+    table = _list_combinations(census, columns, engine)
     there = table[apart] == island if apart else pl.repeat(False, table.height, eager=True)
     found: dict[str, tuple[str, ...]] = {}
     for kind in kinds:
         rows = table.filter(there if kind.island else ~there)
         if not kind.column:
-            found[kind.name] = (NATION,) if rows.height or not columns else ()
+            found[kind.name] = (NATION_ID,) if rows.height or not columns else ()
             continue
         codes = rows[kind.column].drop_nulls().unique().sort().to_list()
-        lost = kind.nowhere(codes)
+        lost = kind.match_nowhere(codes)
         found[kind.name] = tuple(code for code, out in zip(codes, lost, strict=True) if not out)
     return Regions({name: ids for name, ids in found.items() if ids}, apart, island)
 
 
-def _listed(census: "Census", columns: list[str], engine: Engine | None) -> pl.DataFrame:
-    """The public combinations of these areas, as text."""
+def _list_combinations(census: "Census", columns: list[str], engine: Engine | None) -> pl.DataFrame:
+    """Return the public combinations of these areas, as text."""
     if not columns:
         return pl.DataFrame()
     text = [pl.col(name).cast(pl.String) for name in columns]
     schema = census.schema
     if schema.geography.areas is None:
         counting = engine.census(census) if engine else census
-        owners = deciding(census.schema)
+        owners = area_record_types(census.schema)
         frames = [frame_of(counting.counts(record, columns)).select(text) for record in owners]
         return pl.concat(frames).unique()
     without = [off.name for off in schema.geography.off_spine if off.name in columns and not off.files]
@@ -162,14 +162,14 @@ def _listed(census: "Census", columns: list[str], engine: Engine | None) -> pl.D
             why="a region is shown whether or not somebody lives there, so regions must come from a public file",
             fix=f"give [geography.off_spine.{without[0]}] its files, or give its region type a budget of 0",
         )
-    areas = ancestors(schema, census.folder)
+    areas = read_ancestors(schema, census.folder)
     beside = [name for name in columns if name not in schema.spine]
-    frame = collected(attach(schema, areas, beside, census.folder).select(text).unique())
-    return _typed_as_records(census, frame)
+    frame = collect_frame(attach_levels(schema, areas, beside, census.folder).select(text).unique())
+    return _cast_as_records(census, frame)
 
 
-def _typed_as_records(census: "Census", frame: pl.DataFrame) -> pl.DataFrame:
-    """Codes as the records write them: where their column holds integers, "01" is 1."""
+def _cast_as_records(census: "Census", frame: pl.DataFrame) -> pl.DataFrame:
+    """Return codes as the records write them: where their column holds integers, "01" is 1."""
     record = next(record.name for record in census.schema.records if not record.linked_to)
     types = census.scan(record, frame.columns).collect_schema()
     whole = [name for name in frame.columns if types[name].is_integer()]

@@ -15,11 +15,11 @@ from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.arguments import require_inputs
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
-from stirred.mechanisms.chains.tables import RecordTables, table_name
+from stirred.mechanisms.chains.tables import RecordTables, name_table
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.released import finished, own_table
+from stirred.mechanisms.released import find_own_table, format_table
 from stirred.mechanisms.special_tabulations.config import SpecialTabulationsConfig
 from stirred.mechanisms.special_tabulations.proposal import propose
 from stirred.mechanisms.special_tabulations.rules import CountRule
@@ -28,7 +28,7 @@ from stirred.spec import Specification
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
-SMALL_COUNTS = range(1, 11)  # that the rules are there to protect
+SMALL_COUNTS_PROTECTED = range(1, 11)  # that the rules are there to protect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class SpecialTabulations(RecordTables):
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
-        """Small tables of the coarsest areas."""
+        """Return small tables of the coarsest areas."""
         return propose(schema)
 
     def __post_init__(self) -> None:
@@ -69,13 +69,13 @@ class SpecialTabulations(RecordTables):
 
     @property
     def rule(self) -> CountRule:
-        """What happens to a count."""
+        """Return the rule for counts."""
         return CountRule(rounding=self.rounding, base=self.base, least=self.least_count)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """No finite budget; on the records of an earlier release, the promise of that release."""
+        """Return no finite budget; on released records, the promise of that release."""
         require_inputs(census, engine)
-        return self.without_budget(
+        return self.state_without_budget(
             census,
             source=Phrase("special.source"),
             notes=(Phrase("special.note.witness"),),
@@ -86,8 +86,8 @@ class SpecialTabulations(RecordTables):
         """Return the share of the counts from 1 to 10 that the rules show as another number, or not at all."""
         if self.given is not None:
             return None
-        changed = sum(self.rule.shown(count) != count for count in SMALL_COUNTS)
-        return ExpectedEffect(kind="cells", share=changed / len(SMALL_COUNTS))
+        changed = sum(self.rule.show(count) != count for count in SMALL_COUNTS_PROTECTED)
+        return ExpectedEffect(kind="cells", share=changed / len(SMALL_COUNTS_PROTECTED))
 
     def release(
         self,
@@ -99,10 +99,10 @@ class SpecialTabulations(RecordTables):
         state: Path | None = None,  # noqa: ARG002
         progress: Progress | None = None,  # noqa: ARG002
     ) -> Release:
-        """Each table by the rules; counted before anything is rounded, so that tables do not add up."""
-        census = self.admitted(census, key, engine)
-        made = {table_name(by): self._shown(census, by) for by in self.tables}
-        return self.released(census, key, self.specification(census), made)
+        """Release each table by the rules; tables are counted before rounding, so they do not add up."""
+        census = self.admit_census(census, key, engine)
+        made = {name_table(by): self._make_table(census, by) for by in self.tables}
+        return self.make_release(census, key, self.specification(census), made)
 
     def table(
         self,
@@ -113,10 +113,10 @@ class SpecialTabulations(RecordTables):
         weight: str = "",
         engine: Engine | None = None,
     ) -> pa.Table:
-        """One of the tables; of a census with the range of counts behind each number, and the error of rounding."""
+        """Return one of the tables; of a census with the range behind each number and its error."""
         if weight or (record_type or self.record) != self.record:
             return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
-        found = own_table(release, by)
+        found = find_own_table(release, by)
         if found is None:
             raise InputError(
                 f"no table of {', '.join(by) or 'no variable'} was made",
@@ -124,14 +124,16 @@ class SpecialTabulations(RecordTables):
                 fix="name the table in the setting tables and run again",
             )
         if self.given is not None:  # a range would be about the released records, not about the census
-            return finished(found.select(*by, "count"), by)
+            return format_table(found.select(*by, "count"), by)
         count = found["count"].to_numpy()
         distinct, place = np.unique(count, return_inverse=True)
-        ranges = np.array([self.rule.behind(int(shown)) for shown in distinct], float).reshape(-1, 2)[place]
+        ranges = np.array([self.rule.range_behind(int(shown)) for shown in distinct], float).reshape(-1, 2)[
+            place
+        ]
         low, high = ranges[:, 0], ranges[:, 1]
         # as if all counts in the range were equally likely
         spread = ((high - low + 1) ** 2 - 1) / 12 + ((high + low) / 2 - count) ** 2
-        return finished(
+        return format_table(
             found.select(*by, "count").with_columns(
                 estimate=count.astype(float), standard_error=np.sqrt(spread), low=low, high=high
             ),
@@ -139,7 +141,7 @@ class SpecialTabulations(RecordTables):
         )
 
     def details(self) -> Mapping[str, object]:
-        """The pair of data sets that shows why no budget is finite."""
+        """Return the pair of data sets that shows why no budget is finite."""
         if self.given is not None:
             return {}
         count, before, after = self.rule.first_step()
@@ -156,7 +158,7 @@ class SpecialTabulations(RecordTables):
         }
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
-        """What the rules do not promise."""
+        """Return what the rules do not promise."""
         return (
             Exhibit(
                 title=Phrase("special.limits.title"),
@@ -168,10 +170,10 @@ class SpecialTabulations(RecordTables):
             ),
         )
 
-    def _shown(self, census: "Census", by: Sequence[str]) -> pa.Table:
+    def _make_table(self, census: "Census", by: Sequence[str]) -> pa.Table:
         counts = self.counts(census, by)
         areas = [name for name in by if name in census.schema.spine]
         if self.least_area and areas:
             counts = counts.filter(pl.col("count").sum().over(areas) >= self.least_area)
         shown = pl.Series("count", self.rule.of(counts["count"].to_numpy().astype(np.int64)))
-        return finished(counts.with_columns(shown).filter(pl.col("count") > 0), by)
+        return format_table(counts.with_columns(shown).filter(pl.col("count") > 0), by)

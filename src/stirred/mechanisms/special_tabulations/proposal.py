@@ -2,14 +2,14 @@
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, of_tables, root, tabulated
+from stirred.mechanisms.proposal import Proposal, choose_variables, find_root, list_tables
 
 
 def propose(schema: Schema) -> Proposal:
-    """The coarsest area, where there is one, by each of the first categories, rounded to fives."""
-    record = root(schema)
-    found = tabulated(schema, record)[:3]
-    tables, why = of_tables(schema, record, found)
+    """Return tables of the coarsest area, if any, by the first categories, rounded to fives."""
+    record = find_root(schema)
+    found = choose_variables(schema, record)[:3]
+    tables, why = list_tables(schema, record, found)
     if not tables:
         raise PlanError(
             "this mechanism cannot be proposed for this census",

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-STEPS = ((15, 0), (100, 10), (1_000, 50), (10_000, 100), (100_000, 500), (1_000_000, 1_000))  # below: unit
+GRADUATED_UNITS = (
+    (15, 0),
+    (100, 10),
+    (1_000, 50),
+    (10_000, 100),
+    (100_000, 500),
+    (1_000_000, 1_000),
+)  # below: unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +34,8 @@ class CountRule:
     base: int = 0
     least: int = 0
 
-    def shown(self, count: int) -> int:
-        """What is shown of a count; 0 stands for no row."""
+    def show(self, count: int) -> int:
+        """Return the number shown for a count; 0 stands for no row."""
         if count < max(self.least, 1):
             return 0
         if self.base:
@@ -38,33 +45,33 @@ class CountRule:
         if self.rounding == "tens":
             return (count + 5) // 10 * 10
         if self.rounding == "graduated":
-            return _graduated(count)
+            return _round_graduated(count)
         return count
 
     def of(self, counts: Ints) -> Ints:
-        """What is shown of some counts."""
+        """Return the numbers shown for some counts."""
         distinct, place = np.unique(counts, return_inverse=True)
-        return np.array([self.shown(int(count)) for count in distinct], np.int64)[place]
+        return np.array([self.show(int(count)) for count in distinct], np.int64)[place]
 
-    def behind(self, shown: int) -> tuple[int, int]:
-        """The smallest and the largest count that are shown like this; the rules do not fall, so all between are too."""
+    def range_behind(self, shown: int) -> tuple[int, int]:
+        """Return the smallest and the largest count shown as this number; all between are shown so too."""
         counts = range(2 * shown + 32)
-        return bisect_left(counts, shown, key=self.shown), bisect_right(counts, shown, key=self.shown) - 1
+        return bisect_left(counts, shown, key=self.show), bisect_right(counts, shown, key=self.show) - 1
 
     def first_step(self) -> tuple[int, int, int]:
-        """The smallest count at which one record more is shown differently, and what is shown of the two."""
+        """Return the smallest count at which one more record is shown differently, and both numbers."""
         count = 0
-        while self.shown(count) == self.shown(count + 1):
+        while self.show(count) == self.show(count + 1):
             count += 1
-        return count, self.shown(count), self.shown(count + 1)
+        return count, self.show(count), self.show(count + 1)
 
 
-def _graduated(count: int) -> int:
-    for below, unit in STEPS:
+def _round_graduated(count: int) -> int:
+    for below, unit in GRADUATED_UNITS:
         if count < below:
-            return _half_even(count, unit) if unit else 0
-    return _half_even(count, 10 ** (len(str(count)) - 4))
+            return _round_half_even(count, unit) if unit else 0
+    return _round_half_even(count, 10 ** (len(str(count)) - 4))
 
 
-def _half_even(count: int, unit: int) -> int:
+def _round_half_even(count: int, unit: int) -> int:
     return round(Fraction(count, unit)) * unit

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.mechanisms.swapping.mechanism import PermutationSwapping as PermutationSwapping
@@ -41,7 +41,7 @@ __all__ = [
     "weak_strata",
 ]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "mechanism": ("PermutationSwapping",),

@@ -5,10 +5,10 @@ from fractions import Fraction
 
 from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
 
-UNTOUCHED = ("publish", "drop", "refuse")
+UNTOUCHED_CHOICES = ("publish", "drop", "refuse")
 
 
-def no_text(label: str, value: object) -> None:
+def refuse_text(label: str, value: object) -> None:
     """Refuse a single text in place of a list of names: its letters would be read as names."""
     if isinstance(value, str):
         raise InputError(
@@ -27,20 +27,20 @@ def require_arguments(
     microdata: bool,
     untouched: str,
 ) -> None:
-    """Every list is a list, something is released, and ``untouched`` is known."""
+    """Raise an error unless every list is a list, something is released, and ``untouched`` is known."""
     for label, value in lists.items():
-        no_text(label, value)
+        refuse_text(label, value)
         for name in value or ():
             require_kind(f"an entry of {label}", name, str, wanted="a name", fix=f'{label}=["county"]')
-    no_text("tables", tables)
+    refuse_text("tables", tables)
     for by in tables:
-        no_text("an entry of tables", by)
+        refuse_text("an entry of tables", by)
     require_kind("microdata", microdata, bool, wanted="True or False", fix="microdata=True")
-    if untouched not in UNTOUCHED:
+    if untouched not in UNTOUCHED_CHOICES:
         raise InputError(
             f"untouched={untouched!r} is unknown",
             why="it decides what happens to records that cannot be swapped",
-            fix=did_you_mean(untouched, UNTOUCHED),
+            fix=did_you_mean(untouched, UNTOUCHED_CHOICES),
         )
     if not microdata and not tables:
         raise InputError(
@@ -85,8 +85,8 @@ def require_tables(tables: Sequence[Sequence[str]], released: Sequence[str]) -> 
             )
 
 
-def held_by_tables(tables: Sequence[Sequence[str]], others: set[str]) -> tuple[str, ...]:
-    """The variables of the tables that are neither matched nor swapped, in their order."""
+def find_held_in_tables(tables: Sequence[Sequence[str]], others: set[str]) -> tuple[str, ...]:
+    """Return the variables of the tables that are neither matched nor swapped, in their order."""
     return tuple(dict.fromkeys(name for by in tables for name in by if name not in others))
 
 

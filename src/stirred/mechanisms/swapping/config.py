@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from stirred.mechanisms.config import Exact, MechanismConfig, Share
 
 
-class SwappedConfig(MechanismConfig):
+class SwapOutputConfig(MechanismConfig):
     """What every swap publishes, whatever decides who is swapped."""
 
     resolution: str = Field(
@@ -58,7 +58,7 @@ class SwappedConfig(MechanismConfig):
 
     @field_validator("release_identifiers", mode="before")
     @classmethod
-    def _none(cls, given: object) -> object:
+    def _read_empty_list(cls, given: object) -> object:
         """Read an empty list, as receipts of a swap without identifiers have it, as no column."""
         return {} if given == [] else given
 
@@ -81,7 +81,7 @@ class StrataConfig(MechanismConfig):
     )
 
 
-class SwapConfig(SwappedConfig, StrataConfig):
+class SwapConfig(SwapOutputConfig, StrataConfig):
     """Swap a census: the Permutation Swapping Algorithm.
 
     Records move within strata of equal match variables; the swap variables of the selected records are deranged. What is

@@ -5,14 +5,14 @@ from fractions import Fraction
 
 from stirred.mechanisms.base import Knob, Mechanism
 
-STEPS = 400  # swap rates are tuned in steps of 1/400
+RATE_STEPS = 400  # swap rates are tuned in steps of 1/400
 
 
-def rate_knob(turned: Callable[[Fraction], Mechanism]) -> Knob:
-    """The swap rate, up to one half."""
+def make_rate_knob(turned: Callable[[Fraction], Mechanism]) -> Knob:
+    """Return the knob of the swap rate, up to one half."""
     return Knob(
         name="rate",
         effect="a higher swap rate has a smaller budget and a larger error",
-        settings=tuple(Fraction(step, STEPS) for step in range(1, STEPS // 2 + 1)),
+        settings=tuple(Fraction(step, RATE_STEPS) for step in range(1, RATE_STEPS // 2 + 1)),
         turned=turned,
     )

@@ -5,44 +5,47 @@ from collections.abc import Iterator, Mapping, Sequence
 from stirred.census.codebook.schema import RecordSchema, Schema
 from stirred.errors import PlanError
 from stirred.mechanisms.config import MechanismConfig
-from stirred.mechanisms.proposal import Proposal, areas, root, tabulated, variables
+from stirred.mechanisms.proposal import Proposal, choose_variables, find_root, list_areas, list_variables
 
-RATE = "1/20"
-TABLES = 2  # for each record type
+PROPOSED_RATE = "1/20"
+TABLES_PER_RECORD_TYPE = 2  # for each record type
 
 
-def propose(schema: Schema, config: type[MechanismConfig], *, carry: bool = True) -> Proposal:
+def propose_swap(schema: Schema, config: type[MechanismConfig], *, carry: bool = True) -> Proposal:
     """Match the coarsest area and the size, swap the finer areas, hold categories, leave out what would tell the place.
 
-    >>> from stirred.census.codebook.parse import parse
+    >>> from stirred.census.codebook.parse import parse_schema
     >>> kinds = {"size": "1..6", "tenure": {"levels": ["own", "rent"]}, "region": {}, "ea": {}}
-    >>> homes = {"household": {"size": "size", "variables": kinds}}
-    >>> schema = parse({"geography": {"spine": ["region", "ea"]}, "record": homes})
+    >>> homes = {"household": {"size": "size", "list_variables": kinds}}
+    >>> schema = parse_schema({"geography": {"spine": ["region", "ea"]}, "record": homes})
     >>> from stirred.mechanisms.swapping.config import SwapConfig
-    >>> found = propose(schema, SwapConfig).settings
+    >>> found = propose_swap(schema, SwapConfig).settings
     >>> found["match"], found["swap"], found["hold"]
     (['region', 'size'], ['ea'], ['tenure'])
     """
-    record = root(schema)
-    levels = areas(schema, record)
+    record = find_root(schema)
+    levels = list_areas(schema, record)
     linked = [other for other in schema.records if carry and other.linked_to == record.name]
     matched = list(levels[:1]) if len(levels) > 1 else []
     if record.size in record.names:
         matched.append(record.size)
     swapped = list(levels[1:] or levels)
-    left_out = dict(pair for one in (record, *linked) for pair in _left_out(schema, one))
-    held = [v for v in variables(schema, record) if v.name not in {*matched, *left_out}]
+    left_out = dict(pair for one in (record, *linked) for pair in _list_left_out(schema, one))
+    held = [v for v in list_variables(schema, record) if v.name not in {*matched, *left_out}]
     tables = tuple(
         (one.name, (swapped[0], variable.name))
         for one in (record, *linked)
-        for variable in [v for v in tabulated(schema, one) if v.name not in left_out][:TABLES]
+        for variable in [v for v in choose_variables(schema, one) if v.name not in left_out][
+            :TABLES_PER_RECORD_TYPE
+        ]
     )
-    settings: dict[str, object] = {"match": matched, "swap": swapped, "rate": RATE}
+    settings: dict[str, object] = {"match": matched, "swap": swapped, "rate": PROPOSED_RATE}
     reasons = {
-        "match": _why_matched(record, matched, levels),
-        "swap": _why_swapped(levels),
+        "match": _explain_match(record, matched, levels),
+        "swap": _explain_swap(levels),
         "rate": "a start, not a choice: tune it on a stand-in with stirred plan tune",
-        "hold": "categories that stay with their record and are published" + _not_held(schema, record),
+        "hold": "categories that stay with their record and are published"
+        + _explain_left_out(schema, record),
         "tables": f"each by {swapped[0]}, the coarsest area that moves" if tables else "no category to count",
     }
     if record.name != "household":
@@ -52,7 +55,7 @@ def propose(schema: Schema, config: type[MechanismConfig], *, carry: bool = True
     if all(variable.levels is not None for variable in held):
         settings["hold"] = [variable.name for variable in held]
     else:
-        left_out |= dict.fromkeys(_beside(schema, record), "an area that would tell the place")
+        left_out |= dict.fromkeys(_off_spine_areas(schema, record), "an area that would tell the place")
     if not carry:
         settings["carry"] = False
         reasons["carry"] = "this mechanism cannot move linked records"
@@ -60,7 +63,7 @@ def propose(schema: Schema, config: type[MechanismConfig], *, carry: bool = True
         settings["drop"] = list(left_out)
         reasons["drop"] = "; ".join(f"{name}: {why}" for name, why in left_out.items())
     own = [by for kind, by in tables if kind == record.name]
-    for key, value, why in _of_a_variant(schema, record, config, matched, own):
+    for key, value, why in _propose_variant_settings(schema, record, config, matched, own):
         settings[key], reasons[key] = value, why
     if "sigma_squared" in settings:
         tables = tuple((record.name, by) for by in own)
@@ -68,11 +71,11 @@ def propose(schema: Schema, config: type[MechanismConfig], *, carry: bool = True
         settings=settings,
         reasons=reasons,
         tables=tables,
-        undecided=tuple(_undecided(schema, record, linked, matched, levels)),
+        undecided=tuple(_list_undecided(schema, record, linked, matched, levels)),
     )
 
 
-def _why_matched(record: RecordSchema, matched: list[str], levels: tuple[str, ...]) -> str:
+def _explain_match(record: RecordSchema, matched: list[str], levels: tuple[str, ...]) -> str:
     told = []
     if len(levels) > 1:
         told.append(f"records stay within their {levels[0]}")
@@ -81,24 +84,24 @@ def _why_matched(record: RecordSchema, matched: list[str], levels: tuple[str, ..
     return " and ".join(told) + ", so counts by these stay exact" if told else "nothing that could be matched"
 
 
-def _why_swapped(levels: tuple[str, ...]) -> str:
+def _explain_swap(levels: tuple[str, ...]) -> str:
     if len(levels) == 1:
         return "the only level of the geography"
     return f"the levels of the geography below {levels[0]}, which move together"
 
 
-def _not_held(schema: Schema, record: RecordSchema) -> str:
-    beside = _beside(schema, record)
+def _explain_left_out(schema: Schema, record: RecordSchema) -> str:
+    beside = _off_spine_areas(schema, record)
     return f"; not {', '.join(beside)}, which would tell the place" if beside else ""
 
 
-def _beside(schema: Schema, record: RecordSchema) -> list[str]:
-    """The areas beside the spine that stand with the records."""
+def _off_spine_areas(schema: Schema, record: RecordSchema) -> list[str]:
+    """Return the areas beside the spine that are variables of the records."""
     return [off.name for off in schema.geography.off_spine if off.name in record.names]
 
 
-def _left_out(schema: Schema, record: RecordSchema) -> Iterator[tuple[str, str]]:
-    """Variables that are not published, each with its reason; identifiers and links never are."""
+def _list_left_out(schema: Schema, record: RecordSchema) -> Iterator[tuple[str, str]]:
+    """Iterate over variables that are not published, each with its reason, without identifiers and links."""
     beside = {off.name for off in schema.geography.off_spine}
     for variable in record.variables:
         if variable.name in (record.id, record.household, record.household_from):
@@ -117,14 +120,14 @@ def _left_out(schema: Schema, record: RecordSchema) -> Iterator[tuple[str, str]]
             )
 
 
-def _of_a_variant(
+def _propose_variant_settings(
     schema: Schema,
     record: RecordSchema,
     config: type[MechanismConfig],
     matched: list[str],
     tables: Sequence[tuple[str, ...]],
 ) -> Iterator[tuple[str, object, str]]:
-    """The settings that a relative of the swap has beside the swap's own."""
+    """Iterate over the settings that a variant has beside the swap's own, each with value and reason."""
     asked = set(config.model_fields)
     fixed: Mapping[str, tuple[object, str]] = {
         "preference": ("3", "a start: the nearer of two arrangements is three times as likely"),
@@ -136,24 +139,26 @@ def _of_a_variant(
     for key in ("loose", "noisy"):
         if key in asked:
             if not matched:
-                raise _lacks(f"{key} names a match variable", 'name the size: size = "…"')
+                raise _schema_error(f"{key} names a match variable", 'name the size: size = "…"')
             value: object = matched[-1] if key == "noisy" else matched[-1:]
             yield key, value, "the finest match variable"
     if "sigma_squared" in asked:
         if not tables:
-            raise _lacks("it publishes tables of categories", "list the levels of a variable")
+            raise _schema_error("it publishes tables of categories", "list the levels of a variable")
         yield "tables", [list(by) for by in tables], "the tables that are published with noise"
-    listed = [v for v in tabulated(schema, record) if v.levels is not None]
+    listed = [v for v in choose_variables(schema, record) if v.levels is not None]
     if "rates" in asked:
         if not listed:
-            raise _lacks("its rates differ by the levels of a variable", "list the levels of a variable")
+            raise _schema_error(
+                "its rates differ by the levels of a variable", "list the levels of a variable"
+            )
         yield "by", listed[0].name, "a variable with listed levels"
         yield "rates", {str((listed[0].levels or ("",))[-1]): "1/10"}, "a start: say which records move more"
     if "imputed" in asked:
         marks = {v.imputed for v in record.variables if v.imputed}
         mark = next((v for v in record.variables if v.name in marks and v.levels is not None), None)
         if mark is None or not mark.levels:
-            raise _lacks(
+            raise _schema_error(
                 "a variable marks imputed records",
                 'name the mark and list its levels: tenure = { …, imputed = "tenure_flag" }',
             )
@@ -161,7 +166,7 @@ def _of_a_variant(
         yield "levels", [str(mark.levels[-1])], "its last level: say which levels mean imputed"
 
 
-def _lacks(why: str, fix: str) -> PlanError:
+def _schema_error(why: str, fix: str) -> PlanError:
     return PlanError(
         "this mechanism cannot be proposed for this census",
         why=f"{why}, and census.toml has none",
@@ -169,7 +174,7 @@ def _lacks(why: str, fix: str) -> PlanError:
     )
 
 
-def _undecided(
+def _list_undecided(
     schema: Schema,
     record: RecordSchema,
     linked: list[RecordSchema],
@@ -182,10 +187,12 @@ def _undecided(
         )
     if len(levels) == 1:
         yield f"{levels[0]} is the only level, so records may move anywhere"
-    if not list(variables(schema, record)):
+    if not list(list_variables(schema, record)):
         yield f"{record.name} records have no category to hold: list the variables in census.toml"
     for one in (record, *linked):
-        open_ones = [v.name for v in variables(schema, one) if v.levels is None and v.name != record.size]
+        open_ones = [
+            v.name for v in list_variables(schema, one) if v.levels is None and v.name != record.size
+        ]
         if open_ones:
             named = ", ".join(open_ones)
             yield (

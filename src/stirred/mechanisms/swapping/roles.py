@@ -17,22 +17,22 @@ class SwapChoice(Protocol):
 
     @property
     def match(self) -> tuple[str, ...]:
-        """The match variables."""
+        """Return the match variables."""
         ...
 
     @property
     def swap(self) -> tuple[str, ...]:
-        """The swap variables."""
+        """Return the swap variables."""
         ...
 
     @property
     def rate(self) -> Fraction:
-        """The swap rate."""
+        """Return the swap rate."""
         ...
 
     @property
     def resolution(self) -> str:
-        """The record type that is swapped."""
+        """Return the record type that is swapped."""
         ...
 
 
@@ -53,28 +53,28 @@ class Roles:
     unseen_along: tuple[tuple[str, tuple[str, ...]], ...] = ()  # the same of linked record types
 
     @property
-    def moving(self) -> tuple[str, ...]:
-        """All that moves together."""
+    def moving_variables(self) -> tuple[str, ...]:
+        """Return all variables that move together."""
         return (*self.swap, *self.along)
 
     @property
-    def held(self) -> tuple[str, ...]:
-        """All that stays with the record: the paper's V_hold."""
+    def held_variables(self) -> tuple[str, ...]:
+        """Return all variables that stay with the record (the paper's V_hold)."""
         return (*self.match, *self.hold)
 
     @property
-    def needed(self) -> tuple[str, ...]:
-        """The columns that a swap reads."""
+    def columns_read(self) -> tuple[str, ...]:
+        """Return the columns that a swap reads."""
         own = [name for name in (self.identifier, self.kind) if name]
-        return tuple(dict.fromkeys([*self.released, *self.unseen, *own]))
+        return tuple(dict.fromkeys([*self.released_variables, *self.unseen, *own]))
 
     @property
-    def released(self) -> tuple[str, ...]:
-        """The columns of the released records."""
-        return (*self.match, *self.moving, *self.hold)
+    def released_variables(self) -> tuple[str, ...]:
+        """Return the columns of the released records."""
+        return (*self.match, *self.moving_variables, *self.hold)
 
 
-def _no_repeats(match: Sequence[str], swap: Sequence[str]) -> None:
+def _refuse_repeats(match: Sequence[str], swap: Sequence[str]) -> None:
     both = sorted(set(match) & set(swap))
     if both:
         raise InputError(
@@ -98,7 +98,7 @@ def _no_repeats(match: Sequence[str], swap: Sequence[str]) -> None:
             )
 
 
-def roles(
+def derive_roles(
     census: "Census",
     *,
     record_type: str,
@@ -113,7 +113,7 @@ def roles(
     A level of geography that a swap variable determines moves along with it. A held variable that determines a
     swap variable (a tract beside a swapped county) would show where the record came from.
     """
-    _no_repeats(match, swap)
+    _refuse_repeats(match, swap)
     record = census.schema.record(record_type)
     own = [name for name in census.columns(record_type) if name not in (record.id, record.household)]
     known = set(own) | (set(census.columns(record.linked_to)) if record.linked_to else set())

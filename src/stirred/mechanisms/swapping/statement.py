@@ -27,17 +27,19 @@ from stirred.spec import (
     SizeLaw,
     Specification,
 )
-from stirred.spec.invariants.margins import table_words
-from stirred.spec.multiverse import plural
+from stirred.spec.invariants.margins import describe_table
+from stirred.spec.multiverse import pluralize
 from stirred.spec.released import Views
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
-SHOWN = 3  # the largest number of held variables listed in the name of their table; more are listed in a note
+MAX_HELD_NAMED = (
+    3  # the largest number of held variables listed in the name of their table; more are listed in a note
+)
 
 
-def specification(
+def state_specification(
     frame: Frame,
     found: Shapes,
     census: "Census",
@@ -47,9 +49,9 @@ def specification(
     depends: str,
     released: Views,
 ) -> Specification:
-    """The promise in full: invariants, unit, divergence, budget with all bounds, and what is never touched.
+    """State the promise in full: invariants, unit, divergence, budget with all bounds, and what is not touched.
 
-    ``law`` is the budget of other universes; ``depends`` says in words what it depends on where no law is known;
+    ``law`` is the budget of other universes; ``describe_dependence`` says in words what it depends on where no law is known;
     ``released`` are the columns that leave.
     """
     roles = frame.roles
@@ -57,40 +59,45 @@ def specification(
     proved = any(bound.status == "proved" for bound in all_bounds)
     claimed = claim(all_bounds) if proved else all_bounds[0]
     singles = int(found.strata[found.n == 1].sum())
-    words = [stay.told(roles.record_type) for stay in frame.stays if stay.records]
+    words = [stay.describe(roles.record_type) for stay in frame.stays if stay.records]
     if singles:
         words.append(Phrase("swap.alone", count=singles))
     return Specification(
         domain=census.domain,
-        multiverse=Multiverse(frozenset(invariants(frame, census))),
+        multiverse=Multiverse(frozenset(list_invariants(frame, census))),
         input_premetric=Hamming(roles.record_type),
         output_premetric=Multiplicative(),
         budget=claimed.budget,
         evidence=Evidence(status=claimed.status, source=claimed.source),
         bounds=all_bounds,
         untouched=tuple(words),
-        notes=(*_held(frame), *_left_out(frame), *_remarks(found, claimed.budget), *census.notes),
-        varies=_varies(frame, found, law, depends),
+        notes=(
+            *_note_held(frame),
+            *_note_left_out(frame),
+            *_note_singletons(found, claimed.budget),
+            *census.notes,
+        ),
+        varies=_budget_function(frame, found, law, depends),
         released=released,
     )
 
 
-def _varies(frame: Frame, found: Shapes, law: SizeLaw | None, depends: str) -> BudgetFunction:
-    """How the budget differs by universe: by a law of b where there is one, else in words."""
-    b = found.differing
+def _budget_function(frame: Frame, found: Shapes, law: SizeLaw | None, depends: str) -> BudgetFunction:
+    """Return how the budget differs by universe: by a law of b if there is one, else in words."""
+    b = found.largest_differing
     if law is None:
         return BudgetFunction(words=depends, universe=Phrase("law.realised", b=b), b=b)
     return BudgetFunction(
         law=law,
-        statistic=_statistic(frame),
+        statistic=_size_statistic(frame),
         universe=Phrase("law.realised", b=b),
         b=b,
         realised=found.fingerprint,
     )
 
 
-def _statistic(frame: Frame) -> LargestStratum:
-    """The statistic b of this swap; with linked members every two records are assumed to differ, as in ``Frame.shapes``."""
+def _size_statistic(frame: Frame) -> LargestStratum:
+    """Return the statistic b of this swap; with linked members every two records are assumed to differ."""
     roles, only = frame.roles, frame.only
     without = [stay.where for stay in frame.stays]
     if only is not None and only.levels is None:
@@ -99,27 +106,31 @@ def _statistic(frame: Frame) -> LargestStratum:
         roles.record_type,
         match=roles.match,
         hold=(*roles.hold, roles.identifier) if roles.members else roles.hold,
-        swap=roles.moving,
+        swap=roles.moving_variables,
         where=None if only is None or only.levels is None else {only.column: only.levels},
         without=without,
     )
 
 
-def invariants(frame: Frame, census: "Census") -> list[Invariant]:
-    """All invariants: match × swap, all held variables, who lives together, and the records that take no part."""
+def list_invariants(frame: Frame, census: "Census") -> list[Invariant]:
+    """List the invariants: match × swap, held variables, who lives together, and records that take no part."""
     roles = frame.roles
-    subject, among = plural(roles.record_type), "" if frame.only is None else f" ({frame.only.among})"
-    place = [*(name for name in roles.spine if name in roles.moving)]
-    place += [name for name in roles.moving if name not in place]
-    by_place = table_words(roles.record_type, " × ".join((*roles.match, *place)))
+    subject, among = pluralize(roles.record_type), "" if frame.only is None else f" ({frame.only.among})"
+    place = [*(name for name in roles.spine if name in roles.moving_variables)]
+    place += [name for name in roles.moving_variables if name not in place]
+    by_place = describe_table(roles.record_type, " × ".join((*roles.match, *place)))
     found: list[Invariant] = [
-        *_tables(frame, (*roles.match, *roles.moving), by_place),
-        *_tables(frame, roles.held, table_words(roles.record_type, _held_names(roles)) if roles.held else ""),
+        *_list_margins(frame, (*roles.match, *roles.moving_variables), by_place),
+        *_list_margins(
+            frame,
+            roles.held_variables,
+            describe_table(roles.record_type, _name_held(roles)) if roles.held_variables else "",
+        ),
         *(
             margin
             for stay in frame.stays
-            for margin in _tables(
-                frame, roles.released, stay.words(unit(roles.record_type, "ones")), where=stay.where
+            for margin in _list_margins(
+                frame, roles.released_variables, stay.words(unit(roles.record_type, "ones")), where=stay.where
             )
         ),
     ]
@@ -127,25 +138,31 @@ def invariants(frame: Frame, census: "Census") -> list[Invariant]:
     telling = () if frame.only is None else (frame.only.column,)
     for record_type, names in roles.members:
         own = Margin(record_type, (census.schema.record(record_type).household, *names))
-        people = plural(record_type)
+        people = pluralize(record_type)
         found.append(
             Custom(
                 name=f"{people} within {subject}{among}",
-                determined_by=(own, Margin(roles.record_type, (roles.identifier, *telling, *roles.held))),
-                description=_together(record_type, roles.record_type, frame),
+                determined_by=(
+                    own,
+                    Margin(roles.record_type, (roles.identifier, *telling, *roles.held_variables)),
+                ),
+                description=_describe_together(record_type, roles.record_type, frame),
             )
         )
         if frame.stays:
             found.append(
                 Custom(
-                    name=_staying(record_type, roles.record_type, frame),
+                    name=_name_staying(record_type, roles.record_type, frame),
                     determined_by=(
                         own,
                         *(
                             margin
                             for stay in frame.stays
-                            for margin in _tables(
-                                frame, (roles.identifier, *telling, *roles.released), "", where=stay.where
+                            for margin in _list_margins(
+                                frame,
+                                (roles.identifier, *telling, *roles.released_variables),
+                                "",
+                                where=stay.where,
                             )
                         ),
                     ),
@@ -154,64 +171,64 @@ def invariants(frame: Frame, census: "Census") -> list[Invariant]:
     return found
 
 
-def _held_names(roles: Roles) -> str:
-    """The held variables of a table's name; of many only their number."""
-    if len(roles.hold) <= SHOWN:
+def _name_held(roles: Roles) -> str:
+    """Return the held variables for a table's name, or only their number if there are many."""
+    if len(roles.hold) <= MAX_HELD_NAMED:
         return " × ".join((*roles.match, *roles.hold))
     many = Phrase("swap.held_variables", count=len(roles.hold))
     return Phrase("lists.times", first=" × ".join(roles.match), second=many) if roles.match else many
 
 
-def _together(members: str, homes: str, frame: Frame) -> Phrase:
-    """That members stay with their household."""
+def _describe_together(members: str, homes: str, frame: Frame) -> Phrase:
+    """Describe that members stay with their household."""
     ones, of_every = unit(members, "ones"), unit(homes, "of_every")
     if frame.only is None:
         return Phrase("swap.together", ones=ones, of_every=of_every)
     return Phrase("swap.together_among", ones=ones, of_every=of_every, among=frame.only.among)
 
 
-def _staying(members: str, homes: str, frame: Frame) -> str:
-    """The members of households that take no part."""
+def _name_staying(members: str, homes: str, frame: Frame) -> str:
+    """Name the members of households that take no part."""
     told = Phrase("swap.staying", ones=unit(members, "ones"), homes=unit(homes, "ones"))
     return told if frame.only is None else Phrase("invariant.limited", table=told, among=frame.only.among)
 
 
-def _tables(
+def _list_margins(
     frame: Frame, by: tuple[str, ...], label: str, *, where: Where | None = None
 ) -> tuple[Margin, ...]:
-    """A table of the records that are released, as invariants."""
+    """Return a table of the released records as invariants."""
     record_type = frame.roles.record_type
     if frame.only is None:
         return (Margin(record_type, by, where=where, label=label),)
     return frame.only.margins(record_type, by, where=where or {}, label=label)
 
 
-def _held(frame: Frame) -> tuple[str, ...]:
-    """The list of held variables, if the table's name only gives their number."""
-    if len(frame.roles.hold) <= SHOWN:
+def _note_held(frame: Frame) -> tuple[str, ...]:
+    """Return a note that lists the held variables if the table's name only gives their number."""
+    if len(frame.roles.hold) <= MAX_HELD_NAMED:
         return ()
     return (Phrase("swap.note.held", variables=", ".join(sorted(frame.roles.hold))),)
 
 
-def _left_out(frame: Frame) -> tuple[str, ...]:
-    return () if frame.only is None else (frame.only.fate(frame.roles.record_type),)
+def _note_left_out(frame: Frame) -> tuple[str, ...]:
+    return () if frame.only is None else (frame.only.describe_others(frame.roles.record_type),)
 
 
-def _remarks(found: Shapes, budget: Budget) -> tuple[str, ...]:
-    if found.differing:
+def _note_singletons(found: Shapes, budget: Budget) -> tuple[str, ...]:
+    if found.largest_differing:
         return ()
     return (Phrase("swap.note.singleton", budget=str(budget)),)
 
 
-def notes(found: Shapes, rate: Fraction) -> tuple[str, ...]:
-    """Warnings for the release: strata that are rarely swapped."""
-    sizes, counts = found.by_size()
+def note_weak_strata(found: Shapes, rate: Fraction) -> tuple[str, ...]:
+    """Return warnings for the release: strata that are rarely swapped."""
+    sizes, counts = found.count_by_size()
     weak = weak_strata(sizes, rate, counts=counts)
     return () if weak is None else (weak.words(),)
 
 
-def other_law(name: str, chosen: Mapping[str, object]) -> str:
-    """The words for a law that depends on other parameters than the invariants, with the values of these."""
+def describe_law(name: str, chosen: Mapping[str, object]) -> str:
+    """Describe a law that depends on other parameters than the invariants, with their values."""
     told = ", ".join(
         f"{label} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for label, value in chosen.items()

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.mechanisms.swapping_2010.mechanism import Swapping2010 as Swapping2010
 
 __all__ = ["Swapping2010"]
 
-__getattr__ = on_demand(__name__, {"mechanism": ("Swapping2010",)})
+__getattr__ = load_on_demand(__name__, {"mechanism": ("Swapping2010",)})

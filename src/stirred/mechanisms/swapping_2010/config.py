@@ -8,19 +8,24 @@ from stirred.mechanisms.config import Exact, Share
 from stirred.mechanisms.targeted.config import PairwiseConfig
 
 Preference = Literal["selected", "near", "risky"]
-USUAL: dict[str, object] = {
+DEFAULT_SETTINGS: dict[str, object] = {
     "rate": "3/100",  # within the 2 to 4 percent that the Bureau has named
     "equal": ["adults", "minors", "tenure"],
     "noisy": "",
     "block_size_power": 1,
     "prefer": ["selected", "near", "risky"],
 }
-_STUDY: dict[str, object] = {"equal": ["size"], "noisy": "size", "block_size_power": 0, "prefer": ["near"]}
+_STUDY_SETTINGS: dict[str, object] = {
+    "equal": ["size"],
+    "noisy": "size",
+    "block_size_power": 0,
+    "prefer": ["near"],
+}
 PRESETS: dict[str, dict[str, object]] = {
-    "": USUAL,
-    "2010": USUAL,
-    "study-5": _STUDY | {"rate": "1/20"},
-    "study-50": _STUDY | {"rate": "1/2"},
+    "": DEFAULT_SETTINGS,
+    "2010": DEFAULT_SETTINGS,
+    "study-5": _STUDY_SETTINGS | {"rate": "1/20"},
+    "study-50": _STUDY_SETTINGS | {"rate": "1/2"},
 }
 
 

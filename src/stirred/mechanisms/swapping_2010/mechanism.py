@@ -14,36 +14,43 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.mechanisms.base import MechanismConfig, Release
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.swapping.arguments import no_text
-from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
+from stirred.mechanisms.swapping.arguments import refuse_text
+from stirred.mechanisms.swapping.budget.by_size import Rate, parse_rate
 from stirred.mechanisms.swapping.budget.shapes import Shapes
-from stirred.mechanisms.swapping.draw.strata import OUT
+from stirred.mechanisms.swapping.draw.strata import NO_STRATUM
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.records.columns import Column, level_codes
-from stirred.mechanisms.swapping.records.size import size_of
+from stirred.mechanisms.swapping.records.columns import Column, find_level_codes
+from stirred.mechanisms.swapping.records.size import estimate_size
 from stirred.mechanisms.swapping.roles import Roles
 from stirred.mechanisms.swapping_2010.config import PRESETS, Swapping2010Config
-from stirred.mechanisms.swapping_2010.replacing import chosen_quarters, replaced_promise, require_one_file
+from stirred.mechanisms.swapping_2010.replacing import choose_quarters, require_one_file, restate_for_quarters
 from stirred.mechanisms.swapping_2010.selection import (
     Criteria,
     block_weights,
     draw_selected,
     imputation_weights,
-    tiers,
+    list_tiers,
 )
 from stirred.mechanisms.targeted.donors import Pairing
 from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
 from stirred.mechanisms.targeted.proposal import propose_2010
-from stirred.mechanisms.targeted.risk import by_rarity, joined, level_areas
-from stirred.mechanisms.targeted.witnesses import by_cap, by_cycle, by_model, by_number, by_risk, told
+from stirred.mechanisms.targeted.risk import find_level_areas, measure_rarity, number_combinations
+from stirred.mechanisms.targeted.witnesses import (
+    list_witnesses,
+    witness_by_cap,
+    witness_by_cycle,
+    witness_by_model,
+    witness_by_number,
+    witness_by_risk,
+)
 from stirred.spec import Specification
-from stirred.spec.numbers.numerals import fraction_of
+from stirred.spec.numbers.numerals import parse_fraction
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
 PREFERENCES = ("selected", "near", "risky")
-OWN = (
+OWN_SETTINGS = (
     "block_size_power", "race", "race_factor", "imputed", "imputed_levels", "totally_imputed", "imputation_power",
     "unique", "unique_in", "prefer",
 )  # fmt: skip
@@ -51,7 +58,7 @@ OWN = (
 
 @dataclass(frozen=True, slots=True, init=False)
 class Swapping2010(PairwiseSwapping):
-    """Selects households of each state by risk, pairs each with an equal one of another block, and swaps their places.
+    """Select households of each state by risk, and swap the place of each with an equal one of another block.
 
     Unique households are always selected; the others in proportion to a weight, up to the same rate in each state. A
     partner that is selected too, near, or risky is preferred. With ``noisy`` one variable on which partners are equal is
@@ -109,8 +116,8 @@ class Swapping2010(PairwiseSwapping):
         lists = {"equal": equal, "race": race, "imputed_levels": imputed_levels, "unique": unique}
         lists |= {"totally_imputed": totally_imputed, "prefer": prefer, "synthetic_by": synthetic_by}
         for label, value in lists.items():
-            no_text(label, value)
-        given = _filled(
+            refuse_text(label, value)
+        given = _fill_from_preset(
             preset, rate=rate, equal=equal, noisy=noisy, block_size_power=block_size_power, prefer=prefer
         )
         _require_levels(imputed, imputed_levels, totally_imputed)
@@ -118,7 +125,7 @@ class Swapping2010(PairwiseSwapping):
         _require_choices(partners, given["noisy"], given["prefer"], swap, unique_in)
         exact = [name for name in partners if name != given["noisy"] and name != state]
         PairwiseSwapping.__init__(self, match=[state, *exact], swap=swap, rate=given["rate"], **settings)
-        factor = fraction_of(race_factor, "race factor")
+        factor = parse_fraction(race_factor, "race factor")
         if factor < 1:
             raise InputError(
                 "race_factor is below 1",
@@ -140,7 +147,7 @@ class Swapping2010(PairwiseSwapping):
             "unique": tuple(unique),
             "unique_in": unique_in,
             "prefer": tuple(given["prefer"]),
-            "cap": None if cap is None else rate_of(cap),
+            "cap": None if cap is None else parse_rate(cap),
             "synthetic": tuple((synthetic or {}).items()),
             "synthetic_by": tuple(synthetic_by),
         }
@@ -149,14 +156,14 @@ class Swapping2010(PairwiseSwapping):
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
-        """What a swap would match and move; who is at risk is left to the office."""
+        """Propose what a swap would match and move; the office decides who is at risk."""
         return propose_2010(schema)
 
     def parameters(self) -> dict[str, object]:
-        """The parameters of a run, in JSON; what a preset decided is listed too."""
+        """Return the parameters of a run, in JSON, with what a preset decided."""
         common = PairwiseSwapping.parameters(self)
         del common["match"]
-        own = {name: getattr(self, name) for name in OWN}
+        own = {name: getattr(self, name) for name in OWN_SETTINGS}
         return {
             "preset": self.preset,
             "state": self.state,
@@ -171,7 +178,7 @@ class Swapping2010(PairwiseSwapping):
         }
 
     def settings(self) -> dict[str, object]:
-        """The parameters, also those that are listed only where they are used."""
+        """Return the parameters, also those that are listed only where they are used."""
         own = {
             "cap": None if self.cap is None else str(self.cap),
             "synthetic": dict(self.synthetic),
@@ -180,12 +187,12 @@ class Swapping2010(PairwiseSwapping):
         return PairwiseSwapping.settings(self) | own
 
     def named_levels(self) -> Mapping[str, Sequence[str]]:
-        """The levels that mean imputed."""
+        """Return the levels that mean imputed."""
         levels = (*self.imputed_levels, *self.totally_imputed)
         return {self.imputed: tuple(dict.fromkeys(levels))} if self.imputed else {}
 
     def roles(self, census: "Census") -> Roles:
-        """The role of every variable; what only the selection reads is not released unless it is held."""
+        """Return the role of every variable; what only the selection reads is not released unless it is held."""
         known = census.columns(self.resolution)
         deciding = [*self.race, *self.unique, *self.equal, *([self.imputed] if self.imputed else [])]
         for name in dict.fromkeys(deciding):
@@ -195,10 +202,10 @@ class Swapping2010(PairwiseSwapping):
                     why="who is selected, and who is a partner, depends on variables of the records that are swapped",
                     fix=did_you_mean(name, known),
                 )
-        found = self.swap_roles(census, drop=self.drop)
-        unseen = tuple(name for name in dict.fromkeys(deciding) if name not in found.released)
+        found = self.derive_swap_roles(census, drop=self.drop)
+        unseen = tuple(name for name in dict.fromkeys(deciding) if name not in found.released_variables)
         found = replace(found, unseen=unseen)
-        chosen_quarters(self, census, found)
+        choose_quarters(self, census, found)
         return found
 
     def refuse_degenerate(self) -> None:
@@ -210,19 +217,21 @@ class Swapping2010(PairwiseSwapping):
                 fix='give a rate, such as "3/100", or variables on which a unique household is always selected',
             )
 
-    def pairs(self, frame: Frame, run: Key) -> Pairing:
-        """Who changes places with whom."""
-        part = frame.strata.codes != OUT
-        areas = level_areas(frame, self.swap)
+    def pair_records(self, frame: Frame, run: Key) -> Pairing:
+        """Draw who changes places with whom."""
+        part = frame.strata.codes != NO_STRATUM
+        areas = find_level_areas(frame, self.swap)
         rows, block = frame.rows, areas[-1]
-        alike = joined([self._key(frame, run, name) for name in (self.state, *self.equal)], rows)
+        alike = number_combinations(
+            [self._match_column(frame, run, name) for name in (self.state, *self.equal)], rows
+        )
         kinds = int(alike.max(initial=0)) + 1
-        near = [joined_pair(area, alike, kinds) for area in reversed(areas[:-1])]
+        near = [number_pairs(area, alike, kinds) for area in reversed(areas[:-1])]
         pairing = draw_selected(
             run,
             ids=frame.ids,
             part=part,
-            state=joined(frame.of((self.state,)), rows),
+            state=number_combinations(frame.of((self.state,)), rows),
             block=block,
             groups=[*near, alike],
             criteria=self._criteria(frame, areas),
@@ -231,13 +240,13 @@ class Swapping2010(PairwiseSwapping):
             cap=self.cap,
             cycle=self.cycle,
         )
-        moved = np.flatnonzero(pairing.moved)
+        moved = np.flatnonzero(pairing.moved_mask)
         for number, area in reversed(list(enumerate(areas))):
             crossed = area[moved] != area[pairing.partner[moved]]
             pairing.level[moved[crossed]] = number
         return pairing
 
-    def _key(self, frame: Frame, run: Key, name: str) -> Column:
+    def _match_column(self, frame: Frame, run: Key, name: str) -> Column:
         column = frame.columns[name]
         if name != self.noisy:
             return column
@@ -250,29 +259,29 @@ class Swapping2010(PairwiseSwapping):
         weight = block_weights(block, self.block_size_power)
         alone = np.zeros(frame.rows, np.bool_)
         if self.race:
-            alone = by_rarity(frame, [block], self.race)[0] == 1
+            alone = measure_rarity(frame, [block], self.race)[0] == 1
             weight = np.where(alone, weight * float(self.race_factor), weight)
         always = np.zeros(frame.rows, np.bool_)
         if self.unique:
             area = areas[self.swap.index(self.unique_in)] if self.unique_in else block
-            always = by_rarity(frame, [area], self.unique)[0] == 1
+            always = measure_rarity(frame, [area], self.unique)[0] == 1
         if self.imputed:
-            some = self._marked(frame, self.imputed_levels)
+            some = self._find_marked(frame, self.imputed_levels)
             weight = weight * imputation_weights(block, some, self.imputation_power)
-            whole = self._marked(frame, self.totally_imputed)
+            whole = self._find_marked(frame, self.totally_imputed)
             weight, always = np.where(whole, 0.0, weight), always & ~whole
         return Criteria(weight=weight, always=always, risky=always | alone)
 
-    def _marked(self, frame: Frame, levels: Sequence[str]) -> NDArray[np.bool_]:
+    def _find_marked(self, frame: Frame, levels: Sequence[str]) -> NDArray[np.bool_]:
         column = frame.columns[self.imputed]
-        return np.isin(column.codes, level_codes(column, levels))
+        return np.isin(column.codes, find_level_codes(column, levels))
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Each kind of partner in words."""
+        """Return each kind of partner in words."""
         none = np.zeros(0, np.bool_)
         groups = [np.zeros(0, np.int64)] * len(self.swap)
-        found = tiers(self.prefer, groups=groups, part=none, chosen=none, risky=none)
+        found = list_tiers(self.prefer, groups=groups, part=none, chosen=none, risky=none)
         named = [f"near {number}" for number in range(len(self.swap) - 1)]
         areas = dict(zip(named, (f"same {area}" for area in reversed(self.swap[:-1])), strict=True))
         words = []
@@ -285,22 +294,24 @@ class Swapping2010(PairwiseSwapping):
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The areas that swaps cross."""
+        """Return the areas that swaps cross."""
         return self.swap
 
     def details(self) -> Mapping[str, object]:
-        """A pair of data sets that shows why no budget is finite."""
-        certain = by_number(self.rate, self.cycle) if self.rate else by_risk(1)
-        capped = None if self.cap is None else by_cap(self.cap)
-        return told(certain, by_cycle(self.cycle), capped, by_model() if self.synthetic else None)
+        """Return pairs of data sets that show why no budget is finite."""
+        certain = witness_by_number(self.rate, self.cycle) if self.rate else witness_by_risk(1)
+        capped = None if self.cap is None else witness_by_cap(self.cap)
+        return list_witnesses(
+            certain, witness_by_cycle(self.cycle), capped, witness_by_model() if self.synthetic else None
+        )
 
-    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """The invariants of the swap; without those of persons in group quarters where these are drawn anew."""
-        found = PairwiseSwapping.promised(self, frame, shapes, census)
-        return replaced_promise(found, [name for name, _ in self.synthetic]) if self.synthetic else found
+    def build_specification(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
+        """Build the specification, without invariants of persons in group quarters if these are drawn anew."""
+        found = PairwiseSwapping.build_specification(self, frame, shapes, census)
+        return restate_for_quarters(found, [name for name, _ in self.synthetic]) if self.synthetic else found
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
-        """As the swap, where no variable is drawn anew."""
+        """Return whether the swap keeps the table and no variable in it is drawn anew."""
         return not {name for name, _ in self.synthetic} & set(by) and PairwiseSwapping.keeps(self, by, schema)
 
     def release(
@@ -315,15 +326,15 @@ class Swapping2010(PairwiseSwapping):
     ) -> Release:
         """Swap; then draw persons in group quarters anew where this is wanted."""
         if self.synthetic:
-            require_one_file(size_of(census, self.roles(census)).memory, engine or Local())
+            require_one_file(estimate_size(census, self.roles(census)).memory, engine or Local())
         made = PairwiseSwapping.release(
             self, census, key=key, engine=engine, out=out, state=state, progress=progress
         )
-        quarters = chosen_quarters(self, census, self.roles(census))
+        quarters = choose_quarters(self, census, self.roles(census))
         if quarters is None:
             return made
         run = key.bind(self.name, "quarters", made.input_digest)
-        return quarters.synthesised(made, run, out)
+        return quarters.replace_persons(made, run, out)
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop also at a state that the swap would leave."""
@@ -335,17 +346,17 @@ class Swapping2010(PairwiseSwapping):
             )
         PairwiseSwapping.refuse(self, census, engine)
         if self.synthetic:
-            require_one_file(size_of(census, self.roles(census)).memory, engine or Local())
+            require_one_file(estimate_size(census, self.roles(census)).memory, engine or Local())
 
 
-def joined_pair(first: NDArray[np.int64], second: NDArray[np.int64], kinds: int) -> NDArray[np.int64]:
-    """Two dense numbers as one dense number."""
+def number_pairs(first: NDArray[np.int64], second: NDArray[np.int64], kinds: int) -> NDArray[np.int64]:
+    """Combine two dense numbers into one dense number."""
     _, found = np.unique(first * kinds + second, return_inverse=True)
     return np.asarray(found, np.int64)
 
 
-def _filled(preset: str, **given: object) -> dict[str, Any]:
-    """The settings that are given, the others from the preset."""
+def _fill_from_preset(preset: str, **given: object) -> dict[str, Any]:
+    """Return the settings that are given, and the others from the preset."""
     if preset not in PRESETS:
         raise InputError(
             f"there is no preset {preset!r}",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.mechanisms.targeted.chances import Floats, Ints, by_risk, rounded, shared
+from stirred.mechanisms.targeted.chances import Floats, Ints, order_by_risk, round_at_random, share_total
 from stirred.mechanisms.targeted.donors import FREE, Buckets, Pairing, Tier
 
 Flags = NDArray[np.bool_]
@@ -18,7 +18,7 @@ NO_LIMIT = 2**62
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Criteria:
-    """What the selection knows of each household."""
+    """The weight and the flags of each household that decide its selection."""
 
     weight: Floats  # 0: never selected
     always: Flags
@@ -26,27 +26,29 @@ class Criteria:
 
 
 def block_weights(block: Ints, power: int) -> Floats:
-    """Households of larger blocks are selected less often: the size of the block to a power, inverted."""
+    """Return the inverse size of the block to a power, so that larger blocks are selected less often."""
     sizes = np.bincount(block, minlength=1).astype(np.float64)
-    return np.asarray(_power(1.0 / np.maximum(sizes, 1.0), power)[block])
+    return np.asarray(_raise_power(1.0 / np.maximum(sizes, 1.0), power)[block])
 
 
 def imputation_weights(block: Ints, imputed: Flags, power: int) -> Floats:
-    """The share of a block that was not imputed, with one household more, so that it is never 0."""
+    """Return the share of a block that was not imputed, plus one household so that it is never 0, to a power."""
     sizes = np.bincount(block, minlength=1).astype(np.float64)
     some = np.bincount(block, imputed.astype(np.float64), minlength=1)
-    return np.asarray(_power((1 + sizes - some) / (1 + sizes), power)[block])
+    return np.asarray(_raise_power((1 + sizes - some) / (1 + sizes), power)[block])
 
 
-def _power(numbers: Floats, power: int) -> Floats:
+def _raise_power(numbers: Floats, power: int) -> Floats:
     found = np.ones_like(numbers)
     for _ in range(power):  # products alone: every machine rounds them alike
         found = found * numbers
     return found
 
 
-def selected(order: Ints, state: Ints, criteria: Criteria, free: Flags, numbers: Ints) -> tuple[Flags, Ints]:
-    """Who is in the set S: the unique ones, then by weight up to the number of each state; and S in its order."""
+def select_households(
+    order: Ints, state: Ints, criteria: Criteria, free: Flags, numbers: Ints
+) -> tuple[Flags, Ints]:
+    """Return who is selected, the unique ones first, then by weight up to each state's number, and their order."""
     can = order[(free & ((criteria.weight > 0) | criteria.always))[order]]
     first = can[np.argsort(~criteria.always[can], kind="stable")]
     by_state = np.argsort(state[first], kind="stable")
@@ -60,10 +62,10 @@ def selected(order: Ints, state: Ints, criteria: Criteria, free: Flags, numbers:
     return chosen, first[within]
 
 
-def tiers(
+def list_tiers(
     prefer: Sequence[str], *, groups: Sequence[Ints], part: Flags, chosen: Flags, risky: Flags
 ) -> Iterator[tuple[str, Tier]]:
-    """The rules for partners from the best to the last; ``groups`` are equal partners in the near areas and in the state."""
+    """Iterate over the rules for partners from best to last; ``groups`` are equal near and in the state."""
     last = len(groups) - 1
     options: dict[str, list[tuple[str, Flags | int]]] = {
         "selected": [("selected", chosen), ("", part)],
@@ -102,12 +104,14 @@ def draw_selected(
     With a ``cap`` no more than this share of a state moves, unique ones included.
     """
     pairing = Pairing.of(part)
-    order = by_risk(run, ("swapping-2010", 0), ids, criteria.weight)
+    order = order_by_risk(run, ("swapping-2010", 0), ids, criteria.weight)
     sizes = np.bincount(state[part], minlength=int(state.max(initial=-1)) + 1)
-    total = rounded(run.stream("swapping-2010", "selected"), int(part.sum()) * rate)
-    numbers = shared(run.stream("swapping-2010", "states"), total, sizes)
-    chosen, seekers = selected(order, state, criteria, part, numbers)
-    rules = [tier for _, tier in tiers(prefer, groups=groups, part=part, chosen=chosen, risky=criteria.risky)]
+    total = round_at_random(run.stream("swapping-2010", "selected"), int(part.sum()) * rate)
+    numbers = share_total(run.stream("swapping-2010", "states"), total, sizes)
+    chosen, seekers = select_households(order, state, criteria, part, numbers)
+    rules = [
+        tier for _, tier in list_tiers(prefer, groups=groups, part=part, chosen=chosen, risky=criteria.risky)
+    ]
     buckets = Buckets.of(rules, block, order)
     unique = criteria.always[seekers]
     most = np.full(sizes.size, NO_LIMIT)

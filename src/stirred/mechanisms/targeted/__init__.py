@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.mechanisms.targeted.flat import flat_census as flat_census
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SwapLog", "TargetedSwapping", "flat_census", "record_swap", "swap_log"]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "mechanism": ("TargetedSwapping",),

@@ -3,10 +3,10 @@
 from pydantic import Field
 
 from stirred.mechanisms.config import Exact, Share
-from stirred.mechanisms.swapping.config import SwappedConfig
+from stirred.mechanisms.swapping.config import SwapOutputConfig
 
 
-class PairwiseConfig(SwappedConfig):
+class PairwiseConfig(SwapOutputConfig):
     """What every pairwise swap has, beside what every swap publishes."""
 
     cycle: int = Field(

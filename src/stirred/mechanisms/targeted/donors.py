@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 Ints = NDArray[np.int64]
 States = NDArray[np.uint8]
 
 FREE, SWAPPED, BLOCKED = 0, 1, 2
-NONE = np.int64(2**62)  # the rank of an empty bucket
-ROOM = 1 << 20  # numbers below this many are made dense with a table
+NO_RANK = np.int64(2**62)  # the rank of an empty bucket
+MAX_DENSE_TABLE = 1 << 20  # numbers below this many are made dense with a table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """What a run of swaps has done so far; the arrays are changed in place."""
+    """The state of all swaps of a run; its arrays are changed in place."""
 
     state: States
     partner: Ints  # whose place a record takes, of a pair each other's; −1 where a record stays
@@ -44,7 +44,7 @@ class Pairing:
 
     @staticmethod
     def of(taking_part: NDArray[np.bool_]) -> "Pairing":
-        """Nothing is swapped yet."""
+        """Return a pairing in which nothing is swapped yet."""
         n = taking_part.size
         return Pairing(
             state=np.where(taking_part, FREE, BLOCKED).astype(np.uint8),
@@ -56,18 +56,18 @@ class Pairing:
         )
 
     @property
-    def moved(self) -> NDArray[np.bool_]:
-        """Which records are swapped."""
+    def moved_mask(self) -> NDArray[np.bool_]:
+        """Return which records are swapped."""
         return self.partner >= 0
 
 
-def dense(numbers: NDArray[np.generic], bound: int) -> tuple[Ints, Ints]:
-    """The distinct numbers, sorted, and the place of each number among them; all are below ``bound``.
+def number_densely(numbers: NDArray[np.generic], bound: int) -> tuple[Ints, Ints]:
+    """Return the distinct numbers, sorted, and the place of each number; all are below ``bound``.
 
-    >>> dense(np.array([7, 2, 7]), 8)
+    >>> number_densely(np.array([7, 2, 7]), 8)
     (array([2, 7]), array([1, 0, 1]))
     """
-    if bound > max(ROOM, 4 * numbers.size):
+    if bound > max(MAX_DENSE_TABLE, 4 * numbers.size):
         found, places = np.unique(numbers, return_inverse=True)
         return found, places.astype(np.int64)
     present = np.zeros(bound, np.bool_)
@@ -76,14 +76,14 @@ def dense(numbers: NDArray[np.generic], bound: int) -> tuple[Ints, Ints]:
     return np.flatnonzero(present), places[numbers]
 
 
-@compiled
-def _scatter(rows: Ints, buckets: Ints, cursor: Ints, items: Ints) -> None:
+@compile_kernel
+def _fill_buckets(rows: Ints, buckets: Ints, cursor: Ints, items: Ints) -> None:
     for i in range(rows.size):
         items[cursor[buckets[i]]] = rows[i]
         cursor[buckets[i]] += 1
 
 
-@compiled
+@compile_kernel
 def _sift(heap: Ints, low: int, high: int, at: int, top: Ints) -> None:
     bucket = heap[at]
     while True:
@@ -99,14 +99,14 @@ def _sift(heap: Ints, low: int, high: int, at: int, top: Ints) -> None:
     heap[at] = bucket
 
 
-@compiled
+@compile_kernel
 def _heapify(lows: Ints, highs: Ints, heap: Ints, top: Ints) -> None:
     for g in range(lows.size):
         for at in range(lows[g] + (highs[g] - lows[g]) // 2 - 1, lows[g] - 1, -1):
             _sift(heap, lows[g], highs[g], at, top)
 
 
-@compiled
+@compile_kernel
 def _refresh(
     heap: Ints,
     low: int,
@@ -122,18 +122,18 @@ def _refresh(
     """Advance the bucket at a place of the heap until its first record is free."""
     while True:
         bucket = heap[at]
-        if top[bucket] == NONE or state[items[head[bucket]]] == FREE:
+        if top[bucket] == NO_RANK or state[items[head[bucket]]] == FREE:
             return
         h = head[bucket] + 1
         while h < stop[bucket] and state[items[h]] != FREE:
             h += 1
         head[bucket] = h
-        top[bucket] = rank[items[h]] if h < stop[bucket] else NONE
+        top[bucket] = rank[items[h]] if h < stop[bucket] else NO_RANK
         _sift(heap, low, high, at, top)
 
 
-@compiled
-def _best(
+@compile_kernel
+def _find_best_bucket(
     low: int,
     high: int,
     first: int,
@@ -147,10 +147,10 @@ def _best(
     rank: Ints,
     state: States,
 ) -> int:
-    """The bucket of a group with the best free record outside two areas; −1 where none is left."""
+    """Return the bucket of a group with the best free record outside two areas, or −1 if none is left."""
     _refresh(heap, low, high, low, top, head, stop, items, rank, state)
     bucket = heap[low]
-    if top[bucket] == NONE:
+    if top[bucket] == NO_RANK:
         return -1
     if area[bucket] != first and area[bucket] != last:
         return int(bucket)
@@ -158,7 +158,7 @@ def _best(
     for at in range(low + 1, min(low + 3, high)):
         _refresh(heap, low, high, at, top, head, stop, items, rank, state)
         bucket = heap[at]
-        if top[bucket] == NONE:
+        if top[bucket] == NO_RANK:
             continue
         if area[bucket] != first and area[bucket] != last:
             if best < 0 or top[bucket] < top[best]:
@@ -168,13 +168,13 @@ def _best(
         for deep in range(below, min(below + 2, high)):
             _refresh(heap, low, high, deep, top, head, stop, items, rank, state)
             bucket = heap[deep]
-            if top[bucket] != NONE and (best < 0 or top[bucket] < top[best]):
+            if top[bucket] != NO_RANK and (best < 0 or top[bucket] < top[best]):
                 best = bucket
     return best
 
 
-@compiled
-def _pair(
+@compile_kernel
+def _pair_seekers(
     seekers: Ints,
     groups: NDArray[np.int64],
     own: Ints,
@@ -210,7 +210,9 @@ def _pair(
             if g < 0 or lows[g] == highs[g]:
                 continue
             low, high = lows[g], highs[g]
-            best = _best(low, high, own[seeker], own[seeker], heap, top, head, stop, items, area, rank, state)
+            best = _find_best_bucket(
+                low, high, own[seeker], own[seeker], heap, top, head, stop, items, area, rank, state
+            )
             if best >= 0:
                 found = items[head[best]]
                 tier[seeker] = t
@@ -231,7 +233,7 @@ def _pair(
             if length == cycle:
                 break
             g = groups[tier[seeker], seeker]
-            best = _best(
+            best = _find_best_bucket(
                 lows[g], highs[g], own[seeker], own[last], heap, top, head, stop, items, area, rank, state
             )
             if best < 0:
@@ -259,11 +261,11 @@ class Buckets:
 
     @staticmethod
     def of(tiers: Sequence[Tier], own: Ints, order: Ints) -> "Buckets":
-        """Partners must lie in another area than their seeker; those earlier in ``order`` are taken first."""
+        """Make the buckets; partners lie in another area than their seeker, earlier ones in ``order`` come first."""
         rank = np.empty(own.size, np.int64)
         rank[order] = np.arange(order.size)
         areas = int(own.max(initial=-1)) + 1
-        parts = [_tier(tier, own, areas, order) for tier in tiers]
+        parts = [_make_tier_buckets(tier, own, areas, order) for tier in tiers]
         groups = np.empty((len(tiers), own.size), np.int64)
         lows, highs, head, stop, items, area = ([np.empty(0, np.int64)] for _ in range(6))
         bucket_at, item_at, group_at = 0, 0, 0
@@ -305,22 +307,22 @@ class Buckets:
         With a ``cycle`` above 2 more records of the same tier are added to each pair, up to this number, and all take the
         place of the next.
         """
-        before = pairing.moved
-        _pair(
+        before = pairing.moved_mask
+        _pair_seekers(
             seekers, self.groups, self.own, quota_of, quota, done, self.lows, self.highs, self.heap, self.top,
             self.head, self.stop, self.items, self.area, self.rank, pairing.state, pairing.partner, pairing.tier,
             pairing.begun, pairing.failed, np.broadcast_to(must, len(self.own)).copy(), cycle, capped,
         )  # fmt: skip
-        pairing.level[pairing.moved & ~before] = level
+        pairing.level[pairing.moved_mask & ~before] = level
 
 
-def _tier(tier: Tier, own: Ints, areas: int, order: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """First and last bucket of each group, where buckets begin, their records by rank, and their areas."""
+def _make_tier_buckets(tier: Tier, own: Ints, areas: int, order: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    """Return the bucket range of each group, the bucket starts, their records by rank, and their areas."""
     rows = order[tier.partners[order] & (tier.groups[order] >= 0)]
     number = int(tier.groups.max(initial=-1)) + 1
-    cells, buckets = dense(tier.groups[rows] * areas + own[rows], max(number * areas, 1))
+    cells, buckets = number_densely(tier.groups[rows] * areas + own[rows], max(number * areas, 1))
     places = np.concatenate(([0], np.cumsum(np.bincount(buckets, minlength=cells.size))))
     items = np.empty(rows.size, np.int64)
-    _scatter(rows, buckets, places[:-1].copy(), items)
+    _fill_buckets(rows, buckets, places[:-1].copy(), items)
     edges = np.searchsorted(cells // max(areas, 1), np.arange(number + 1))
     return edges[:-1], edges[1:], places, items, cells % max(areas, 1)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.mechanisms.swapping.draw.moves import Moves
-from stirred.mechanisms.targeted.chances import Floats, Ints, by_risk, rounded, shared
+from stirred.mechanisms.targeted.chances import Floats, Ints, order_by_risk, round_at_random, share_total
 from stirred.mechanisms.targeted.donors import FREE, Buckets, Pairing, Tier
 
 
@@ -24,7 +24,7 @@ def draw_pairs(
     rate: Fraction,
     cycle: int = 2,
 ) -> Pairing:
-    """The pairs that exchange places, or the cycles in which each takes the place of the next.
+    """Draw the pairs that exchange places, or the cycles in which each takes the place of the next.
 
     ``areas`` and ``risks`` are lists by level, ``profiles`` by similarity profile; ``must`` is the level that a household
     has to cross, the number of levels where it may stay. Swaps that the rate asks for begin in the finest areas in
@@ -41,12 +41,12 @@ def draw_pairs(
             continue
         quota = np.zeros(sizes.size, np.int64)
         if last:
-            total = rounded(run.stream("targeted", "swaps"), int(taking_part.sum()) * rate / cycle)
-            quota = shared(run.stream("targeted", "areas"), total, sizes)
-        buckets = Buckets.of(tiers, area, by_risk(run, ("targeted", level), ids, risk))
+            total = round_at_random(run.stream("targeted", "swaps"), int(taking_part.sum()) * rate / cycle)
+            quota = share_total(run.stream("targeted", "areas"), total, sizes)
+        buckets = Buckets.of(tiers, area, order_by_risk(run, ("targeted", level), ids, risk))
         # Seekers have keys of their own and come area by area, as in recordSwap. In one order with the partners, over all
         # areas, a household that has to move finds others like it gone, takes one that need not move, and more move in all.
-        seekers = by_risk(run, ("targeted-seekers", level), ids, np.where(forced, 1.0, risk))
+        seekers = order_by_risk(run, ("targeted-seekers", level), ids, np.where(forced, 1.0, risk))
         likely = last & (risk > 0) & (pairing.state == FREE)
         seekers = seekers[(forced | likely)[seekers]]
         # area by area, those who must move first: lexsort keeps the order of the keys among equals
@@ -57,7 +57,7 @@ def draw_pairs(
     return pairing
 
 
-def moves_of(pairing: Pairing) -> Moves:
-    """Each of a pair takes the place of the other, each of a cycle that of the next."""
-    rows = np.flatnonzero(pairing.moved)
+def to_moves(pairing: Pairing) -> Moves:
+    """Return the moves: each of a pair takes the place of the other, each of a cycle that of the next."""
+    rows = np.flatnonzero(pairing.moved_mask)
     return Moves(receivers=rows.astype(np.uint32), givers=pairing.partner[rows].astype(np.uint32))

@@ -10,13 +10,13 @@ from stirred.census import Census
 from stirred.census.readers.frames import to_lazy
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.frames import collected
+from stirred.frames import collect_frame
 from stirred.mechanisms.swapping.budget.by_size import Rate
 from stirred.mechanisms.targeted.mechanism import TargetedSwapping
 
 
 def flat_census(data: object, *, hid: str, hierarchy: Sequence[str]) -> Census:
-    """The households and persons of a person file; a column is of the household where it is constant in all of them."""
+    """Make households and persons of a person file; columns constant in all households are the household's."""
     schema = {
         "geography": {"spine": list(hierarchy)},
         "record": {"household": {"household_from": hid}, "person": {"household": hid, "of": "household"}},
@@ -24,17 +24,17 @@ def flat_census(data: object, *, hid: str, hierarchy: Sequence[str]) -> Census:
     return Census.of(schema, {"person": data})
 
 
-def with_risks(data: object, risk: object, hierarchy: Sequence[str]) -> tuple[object, Sequence[str]]:
-    """The file with a matrix of risks as columns, and the names of its risks; columns that are named are there already.
+def add_risks(data: object, risk: object, hierarchy: Sequence[str]) -> tuple[object, Sequence[str]]:
+    """Add a matrix of risks to the file as columns, and return it with the names of the risks.
 
-    >>> with_risks({"hid": [1, 2]}, [[0.5], [0.1]], ["lau"])[1]
+    >>> add_risks({"hid": [1, 2]}, [[0.5], [0.1]], ["lau"])[1]
     ['risk_lau']
     """
     if isinstance(risk, list | tuple) and all(isinstance(name, str) for name in risk):
         return data, list(risk)
-    people = collected(to_lazy(data))
+    people = collect_frame(to_lazy(data))
     rows = isinstance(risk, list | tuple | np.ndarray)
-    matrix = pl.DataFrame(np.asarray(risk, np.float64)) if rows else collected(to_lazy(risk))
+    matrix = pl.DataFrame(np.asarray(risk, np.float64)) if rows else collect_frame(to_lazy(risk))
     if set(matrix.columns) == set(hierarchy):
         matrix = matrix.select(hierarchy)
     if matrix.shape != (people.height, len(hierarchy)):
@@ -62,7 +62,7 @@ def record_swap(
     risk: object = (),
     **settings: Any,
 ) -> pl.DataFrame:
-    """The swapped persons, each with its household's columns, in a random order and with new household numbers.
+    """Return the swapped persons with their household's columns, in random order and with new numbers.
 
     Settings are those of TargetedSwapping: risk_variables, k_anonymity, risk_threshold, carry_along and the rest. ``risk``
     names a column of the file for each level, or is a matrix: a row for each row of the file, a column for each level.
@@ -72,7 +72,7 @@ def record_swap(
     >>> sorted(made.group_by("lau").agg(pl.col("hs").sum()).rows())
     [('a', 5), ('b', 2)]
     """
-    data, names = with_risks(data, risk, hierarchy)
+    data, names = add_risks(data, risk, hierarchy)
     census = flat_census(data, hid=hid, hierarchy=hierarchy)
     mechanism = TargetedSwapping(
         hierarchy=hierarchy, similar=similar, swaprate=swaprate, risk=names, **settings

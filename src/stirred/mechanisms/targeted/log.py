@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from stirred.mechanisms.swapping.draw.strata import OUT
+from stirred.mechanisms.swapping.draw.strata import NO_STRATUM
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.targeted.donors import Ints, Pairing
-from stirred.mechanisms.targeted.risk import joined
+from stirred.mechanisms.targeted.risk import number_combinations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwapLog:
-    """Confidential: what a pairwise swap did to the records of the census."""
+    """The confidential log of what a pairwise swap did to the records of the census."""
 
     pairs: (
         pa.Table
@@ -30,11 +30,11 @@ class SwapLog:
 
     @property
     def exact(self) -> tuple[str, ...]:
-        """The tables that stayed exact."""
+        """Return the tables that stayed exact."""
         return tuple(name for name, changed in self.tables.items() if not changed)
 
     def summary(self) -> dict[str, object]:
-        """All figures without a record; they depend on the census, so they are for the office alone."""
+        """Return all figures without a record; they depend on the census, so they are for the office alone."""
         share = (self.moved / max(self.households, 1), self.moved_persons / max(self.persons, 1))
         return {
             "households moved": self.moved,
@@ -48,7 +48,7 @@ class SwapLog:
         }
 
     def internal(self) -> dict[str, pa.Table]:
-        """The log as two tables: ``swaps``, a row for each household that moved, and ``figures`` (figure, of, number)."""
+        """Return the log as two tables: ``swaps``, a row for each moved household, and ``figures``."""
         rows = [
             ("households that take part", "", self.households),
             ("households moved", "", self.moved),
@@ -64,18 +64,18 @@ class SwapLog:
         return {"swaps": self.pairs, "figures": figures}
 
 
-def log_of(frame: Frame, pairing: Pairing, *, rules: Sequence[str], levels: Sequence[str]) -> SwapLog:
-    """The log of one draw; rows are in the order of the identifiers."""
-    rows = np.flatnonzero(pairing.moved)
+def make_log(frame: Frame, pairing: Pairing, *, rules: Sequence[str], levels: Sequence[str]) -> SwapLog:
+    """Make the log of one draw, with rows in the order of the identifiers."""
+    rows = np.flatnonzero(pairing.moved_mask)
     rows = rows[np.argsort(frame.ids[rows], kind="stable")]
     begun, partner = pairing.begun, pairing.partner[rows]
     names = frame.columns[frame.roles.identifier] if frame.roles.identifier else None
     if names is None:
         own, other = pa.array(rows), pa.array(partner)
     else:
-        own, other = (names.taken(some.astype(np.uint32)).arrow() for some in (rows, partner))
+        own, other = (names.take_rows(some.astype(np.uint32)).arrow() for some in (rows, partner))
     sizes = sum((np.diff(group.starts) for group in frame.members), np.zeros(frame.rows, np.int64))
-    part = frame.strata.codes != OUT
+    part = frame.strata.codes != NO_STRATUM
     return SwapLog(
         pairs=pa.table(
             {
@@ -93,27 +93,29 @@ def log_of(frame: Frame, pairing: Pairing, *, rules: Sequence[str], levels: Sequ
         rules={name: int((begun & (pairing.tier == i)).sum()) for i, name in enumerate(rules)},
         levels={name: int((begun & (pairing.level == i)).sum()) for i, name in enumerate(levels)},
         without_partner=int(pairing.failed.sum()),
-        tables=_changed(frame, rows, partner, levels),
+        tables=_count_changed(frame, rows, partner, levels),
     )
 
 
-def _changed(frame: Frame, rows: Ints, givers: Ints, levels: Sequence[str]) -> dict[str, int]:
-    """Of each table of a level by a held variable, and by what partners agree on, how many cells differ afterwards.
+def _count_changed(frame: Frame, rows: Ints, givers: Ints, levels: Sequence[str]) -> dict[str, int]:
+    """Count the changed cells of tables of a level by a held variable, and by what partners agree on.
 
     Only records that moved change a cell: they are counted where they were and where they are.
     """
     roles = frame.roles
-    asked: list[tuple[str, ...]] = [(level, name) for level in levels for name in roles.held if name != level]
+    asked: list[tuple[str, ...]] = [
+        (level, name) for level in levels for name in roles.held_variables if name != level
+    ]
     asked += [(level, *roles.match) for level in levels if len(roles.match) > 1]
     found = {}
     for by in dict.fromkeys(asked):
         columns = []
         for name in by:
             codes = frame.columns[name].codes
-            now = givers if name in roles.moving else rows
+            now = givers if name in roles.moving_variables else rows
             both = np.concatenate([codes[rows], codes[now]])
             columns.append(replace(frame.columns[name], codes=both, reach=None))
-        cells = joined(columns, 2 * rows.size)
+        cells = number_combinations(columns, 2 * rows.size)
         number = int(cells.max(initial=-1)) + 1
         before, after = (np.bincount(some, minlength=number) for some in np.split(cells, 2))
         found[" × ".join(by)] = int((before != after).sum())

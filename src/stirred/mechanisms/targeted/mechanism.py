@@ -12,11 +12,11 @@ from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Exhibit, MechanismConfig, Release
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.swapping.arguments import no_text
+from stirred.mechanisms.swapping.arguments import refuse_text
 from stirred.mechanisms.swapping.budget.by_size import Rate
-from stirred.mechanisms.swapping.draw.strata import OUT
+from stirred.mechanisms.swapping.draw.strata import NO_STRATUM
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.records.size import size_of
+from stirred.mechanisms.swapping.records.size import estimate_size
 from stirred.mechanisms.swapping.roles import Roles
 from stirred.mechanisms.targeted.config import TargetedConfig
 from stirred.mechanisms.targeted.donors import Pairing
@@ -24,16 +24,21 @@ from stirred.mechanisms.targeted.draw import draw_pairs
 from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
 from stirred.mechanisms.targeted.proposal import propose_targeted
 from stirred.mechanisms.targeted.risk import (
-    by_rarity,
-    given,
-    joined,
-    level_areas,
-    levels_of,
-    not_in_memory,
-    with_unseen,
+    add_unseen,
+    find_level_areas,
+    find_risk_levels,
+    measure_rarity,
+    memory_error,
+    number_combinations,
+    read_risks,
 )
-from stirred.mechanisms.targeted.witnesses import by_cycle, by_number, by_risk, told
-from stirred.spec.numbers.numerals import fraction_of
+from stirred.mechanisms.targeted.witnesses import (
+    list_witnesses,
+    witness_by_cycle,
+    witness_by_number,
+    witness_by_risk,
+)
+from stirred.spec.numbers.numerals import parse_fraction
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, init=False)
 class TargetedSwapping(PairwiseSwapping):
-    """Swaps risky households across the areas in which they are risky, and more up to a rate; partners are similar.
+    """Swap risky households with similar ones across areas where they are risky, and others up to a rate.
 
     ``similar`` is a list of similarity profiles: partners agree on all variables of one of them, the first that has a
     partner left. What is in all profiles, by place, stays exact.
@@ -76,13 +81,13 @@ class TargetedSwapping(PairwiseSwapping):
     ) -> None:
         lists = {"hierarchy": hierarchy, "similar": similar, "risk_variables": risk_variables, "risk": risk}
         for label, value in (lists | {"carry_along": carry_along}).items():
-            no_text(label, value)
-        profiles = _profiles(similar)
+            refuse_text(label, value)
+        profiles = _read_profiles(similar)
         common = [name for name in profiles[0] if all(name in profile for profile in profiles)]
         PairwiseSwapping.__init__(
             self, match=common, swap=[*hierarchy, *carry_along], rate=swaprate, **settings
         )
-        k_anonymity = (USUAL if risk_variables else 0) if k_anonymity is None else k_anonymity
+        k_anonymity = (DEFAULT_K_ANONYMITY if risk_variables else 0) if k_anonymity is None else k_anonymity
         _require_risk(k_anonymity, risk_variables, risk, hierarchy)
         moving = {*hierarchy, *carry_along}
         for name in (name for profile in profiles for name in profile if name in moving):
@@ -97,7 +102,7 @@ class TargetedSwapping(PairwiseSwapping):
             "k_anonymity": k_anonymity,
             "risk_variables": tuple(risk_variables),
             "risk": tuple(risk),
-            "risk_threshold": fraction_of(risk_threshold, "risk threshold"),
+            "risk_threshold": parse_fraction(risk_threshold, "risk threshold"),
             "carry_along": tuple(carry_along),
         }
         for label, setting in own.items():
@@ -105,12 +110,16 @@ class TargetedSwapping(PairwiseSwapping):
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
-        """What a swap would match and move; who is at risk is left to the office."""
+        """Propose what a swap would match and move; the office decides who is at risk."""
         return propose_targeted(schema)
 
     def parameters(self) -> dict[str, object]:
-        """The parameters of a run, in JSON."""
-        common = {name: value for name, value in PairwiseSwapping.parameters(self).items() if name not in SET}
+        """Return the parameters of a run, in JSON."""
+        common = {
+            name: value
+            for name, value in PairwiseSwapping.parameters(self).items()
+            if name not in DERIVED_SETTINGS
+        }
         return {
             "hierarchy": list(self.hierarchy),
             "similar": [list(profile) for profile in self.similar],
@@ -124,7 +133,7 @@ class TargetedSwapping(PairwiseSwapping):
         }
 
     def roles(self, census: "Census") -> Roles:
-        """The role of every variable; given risks are read and not released."""
+        """Return the role of every variable; given risks are read and not released."""
         known = census.columns(self.resolution)
         for name in (name for profile in self.similar for name in profile):
             if name not in known:
@@ -133,12 +142,14 @@ class TargetedSwapping(PairwiseSwapping):
                     why="similarity profiles are variables of the records that are swapped",
                     fix=did_you_mean(name, known),
                 )
-        found = self.swap_roles(census, drop=(*self.drop, *(name for name in self.risk if name in known)))
-        found = with_unseen(found, [name for name in self.risk if name not in known])
+        found = self.derive_swap_roles(
+            census, drop=(*self.drop, *(name for name in self.risk if name in known))
+        )
+        found = add_unseen(found, [name for name in self.risk if name not in known])
         needed = {name for profile in self.similar for name in profile}
         needed |= {name for name in self.risk_variables if name in known}
         own = [name for name in self.risk if name in known]
-        unseen = [name for name in (*own, *sorted(needed)) if name not in found.released]
+        unseen = [name for name in (*own, *sorted(needed)) if name not in found.released_variables]
         found = replace(found, unseen=tuple(dict.fromkeys(unseen)))
         persons = {name for _, names in found.members for name in names}
         for name in self.risk_variables:
@@ -169,8 +180,8 @@ class TargetedSwapping(PairwiseSwapping):
         found = self.roles(census)
         known = census.columns(self.resolution)
         beyond = [name for name in (*self.risk_variables, *self.risk) if name not in known]
-        if beyond and not engine.fits(size_of(engine.census(census), found).memory):
-            raise not_in_memory(beyond[0])
+        if beyond and not engine.fits(estimate_size(engine.census(census), found).memory):
+            raise memory_error(beyond[0])
 
     def release(
         self,
@@ -189,44 +200,44 @@ class TargetedSwapping(PairwiseSwapping):
             self, census, key=key, engine=engine, out=out, state=state, progress=progress
         )
 
-    def pairs(self, frame: Frame, run: Key) -> Pairing:
-        """Who changes places with whom."""
-        part = frame.strata.codes != OUT
-        areas = level_areas(frame, self.hierarchy)
+    def pair_records(self, frame: Frame, run: Key) -> Pairing:
+        """Draw who changes places with whom."""
+        part = frame.strata.codes != NO_STRATUM
+        areas = find_level_areas(frame, self.hierarchy)
         if self.risk:
-            risks, threshold = given(frame, self.risk), float(self.risk_threshold)
+            risks, threshold = read_risks(frame, self.risk), float(self.risk_threshold)
         else:
-            risks = by_rarity(frame, areas, self.risk_variables)
+            risks = measure_rarity(frame, areas, self.risk_variables)
             threshold = 1 / self.k_anonymity if self.k_anonymity and self.risk_variables else 2.0
         return draw_pairs(
             run,
             ids=frame.ids,
             taking_part=part,
             areas=areas,
-            profiles=[joined(frame.of(profile), frame.rows) for profile in self.similar],
+            profiles=[number_combinations(frame.of(profile), frame.rows) for profile in self.similar],
             risks=risks,
-            must=levels_of(risks, threshold),
+            must=find_risk_levels(risks, threshold),
             rate=self.rate,
             cycle=self.cycle,
         )
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Each similarity profile in words."""
+        """Return each similarity profile in words."""
         return tuple(" × ".join(profile) or "anyone" for profile in self.similar)
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels that swaps cross."""
+        """Return the levels that swaps cross."""
         return self.hierarchy
 
     def details(self) -> Mapping[str, object]:
-        """A pair of data sets that shows why no budget is finite."""
-        certain = by_number(self.rate, self.cycle) if self.rate else by_risk(self.k_anonymity)
-        return told(certain, by_cycle(self.cycle))
+        """Return pairs of data sets that show why no budget is finite."""
+        certain = witness_by_number(self.rate, self.cycle) if self.rate else witness_by_risk(self.k_anonymity)
+        return list_witnesses(certain, witness_by_cycle(self.cycle))
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
-        """What the guards found, and what the method does not promise."""
+        """Return what the guards found, and what the method does not promise."""
         own = Exhibit(
             title=Phrase("targeted.exhibit.title"),
             finding=Phrase("targeted.exhibit.finding"),
@@ -236,12 +247,16 @@ class TargetedSwapping(PairwiseSwapping):
         return (*PairwiseSwapping.exhibits(self, release, engine=engine), own)
 
 
-USUAL = 3  # of recordSwap
-SET = ("match", "swap", "rate")  # settings of the swap that the hierarchy and the profiles decide
+DEFAULT_K_ANONYMITY = 3  # of recordSwap
+DERIVED_SETTINGS = (
+    "match",
+    "swap",
+    "rate",
+)  # settings of the swap that the hierarchy and the profiles decide
 
 
-def _profiles(similar: Sequence[str] | Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    """A list of profiles; a list of names is one profile."""
+def _read_profiles(similar: Sequence[str] | Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    """Return a list of profiles; a list of names is one profile."""
     texts = [name for name in similar if isinstance(name, str)]
     if len(texts) == len(similar):
         return (tuple(texts),)

@@ -17,17 +17,17 @@ from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
 from stirred.mechanisms.swapping.numbers import tables
-from stirred.mechanisms.swapping.numbers.uncertainty import kept
+from stirred.mechanisms.swapping.numbers.uncertainty import keeps_table
 from stirred.mechanisms.swapping.pipeline.frame import Frame
 from stirred.mechanisms.swapping.pipeline.memory import MemoryRecords
-from stirred.mechanisms.swapping.pipeline.publish import Logged, swapped_columns
-from stirred.mechanisms.swapping.pipeline.release import opened
+from stirred.mechanisms.swapping.pipeline.publish import ColumnsAndLog, apply_moves
+from stirred.mechanisms.swapping.pipeline.release import open_records
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.participation import Stay
 from stirred.mechanisms.swapping.roles import Roles
 from stirred.mechanisms.targeted.donors import Pairing
-from stirred.mechanisms.targeted.draw import moves_of
-from stirred.mechanisms.targeted.log import SwapLog, log_of
+from stirred.mechanisms.targeted.draw import to_moves
+from stirred.mechanisms.targeted.log import SwapLog, make_log
 from stirred.spec import Bound, Budget, SizeLaw, Specification
 
 if TYPE_CHECKING:
@@ -61,26 +61,26 @@ class PairwiseSwapping(PermutationSwapping):
         object.__setattr__(self, "cycle", cycle)
 
     @abstractmethod
-    def pairs(self, frame: Frame, run: Key) -> Pairing:
-        """Who changes places with whom."""
+    def pair_records(self, frame: Frame, run: Key) -> Pairing:
+        """Draw who changes places with whom."""
 
     @property
     @abstractmethod
     def rules(self) -> tuple[str, ...]:
-        """The rules by which partners are found, in words, in the order in which they are tried."""
+        """Return the rules by which partners are found, in words, in the order in which they are tried."""
 
     @property
     @abstractmethod
     def levels(self) -> tuple[str, ...]:
-        """The areas that swaps cross, from coarse to fine."""
+        """Return the areas that swaps cross, from coarse to fine."""
 
     @property
     def published_without_guarantee(self) -> str:
-        """The office's reason."""
+        """Return the office's reason to publish without a guarantee."""
         return self.without_guarantee
 
     def parameters(self) -> dict[str, object]:
-        """The swap's parameters, with all that is accepted and the reason."""
+        """Return the swap's parameters, with all that is accepted and the reason."""
         accepted = {
             # an empty list as ever: the draw depends on the parameters
             "release_identifiers": dict(self.release_identifiers) or [],
@@ -92,14 +92,14 @@ class PairwiseSwapping(PermutationSwapping):
         return PermutationSwapping.parameters(self) | accepted
 
     def settings(self) -> dict[str, object]:
-        """All of them are settings; the length of cycles also for pairs."""
+        """Return the parameters, with the length of cycles also for pairs."""
         return self.parameters() | {
             "cycle": self.cycle,
             "release_identifiers": dict(self.release_identifiers),
         }
 
-    def swap_roles(self, census: "Census", *, drop: Sequence[str]) -> Roles:
-        """The roles of a swap with the same variables, of which some are not published."""
+    def derive_swap_roles(self, census: "Census", *, drop: Sequence[str]) -> Roles:
+        """Return the roles of a swap with the same variables, of which some are not published."""
         plain = PermutationSwapping(
             match=self.match,
             swap=self.swap,
@@ -116,8 +116,8 @@ class PairwiseSwapping(PermutationSwapping):
         )
         return plain.roles(census)
 
-    def meeting(self, frame: Frame) -> tuple[str, ...]:
-        """None: any two records may be compared or paired, so all of them are in one part."""
+    def partition_variables(self, frame: Frame) -> tuple[str, ...]:
+        """Return no columns: any two records may be paired, so all of them are in one part."""
         del frame
         return ()
 
@@ -127,61 +127,61 @@ class PairwiseSwapping(PermutationSwapping):
         return None if moved is None or not self.rate else replace(moved, share=float(self.rate))
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
-        """None is finite."""
+        """Return one infinite bound."""
         del strata
         source = Phrase("targeted.source")
         return (Bound(name=Phrase("targeted.bound"), budget=Budget.infinite(), source=source),)
 
     def size_law(self, frame: Frame) -> SizeLaw | None:
-        """None: the budget is infinite in every universe in which something can move."""
+        """Return None, because the budget is infinite wherever something can move."""
         del frame
         return None
 
     def exact_law(self, census: "Census") -> Law | None:
-        """None is written down: who is paired depends on all records."""
+        """Return None, because who is paired depends on all records."""
         del census
         return None
 
-    def replicated(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
-        """None: copies in one file would be compared and paired with each other."""
+    def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
+        """Return None, because copies in one file would be paired with each other."""
         del census, copies
         return None
 
-    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """The invariants of the swap, without a finite budget; its reason is a note."""
-        found = PermutationSwapping.promised(self, frame, shapes, census)
+    def build_specification(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
+        """Build a specification with the swap's invariants and no finite budget; the reason is a note."""
+        found = PermutationSwapping.build_specification(self, frame, shapes, census)
         notes = [Phrase("targeted.note.witness")]
         if self.without_guarantee:
             notes.append(Phrase("budget_note.without_guarantee", reason=self.without_guarantee))
         return replace(found, notes=(*notes, *found.notes))
 
     def remarks(self, shapes: Shapes) -> tuple[str, ...]:
-        """None: the laws of the permutation swap do not hold here."""
+        """Return no warnings, because the laws of the permutation swap do not hold here."""
         del shapes
         return ()
 
-    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
-        """The columns after the swap."""
-        return swapped_columns(frame, moves_of(self.pairs(frame, run)), engine)
+    def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """Draw once and return the columns after the swap."""
+        return apply_moves(frame, to_moves(self.pair_records(frame, run)), engine)
 
-    def logged(self, frame: Frame, run: Key, engine: Engine) -> Logged:
-        """The columns after the swap, and who took whose place."""
-        found = self.pairs(frame, run)
-        if frame.rows and not found.moved.any():
+    def draw_and_log(self, frame: Frame, run: Key, engine: Engine) -> ColumnsAndLog:
+        """Draw once and return the columns and the log; raise an error if nobody moved."""
+        found = self.pair_records(frame, run)
+        if frame.rows and not found.moved_mask.any():
             raise PrivacyError(
                 "nobody changed places, so the file would be published as it is",
                 why="no record was selected, or no selected record found a partner",
                 fix="choose a higher rate, more records at risk, or fewer variables on which partners agree",
             )
-        log = log_of(frame, found, rules=self.rules, levels=self.levels)
-        return swapped_columns(frame, moves_of(found), engine), log.internal()
+        log = make_log(frame, found, rules=self.rules, levels=self.levels)
+        return apply_moves(frame, to_moves(found), engine), log.internal()
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
-        """A table is exact when nothing in it moves, or all that stays is what partners always agree on."""
-        return kept(by, match=self.match, swap=tables.moving(self, schema))
+        """Return whether a table is exact: nothing in it moves, or all that stays is what partners agree on."""
+        return keeps_table(by, match=self.match, swap=tables.list_moving(self, schema))
 
     def knobs(self) -> Sequence[Knob]:
-        """None: no setting gives a finite budget."""
+        """Return no knobs, because no setting gives a finite budget."""
         return ()
 
     def release(
@@ -204,14 +204,14 @@ class PairwiseSwapping(PermutationSwapping):
 def swap_log(
     mechanism: PairwiseSwapping, census: "Census", *, key: Key, engine: Engine | None = None
 ) -> SwapLog:
-    """The log of the release that this key gives; the draw is made again in memory."""
-    with opened(mechanism, census.checked(), engine or Local()) as source:
+    """Return the log of the release that this key gives, by drawing again in memory."""
+    with open_records(mechanism, census.check(), engine or Local()) as source:
         if not isinstance(source, MemoryRecords):
             raise InputError(
                 "the log needs the census in memory",
                 why="the draw is made again to see who was swapped",
                 fix="ask for it with Local() on a machine whose memory holds the census",
             )
-        run = mechanism.bound(key, source.survey(mechanism.reader(key)).digest)
-        found = mechanism.pairs(source.frame, run)
-        return log_of(source.frame, found, rules=mechanism.rules, levels=mechanism.levels)
+        run = mechanism.run_key(key, source.survey(mechanism.digest_key(key)).digest)
+        found = mechanism.pair_records(source.frame, run)
+        return make_log(source.frame, found, rules=mechanism.rules, levels=mechanism.levels)

@@ -2,16 +2,16 @@
 
 from fractions import Fraction
 
-Shown = dict[str, object]
+Witness = dict[str, object]
 
 
-def told(first: Shown, *more: Shown | None) -> dict[str, object]:
-    """The witnesses of a mechanism for programs: the first, and all others that hold too."""
+def list_witnesses(first: Witness, *more: Witness | None) -> dict[str, object]:
+    """Return the witnesses of a mechanism for programs: the first, and all others that hold too."""
     return {"witness": first, "more_witnesses": [witness for witness in more if witness]}
 
 
-def by_number(rate: Fraction, cycle: int = 2) -> Shown:
-    """A number of swaps that is certain: a file never comes out as it is."""
+def witness_by_number(rate: Fraction, cycle: int = 2) -> Witness:
+    """Return the witness of a certain number of swaps: a file is never released as it is."""
     n = max(1, -(-rate.denominator * cycle // (2 * rate.numerator)))
     return {
         "first": f"two areas of {n} households each, alike in all profiles and risks, no two of them with the same answer",
@@ -23,8 +23,8 @@ def by_number(rate: Fraction, cycle: int = 2) -> Shown:
     }
 
 
-def by_risk(k: int) -> Shown:
-    """A selection that is certain: a rare household never stays."""
+def witness_by_risk(k: int) -> Witness:
+    """Return the witness of a certain selection: a rare household never stays."""
     return {
         "first": f"two areas of {max(k, 1) + 1} alike households each, one of them with a rare answer, in the first area",
         "second": "the same households, that one and one of the second area in each other's place",
@@ -35,10 +35,10 @@ def by_risk(k: int) -> Shown:
     }
 
 
-def by_cycle(cycle: int) -> Shown:
-    """Disjoint cycles of at most n records: a circle of n + 1 is never made, one of n turns a neighbour into it.
+def witness_by_cycle(cycle: int) -> Witness:
+    """Return the witness of disjoint cycles of at most n records: a circle of n + 1 is impossible.
 
-    >>> by_cycle(3)["distance"]
+    >>> witness_by_cycle(3)["distance"]
     2
     """
     n = cycle + 1
@@ -53,8 +53,8 @@ def by_cycle(cycle: int) -> Shown:
     }
 
 
-def by_cap(cap: Fraction) -> Shown:
-    """A number of swaps that is capped: an output with one swap more is impossible."""
+def witness_by_cap(cap: Fraction) -> Witness:
+    """Return the witness of a capped number of swaps: an output with one swap more is impossible."""
     return {
         "first": f"a state of different households in which the cap {cap} allows m swaps, and the same event needs m + 1",
         "second": "the same households after one of these m + 1 swaps",
@@ -65,8 +65,8 @@ def by_cap(cap: Fraction) -> Shown:
     }
 
 
-def by_model() -> Shown:
-    """A model that is fitted without noise: a level that nobody has is never drawn."""
+def witness_by_model() -> Witness:
+    """Return the witness of a model fitted without noise: a level that nobody has is never drawn."""
     return {
         "first": "no person in group quarters has the answer a",
         "second": "the same persons, one of whom has the answer a",

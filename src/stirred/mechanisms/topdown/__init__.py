@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.mechanisms.topdown.mechanism import TopDown as TopDown
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TopDown", "Workload", "presets"]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "mechanism": ("TopDown",),

@@ -7,20 +7,20 @@ from fractions import Fraction
 import pyarrow as pa
 
 from stirred.languages import Phrase
-from stirred.mechanisms.exhibits import Exhibit, Listing, Series, rounded
-from stirred.mechanisms.topdown.inside import Inside
-from stirred.mechanisms.topdown.workload.options import MADE, PART, SpineOptions
-from stirred.mechanisms.topdown.workload.words import axis_words, query_words
+from stirred.mechanisms.exhibits import Exhibit, Listing, Series, round_digits
+from stirred.mechanisms.topdown.inside import MultiverseCost
+from stirred.mechanisms.topdown.workload.options import OPTIMIZED_SUFFIX, PART_SUFFIX, SpineOptions
+from stirred.mechanisms.topdown.workload.words import describe_axis, describe_query
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, rho_squared_to_epsilon
 
-DELTA = Fraction(1, 10**10)  # of the Bureau's certificates
+CERTIFICATE_DELTA = Fraction(1, 10**10)  # of the Bureau's certificates
 
 
-def by_level(workload: Workload) -> dict[str, Fraction]:
-    """ρ² of each level; they add up to the total.
+def cost_by_level(workload: Workload) -> dict[str, Fraction]:
+    """Return ρ² by level; the parts add up to the total.
 
-    >>> by_level(Workload.preset("small"))["state"] / Workload.preset("small").rho_squared
+    >>> cost_by_level(Workload.preset("small"))["state"] / Workload.preset("small").rho_squared
     Fraction(288, 799)
     """
     return {
@@ -29,45 +29,47 @@ def by_level(workload: Workload) -> dict[str, Fraction]:
     }
 
 
-def by_query(workload: Workload) -> dict[str, Fraction]:
-    """ρ² of each query over all levels of a path."""
+def cost_by_query(workload: Workload) -> dict[str, Fraction]:
+    """Return ρ² by query, summed over all levels of a path."""
     return {
         query.name: sum((workload.rho(level, query.name) for level in workload.levels), Fraction(0))
         for query in workload.queries
     }
 
 
-def attribute(workload: Workload, axis: str) -> Fraction:
-    """ρ² for a change of one attribute of one person: the queries that distinguish two of its levels."""
+def cost_of_attribute(workload: Workload, axis: str) -> Fraction:
+    """Return the ρ² of changing one attribute of one person: the queries that distinguish its levels."""
     number = workload.histogram.axes.index(workload.histogram.axis(axis))
-    return _spent(workload, lambda name, _: workload.query(name).counts_for(number))
+    return _sum_cost(workload, lambda name, _: workload.query(name).counts_for(number))
 
 
-def within(workload: Workload, level: str) -> Fraction:
-    """ρ² for a move of one person inside an area of ``level``: the levels strictly below it."""
+def cost_within(workload: Workload, level: str) -> Fraction:
+    """Return the ρ² of moving one person inside an area of ``level``: the levels strictly below it."""
     below = workload.levels[workload.levels.index(level) + 1 :]
-    return _spent(workload, lambda _, own: own in below)
+    return _sum_cost(workload, lambda _, own: own in below)
 
 
-def semantics(workload: Workload, delta: Fraction = DELTA) -> dict[str, tuple[Fraction, Decimal]]:
-    """Per-attribute and per-geography lines of a certificate: ρ² and its ε at δ by the tight conversion."""
+def list_semantics(
+    workload: Workload, delta: Fraction = CERTIFICATE_DELTA
+) -> dict[str, tuple[Fraction, Decimal]]:
+    """Return ρ² and its ε at δ (tight conversion) for each attribute and each geography."""
     lines: dict[str, Fraction] = {Phrase("topdown.exhibit.all"): workload.rho_squared}
-    lines |= {axis.name: attribute(workload, axis.name) for axis in workload.histogram.axes}
-    lines |= {_inside(workload, level): within(workload, level) for level in workload.levels[:-1]}
+    lines |= {axis.name: cost_of_attribute(workload, axis.name) for axis in workload.histogram.axes}
+    lines |= {_describe_area(workload, level): cost_within(workload, level) for level in workload.levels[:-1]}
     return {name: (rho_squared, epsilon(rho_squared, delta)) for name, rho_squared in lines.items()}
 
 
-def epsilon(rho_squared: Fraction, delta: Fraction = DELTA) -> Decimal:
-    """ε at δ by the tight conversion, rounded up."""
+def epsilon(rho_squared: Fraction, delta: Fraction = CERTIFICATE_DELTA) -> Decimal:
+    """Return ε at δ by the tight conversion, rounded up."""
     return rho_squared_to_epsilon(rho_squared, delta, tight=True) if rho_squared else Decimal(0)
 
 
-def _inside(workload: Workload, level: str) -> Phrase:
+def _describe_area(workload: Workload, level: str) -> Phrase:
     return Phrase("topdown.exhibit.within", leaf=workload.levels[-1], level=level)
 
 
 def standard_deviations(workload: Workload) -> dict[tuple[str, str], float]:
-    """σ of the noise on each query at each level."""
+    """Return the standard deviation σ of the noise by level and query."""
     result = {}
     for level in workload.levels:
         for query in workload.queries:
@@ -77,7 +79,7 @@ def standard_deviations(workload: Workload) -> dict[tuple[str, str], float]:
     return result
 
 
-def _spent(workload: Workload, counts: Callable[[str, str], bool]) -> Fraction:
+def _sum_cost(workload: Workload, counts: Callable[[str, str], bool]) -> Fraction:
     return sum(
         (
             workload.rho(level, query.name)
@@ -89,29 +91,29 @@ def _spent(workload: Workload, counts: Callable[[str, str], bool]) -> Fraction:
     )
 
 
-def where_noise_fell(
+def show_noise(
     workload: Workload,
     measured: pa.Table | None = None,
-    proved: Inside | None = None,
+    proved: MultiverseCost | None = None,
     options: SpineOptions | None = None,
 ) -> Exhibit:
-    """The standard deviation of the noise by level and query, and what each attribute and area costs.
+    """Build the exhibit of noise by level and query, with the cost of each attribute and area.
 
     ``measured`` is the table of the run (``…-noise``): its levels are those of the census, and each level and query has the
     standard deviation that most of its geounits were measured with. Before a run it is what the workload asks for.
     """
     rows = [
-        row | {"query": query_words(workload, str(row["query"]))}
-        for row in (_asked(workload) if measured is None else _usual(measured))
+        row | {"query": describe_query(workload, str(row["query"]))}
+        for row in (_list_asked_noise(workload) if measured is None else _list_usual_noise(measured))
     ]
     least = min(rows, key=lambda row: float(str(row["standard deviation"])))
     most = max(rows, key=lambda row: float(str(row["standard deviation"])))
     finding = Phrase(
         "topdown.exhibit.finding",
         least=_figure(least),
-        least_at=_place(least),
+        least_at=_describe_row(least),
         most=_figure(most),
-        most_at=_place(most),
+        most_at=_describe_row(most),
     )
     several = measured is not None and measured.num_rows > len(rows)
     series = Series(
@@ -128,12 +130,12 @@ def where_noise_fell(
     return Exhibit(
         title=Phrase("topdown.exhibit.title", name=workload.name),
         finding=finding,
-        parts=(series, costs(workload, levels, proved, options)),
+        parts=(series, list_costs(workload, levels, proved, options)),
     )
 
 
-def _place(row: Mapping[str, object]) -> Phrase:
-    """The query and the level of a row, in words."""
+def _describe_row(row: Mapping[str, object]) -> Phrase:
+    """Return the query and the level of a row in words."""
     words = row["query"]
     return Phrase(
         "topdown.exhibit.at",
@@ -143,20 +145,20 @@ def _place(row: Mapping[str, object]) -> Phrase:
 
 
 def _figure(row: Mapping[str, object]) -> Decimal:
-    """The standard deviation of a row, with the digits that the report shows."""
-    return rounded(float(str(row["standard deviation"])))
+    """Return the standard deviation of a row with the digits that the report shows."""
+    return round_digits(float(str(row["standard deviation"])))
 
 
-def _asked(workload: Workload) -> list[dict[str, object]]:
-    """The noise of a census that has every level of the workload."""
+def _list_asked_noise(workload: Workload) -> list[dict[str, object]]:
+    """Return the noise by level and query of a census that has every level of the workload."""
     return [
         {"level": level, "query": query, "standard deviation": sigma}
         for (level, query), sigma in standard_deviations(workload).items()
     ]
 
 
-def _usual(measured: pa.Table) -> list[dict[str, object]]:
-    """The noise that most geounits of each level were measured with."""
+def _list_usual_noise(measured: pa.Table) -> list[dict[str, object]]:
+    """Return the noise that most geounits of each level were measured with."""
     usual: dict[tuple[str, str], tuple[int, float]] = {}
     for row in measured.to_pylist():
         here = (int(row["geounits"]), float(row["standard_deviation"]))
@@ -168,22 +170,24 @@ def _usual(measured: pa.Table) -> list[dict[str, object]]:
     ]
 
 
-def costs(
+def list_costs(
     workload: Workload,
     levels: set[str] | None = None,
-    proved: Inside | None = None,
+    proved: MultiverseCost | None = None,
     options: SpineOptions | None = None,
 ) -> Listing:
-    """What one person's record may change, with the part of ρ² that sees it; moves inside areas of ``levels`` alone.
+    """List what one person's record may change, each with the part of ρ² that depends on it.
+
+    Moves inside areas are listed for ``levels`` alone.
 
     ``proved`` adds the line of the smaller figure that holds inside the multiverse. In a tree of ``options`` that cuts areas
     the lines are about moves that stay in one part: a move across the border is seen from the level of the parts down.
     """
     columns = [Phrase("topdown.exhibit.change"), "ρ²", Phrase("topdown.exhibit.epsilon", delta="10⁻¹⁰")]
-    named: dict[str, str] = {axis.name: axis_words(axis.name) for axis in workload.histogram.axes}
+    named: dict[str, str] = {axis.name: describe_axis(axis.name) for axis in workload.histogram.axes}
     rows = [
         (named.get(name, name), str(Budget.of(rho)), str(at_delta))
-        for name, (rho, at_delta) in _of_tree(workload, levels, options).items()
+        for name, (rho, at_delta) in _name_in_tree(workload, levels, options).items()
     ]
     if proved is not None:
         shown = str(Budget.of(proved.rho_squared)), str(epsilon(proved.rho_squared))
@@ -196,46 +200,51 @@ def costs(
     )
 
 
-def _of_tree(
+def _name_in_tree(
     workload: Workload, levels: set[str] | None, options: SpineOptions | None
 ) -> dict[str, tuple[Fraction, Decimal]]:
-    """The lines of :func:`semantics` that hold in the tree that is measured, under the names that they have there."""
+    """Return the lines of :func:`semantics` that hold in the measured tree, under their names there."""
     if levels is not None:
-        shown = {name.removesuffix(PART).removesuffix(MADE) for name in levels}
+        shown = {name.removesuffix(PART_SUFFIX).removesuffix(OPTIMIZED_SUFFIX) for name in levels}
     else:  # of a split tree only those of parts: whether the census has a level above them is not known
-        shown = {level for level in workload.levels if not _above_parts(workload, level, options)}
-    absent = {_inside(workload, level) for level in workload.levels if level not in shown}
+        shown = {level for level in workload.levels if not _is_above_parts(workload, level, options)}
+    absent = {_describe_area(workload, level) for level in workload.levels if level not in shown}
     moves: dict[str, str] = {
-        _inside(workload, level): _cut(workload, level, options) for level in workload.levels
+        _describe_area(workload, level): _describe_move(workload, level, options) for level in workload.levels
     }
-    return {moves.get(name, name): line for name, line in semantics(workload).items() if name not in absent}
+    return {
+        moves.get(name, name): line for name, line in list_semantics(workload).items() if name not in absent
+    }
 
 
-def _cut(workload: Workload, level: str, options: SpineOptions | None) -> Phrase:
-    """A move inside an area of a level, as the measured tree sees it: in one part of it, or in an area made anew."""
+def _describe_move(workload: Workload, level: str, options: SpineOptions | None) -> Phrase:
+    """Describe a move inside an area of a level as the measured tree sees it: in a part, or in a new area."""
     leaf = workload.levels[-1]
-    if options and level in options.added:
+    if options and level in options.extra_levels:
         return Phrase("topdown.exhibit.within_new", leaf=leaf, level=level)
-    if options and options.aian is not None and not _above_parts(workload, level, options):
+    if options and options.aian is not None and not _is_above_parts(workload, level, options):
         return Phrase("topdown.exhibit.within_part", leaf=leaf, level=level, areas=options.aian)
-    return _inside(workload, level)
+    return _describe_area(workload, level)
 
 
-def _above_parts(workload: Workload, level: str, options: SpineOptions | None) -> bool:
-    """Whether a level lies above the one whose areas are cut into parts."""
+def _is_above_parts(workload: Workload, level: str, options: SpineOptions | None) -> bool:
+    """Return whether a level lies above the one whose areas are cut into parts."""
     levels = workload.levels
     if options is None or options.aian is None or options.split_at not in levels:
         return False
     return levels.index(level) < levels.index(options.split_at)
 
 
-def document(
-    workload: Workload, found: Inside, options: SpineOptions | None, *, noiseless: bool
+def build_document(
+    workload: Workload, found: MultiverseCost, options: SpineOptions | None, *, noiseless: bool
 ) -> dict[str, object]:
-    """The same for programs; a census with AIAN areas may be measured in parts, and nothing is free there."""
-    lines = {} if noiseless else _of_tree(workload, None, options)
+    """Return the same costs for programs, as plain data.
+
+    A census with AIAN areas may be measured in parts, and nothing is free there.
+    """
+    lines = {} if noiseless else _name_in_tree(workload, None, options)
     inner: dict[str, object] = {}
-    if found.saved and not noiseless:
+    if found.saving and not noiseless:
         inner["inside_the_multiverse"] = {
             "rho_squared": str(found.rho_squared),
             "epsilon": str(epsilon(found.rho_squared)),
@@ -244,6 +253,6 @@ def document(
         }
     return inner | {
         "rho_squared": str(workload.rho_squared),
-        "levels": {level: str(part) for level, part in by_level(workload).items()},
+        "levels": {level: str(part) for level, part in cost_by_level(workload).items()},
         "semantics": {name: {"rho_squared": str(r), "epsilon": str(e)} for name, (r, e) in lines.items()},
     }

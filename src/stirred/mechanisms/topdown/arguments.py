@@ -19,7 +19,7 @@ def require_settings(
     replicates: int,
     **choices: str | None,
 ) -> None:
-    """Every setting has its type, and names something that exists."""
+    """Check that every setting has its type and names something that exists."""
     require_kind(
         "workload",
         workload,

@@ -15,7 +15,7 @@ from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import admitted, require_inputs
+from stirred.mechanisms.arguments import check_inputs, require_inputs
 from stirred.mechanisms.base import (
     Check,
     Exhibit,
@@ -31,26 +31,26 @@ from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.effect import gaussian_change, smallest_effect
 from stirred.mechanisms.identifiers import require_unidentifying
 from stirred.mechanisms.proposal import Cap, Goal, Proposal
-from stirred.mechanisms.released import finished, schema_of, with_variables
+from stirred.mechanisms.released import format_table, join_variables, require_schema
 from stirred.mechanisms.topdown import accounting, statement
 from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
-from stirred.mechanisms.topdown.estimate.uncertainty import uncertain
-from stirred.mechanisms.topdown.inside import inside
-from stirred.mechanisms.topdown.measure.audited import noise_of_runs
+from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
+from stirred.mechanisms.topdown.inside import cost_in_multiverse
+from stirred.mechanisms.topdown.measure.audited import measure_noise
 from stirred.mechanisms.topdown.proposal import propose
-from stirred.mechanisms.topdown.rules.agreement import promise
-from stirred.mechanisms.topdown.rules.divided import fitted
-from stirred.mechanisms.topdown.run.plain import plain
-from stirred.mechanisms.topdown.run.release import run
+from stirred.mechanisms.topdown.rules.agreement import load_promise
+from stirred.mechanisms.topdown.rules.divided import fit_workload
+from stirred.mechanisms.topdown.run.plain import tabulate_records
+from stirred.mechanisms.topdown.run.release import run_workload
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.settings import TopDownSettings
 from stirred.mechanisms.topdown.tree.counts import require_columns
-from stirred.mechanisms.topdown.tuning.tuned import other_tree, tuned_workload
-from stirred.mechanisms.topdown.workload.histogram import column
+from stirred.mechanisms.topdown.tuning.tuned import other_tree_error, tune_workload
+from stirred.mechanisms.topdown.workload.histogram import name_column
 from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.words import level_words
-from stirred.mechanisms.topdown.workload.workload import TREE, Workload
+from stirred.mechanisms.topdown.workload.words import label_levels
+from stirred.mechanisms.topdown.workload.workload import WHOLE_TREE_MODES, Workload
 from stirred.spec import Specification
 from stirred.spec.released import Views, largest_views
 
@@ -76,7 +76,7 @@ class TopDown(TopDownSettings):
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
-        """A workload of the variables with few listed levels."""
+        """Propose a workload of the variables with few listed levels."""
         return propose(schema)
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
@@ -87,24 +87,24 @@ class TopDown(TopDownSettings):
         for workload in self.workloads:
             require_columns(census, workload)
             require_unidentifying(census, workload.record, workload.levels, engine=engine)
-            if (self.mode or workload.mode) in TREE:
-                Algebra.of(workload.histogram, workload.queries).require()
+            if (self.mode or workload.mode) in WHOLE_TREE_MODES:
+                Algebra.of(workload.histogram, workload.queries).require_fit()
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """The promise: zCDP per person, on the multiverse of the invariants that the rules use."""
+        """State the promise: zCDP per person, on the multiverse of the rules' invariants."""
         require_inputs(census, engine)
         parts = [
-            statement.specification(
+            statement.build_specification(
                 census,
                 w,
-                None if self.noiseless else w.rho_squared,
+                None if self.is_noiseless else w.rho_squared,
                 self._notes(w, census),
                 options=self.tree(w, census.schema),
             )
             for w in self.fitting(census)
         ]
         if self.given is not None:
-            parts.insert(0, promise(self.given))
+            parts.insert(0, load_promise(self.given))
         total = parts[0]
         for part in parts[1:]:
             total = total + part
@@ -120,7 +120,7 @@ class TopDown(TopDownSettings):
                 for (level, query), sigma in accounting.standard_deviations(workload).items()
                 if level == leaf
             ]
-            if asked and not self.noiseless:
+            if asked and not self.is_noiseless:
                 changed = sum(gaussian_change(sigma**2) * number for sigma, number in asked)
                 found[f"{workload.name}, {leaf}"] = changed / sum(number for _, number in asked)
         return smallest_effect(found)
@@ -136,16 +136,18 @@ class TopDown(TopDownSettings):
                 )
 
     def fitting(self, census: "Census") -> tuple[Workload, ...]:
-        """The workloads with the rules that the census has the columns for."""
-        return tuple(fitted(w, self.mode or w.mode, census) for w in self.workloads)
+        """Return the workloads with the rules that the census has the columns for."""
+        return tuple(fit_workload(w, self.mode or w.mode, census) for w in self.workloads)
 
     def _notes(self, workload: Workload, census: "Census") -> tuple[str, ...]:
         schema = census.schema
         name, options = workload.name, self.tree(workload, schema)
-        total = "∞" if self.noiseless else str(workload.rho_squared)
+        total = "∞" if self.is_noiseless else str(workload.rho_squared)
         notes: tuple[str, ...] = (Phrase("topdown.note.total", name=name, rho_squared=total),)
-        if not self.noiseless:
-            notes += statement.inside_notes(workload, inside(workload, options, schema.spine), schema)
+        if not self.is_noiseless:
+            notes += statement.note_determined(
+                workload, cost_in_multiverse(workload, options, schema.spine), schema
+            )
         if self.bypass:
             notes += (Phrase("topdown.note.bypass", name=name),)
         if options:
@@ -173,7 +175,7 @@ class TopDown(TopDownSettings):
         With ``out`` the microdata (and the noisy measurement file) are written there.
         """
         self.require_given()
-        census = admitted(census, key, engine)
+        census = check_inputs(census, key, engine)
         for (
             workload
         ) in self.workloads:  # its cells are listed in the workload; its places come from the records
@@ -182,7 +184,7 @@ class TopDown(TopDownSettings):
         settings = Settings(
             mode=self.mode,
             bypass=self.bypass,
-            noiseless=self.noiseless,
+            noiseless=self.is_noiseless,
             solver=self.solver,
             rounder=self.rounder,
             emphasis=self.emphasis,
@@ -202,18 +204,18 @@ class TopDown(TopDownSettings):
                 replicates=self.replicates, keep_nmf=self.keep_nmf,
                 approve=partial(statement.approve, specification), beside=self.fitting(census),
             )  # fmt: skip
-            made = run(task)
+            made = run_workload(task)
             microdata[workload.record] = made.microdata
             tables |= made.tables
             checks += made.checks
             digests.append(made.input_digest)
             made.checkpoint.finish()
-        limit = statement.budget(self.rho_squared_spent)
+        limit = statement.build_budget(self.rho_squared_spent)
         trees = [self.tree(w, census.schema) for w in self.workloads]
         tree = next(filter(None, trees), None)
-        account = statement.ledger(
+        account = statement.build_ledger(
             [
-                (w, None if self.noiseless else inside(w, tree, census.schema.spine))
+                (w, None if self.is_noiseless else cost_in_multiverse(w, tree, census.schema.spine))
                 for w, tree in zip(self.workloads, trees, strict=True)
             ],
             limit,
@@ -228,19 +230,19 @@ class TopDown(TopDownSettings):
             checks=tuple(checks),
             ledger=account,
             settings=self.settings(),
-            notes=(Phrase("topdown.note.noiseless"),) if self.noiseless else (),
+            notes=(Phrase("topdown.note.noiseless"),) if self.is_noiseless else (),
             input_digest=hashlib.sha256("".join(digests).encode()).hexdigest(),
-            private=key.private and not self.noiseless,
+            private=key.private and not self.is_noiseless,
             effect=self.expected_effect(census),
             schema=census.schema,
             folder=census.folder,
             labels={
-                w.record: level_words(w, dict(w.columns) if self.names == "bureau" else {})
+                w.record: label_levels(w, dict(w.columns) if self.names == "bureau" else {})
                 for w in self.workloads
             },
         )
 
-    def tabulated(
+    def tabulate_public(
         self,
         census: "Census",
         *,
@@ -249,7 +251,7 @@ class TopDown(TopDownSettings):
         out: Path | None = None,
         progress: Progress | None = None,
     ) -> Release:
-        """The histogram of every workload as records, without measurements, constraints or a solve."""
+        """Release the histogram of every workload as records, without measurements or a solve."""
         tasks = [
             Task(
                 census=census, workload=workload, settings=Settings(mode="classic"), key=key, engine=engine or Local(),
@@ -261,9 +263,9 @@ class TopDown(TopDownSettings):
             mechanism=self.name,
             parameters=self.parameters(),
             specification=self.specification(census),
-            microdata={task.workload.record: plain(task) for task in tasks},
+            microdata={task.workload.record: tabulate_records(task) for task in tasks},
             settings=self.settings(),
-            private=key.private and not self.noiseless,
+            private=key.private and not self.is_noiseless,
             schema=census.schema,
             folder=census.folder,
         )
@@ -277,17 +279,17 @@ class TopDown(TopDownSettings):
         weight: str = "",
         engine: Engine | None = None,
     ) -> pa.Table:
-        """Counts, and with replicates the estimate, standard error and interval of every cell."""
+        """Return counts, and with replicates the estimate, standard error and interval of each cell."""
         asked = record_type or self.record_type
         if asked in release.microdata and not weight:
-            frame = with_variables(release, asked, by)
-            found = uncertain(release, schema_of(release), by, frame, release.folder)
+            frame = join_variables(release, asked, by)
+            found = tabulate_uncertainty(release, require_schema(release), by, frame, release.folder)
             if found is not None:
-                return finished(found, by)
+                return format_table(found, by)
         return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=engine)
 
-    def counted(self, release: Release) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
-        """No table of counts: its own tables are measurements and replicates."""
+    def list_own_tables(self, release: Release) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """Return no tables of counts: the release's own tables are measurements and replicates."""
         return {}
 
     def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
@@ -295,48 +297,48 @@ class TopDown(TopDownSettings):
         found: dict[str, Sequence[str]] = {}
         for workload in self.workloads:
             names = dict(workload.columns) if self.names == "bureau" else {}
-            axes = (column(axis, names)[0] for axis in workload.histogram.axes)
+            axes = (name_column(axis, names)[0] for axis in workload.histogram.axes)
             found[workload.record] = (*census.schema.spine, *workload.levels, *axes)
         return found
 
     def views(self, census: "Census") -> Views:
-        """The measured queries of all workloads."""
-        each = [statement.views(census, w, self.tree(w, census.schema)) for w in self.fitting(census)]
+        """Return the measured queries of all workloads."""
+        each = [statement.list_views(census, w, self.tree(w, census.schema)) for w in self.fitting(census)]
         return largest_views(census.domain, (view for found in each for view in found))
 
     def details(self) -> Mapping[str, object]:
-        """ρ² by level, attribute and area, and inside the multiverse."""
+        """Return ρ² by level, attribute and area, and inside the multiverse."""
         return self._documents({w.name: self.spine or w.spine for w in self.workloads})
 
     def _documents(self, trees: Mapping[str, SpineOptions | None]) -> Mapping[str, object]:
         found = {
-            w.name: accounting.document(w, inside(w, trees[w.name]), trees[w.name], noiseless=self.noiseless)
+            w.name: accounting.build_document(
+                w, cost_in_multiverse(w, trees[w.name]), trees[w.name], noiseless=self.is_noiseless
+            )
             for w in self.workloads
         }
         return {"workloads": found}
 
-    def before(self, census: "Census") -> tuple[Sequence[Exhibit], Mapping[str, object]]:
-        """As a run would measure this census, whose areas production may cut into parts."""
+    def preview(self, census: "Census") -> tuple[Sequence[Exhibit], Mapping[str, object]]:
+        """Return exhibits and details for this census before a run; its areas may be cut into parts."""
         trees = {w.name: self.tree(w, census.schema) for w in self.workloads}
-        shown = () if self.noiseless else tuple(
-            accounting.where_noise_fell(w, options=trees[w.name]) for w in self.workloads
+        shown = () if self.is_noiseless else tuple(
+            accounting.show_noise(w, options=trees[w.name]) for w in self.workloads
         )  # fmt: skip
         return shown, self._documents(trees)
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
-        """Where the noise fell: as the run measured, or before a run as the workload asks."""
-        if self.noiseless:
+        """Show the noise by level and query: as the run measured, or before a run as the workload asks."""
+        if self.is_noiseless:
             return ()
         if release is None:
-            return tuple(
-                accounting.where_noise_fell(w, options=self.spine or w.spine) for w in self.workloads
-            )
-        schema = schema_of(release)
+            return tuple(accounting.show_noise(w, options=self.spine or w.spine) for w in self.workloads)
+        schema = require_schema(release)
         return tuple(
-            accounting.where_noise_fell(
+            accounting.show_noise(
                 w,
                 release.tables.get(f"{w.name}-noise"),
-                statement.proved(w, self.tree(w, schema), schema),
+                statement.find_proved_cost(w, self.tree(w, schema), schema),
                 self.tree(w, schema),
             )
             for w in self.workloads
@@ -345,13 +347,13 @@ class TopDown(TopDownSettings):
     def measured_noise(
         self, census: "Census", *, key: Key, engine: Engine | None = None
     ) -> Sequence[MeasuredNoise]:
-        """From the noisy measurement files of this run and of one without noise."""
+        """Return the noise from the measurement files of this run and of one without noise."""
         noisy = replace(self, keep_nmf=True, replicates=0, names="own")
         names = [workload.name for workload in self.workloads]
-        return noise_of_runs(noisy, replace(noisy, rho_squared="inf"), census, names, key=key, engine=engine)
+        return measure_noise(noisy, replace(noisy, rho_squared="inf"), census, names, key=key, engine=engine)
 
     def knobs(self) -> Sequence[Knob]:
-        """The total ρ²."""
+        """Return what tuning may turn: the total ρ²."""
         start = self.rho_squared_spent
         if start is None:
             return ()
@@ -364,11 +366,9 @@ class TopDown(TopDownSettings):
             ),
         )
 
-    def tuned(
-        self, census: "Census", goals: Sequence[Goal], caps: Sequence[Cap] = ()
-    ) -> TunedSettings | None:
-        """Other shares of the same total, by convex optimisation of the variances of the linear estimate."""
-        if len(self.workloads) > 1 or self.noiseless:
+    def tune(self, census: "Census", goals: Sequence[Goal], caps: Sequence[Cap] = ()) -> TunedSettings | None:
+        """Choose other shares of the same total, by convex optimisation of the estimate's variances."""
+        if len(self.workloads) > 1 or self.is_noiseless:
             raise InputError(
                 "shares are tuned for one workload with a finite budget",
                 why=f"{self.settings()['workload']} has {len(self.workloads)} workloads",
@@ -376,5 +376,5 @@ class TopDown(TopDownSettings):
             )
         workload = self.workloads[0]
         if self.tree(workload, census.schema):
-            raise other_tree(workload)
-        return tuned_workload(census, workload, self.workload, goals, caps, self.mode)
+            raise other_tree_error(workload)
+        return tune_workload(census, workload, self.workload, goals, caps, self.mode)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Self
 
 from stirred.mechanisms.base import Mechanism, MechanismConfig
 from stirred.mechanisms.topdown.arguments import require_settings
-from stirred.mechanisms.topdown.workload.families import asked, production_tree
-from stirred.mechanisms.topdown.workload.options import WHOLE, SpineOptions
-from stirred.mechanisms.topdown.workload.workload import Mode, Workload, canonical
+from stirred.mechanisms.topdown.workload.families import load_workloads, production_tree
+from stirred.mechanisms.topdown.workload.options import NO_SPLIT, SpineOptions
+from stirred.mechanisms.topdown.workload.workload import Mode, Workload, write_canonical
 
 if TYPE_CHECKING:
     from stirred.census import Schema
@@ -22,7 +22,7 @@ TREE_SETTINGS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopDownSettings(Mechanism):
-    """What a TopDown run is asked for; the mechanism itself adds what it does."""
+    """The settings of a TopDown run; the mechanism inherits them and adds its methods."""
 
     workload: str | Path | Workload = "pl94-persons"
     mode: Mode | None = None
@@ -52,13 +52,13 @@ class TopDownSettings(Mechanism):
 
     @classmethod
     def of(cls, config: MechanismConfig) -> Self:
-        """The mechanism with these settings; two of them describe the tree."""
+        """Build the mechanism with these settings; some of them describe the tree."""
         settings = {name: getattr(config, name) for name in type(config).model_fields}
         settings["mode"] = None if settings["mode"] == "workload" else settings["mode"]
         aian, part_bounds, groups, primitives, mcd, bits = (settings.pop(name) for name in TREE_SETTINGS)
         if any(one is not None for one in (aian, groups, primitives, mcd)) or bits or part_bounds:
             settings["spine"] = SpineOptions(
-                aian=None if aian == WHOLE else aian,
+                aian=None if aian == NO_SPLIT else aian,
                 block_groups=None if groups is None else tuple(groups),
                 strong_mcd=mcd,
                 quarters=bits,
@@ -71,26 +71,26 @@ class TopDownSettings(Mechanism):
 
     @property
     def record_type(self) -> str:
-        """The records of the first workload."""
+        """Return the record type of the first workload."""
         return self.workloads[0].record
 
     @property
     def workloads(self) -> tuple[Workload, ...]:
-        """The workloads of the run, with their budgets."""
-        return asked(self.workload, None if self.noiseless else self.rho_squared)
+        """Return the workloads of the run, with their budgets."""
+        return load_workloads(self.workload, None if self.is_noiseless else self.rho_squared)
 
     @property
-    def noiseless(self) -> bool:
-        """Whether the budget is infinite: no noise, no protection."""
+    def is_noiseless(self) -> bool:
+        """Return whether the budget is infinite: no noise, no protection."""
         return str(self.rho_squared) == "inf"
 
     @property
     def rho_squared_spent(self) -> Fraction | None:
-        """The total of all workloads, None when infinite."""
-        return None if self.noiseless else sum((w.rho_squared for w in self.workloads), Fraction(0))
+        """Return the total ρ² of all workloads, None when infinite."""
+        return None if self.is_noiseless else sum((w.rho_squared for w in self.workloads), Fraction(0))
 
     def parameters(self) -> dict[str, object]:
-        """Every setting, for the receipt."""
+        """Return every setting, for the receipt."""
         return (
             {"spine": None}
             | self.identity()
@@ -103,13 +103,15 @@ class TopDownSettings(Mechanism):
         )
 
     def tree(self, workload: Workload, schema: "Schema") -> SpineOptions | None:
-        """The tree that is measured: the one asked for, the workload's, or that of production where it had another."""
+        """Return the measured tree: the one asked for, the workload's, or that of production."""
         if self.spine is not None:
             return self.spine or workload.spine
         return workload.spine or production_tree(workload, schema)
 
     def identity(self, tree: SpineOptions | None = None) -> dict[str, object]:
-        """The settings that the key is bound to, in canonical JSON; the others must not change the noise.
+        """Return the settings that the key is bound to, in canonical JSON.
+
+        The other settings must not change the noise.
 
         ``tree`` is the one that a run measures, where settings leave it to the census.
         """
@@ -118,16 +120,18 @@ class TopDownSettings(Mechanism):
         if self.rounder != "own":
             own["rounder"] = self.rounder
         return own | {
-            "workloads": {w.name: hashlib.sha256(canonical(w).encode()).hexdigest() for w in self.workloads},
+            "workloads": {
+                w.name: hashlib.sha256(write_canonical(w).encode()).hexdigest() for w in self.workloads
+            },
             "mode": self.mode or "of each workload",
-            "rho_squared": "inf" if self.noiseless else str(self.rho_squared_spent),
+            "rho_squared": "inf" if self.is_noiseless else str(self.rho_squared_spent),
             "bypass": self.bypass,
             "emphasis": self.emphasis,
             "given": self.given is not None,
         }
 
     def settings(self) -> dict[str, object]:
-        """The keys of a [[mechanism]]; a workload made in Python is named only, and a plan cannot make it again."""
+        """Return the keys of a [[mechanism]]; a workload made in Python is only named."""
         named = self.workload.name if isinstance(self.workload, Workload) else str(self.workload)
         groups = self.spine.block_groups if self.spine else None
         primitives = self.spine.primitives if self.spine else None
@@ -141,7 +145,7 @@ class TopDownSettings(Mechanism):
             "names": self.names,
             "emphasis": self.emphasis,
             "rounder": self.rounder,
-            "aian": None if self.spine is None else self.spine.aian or (None if self.spine else WHOLE),
+            "aian": None if self.spine is None else self.spine.aian or (None if self.spine else NO_SPLIT),
             "part_bounds": bool(self.spine and self.spine.bounds),
             "optimized_block_groups": None if groups is None else list(groups),
             "strong_mcd": self.spine.strong_mcd if self.spine else None,

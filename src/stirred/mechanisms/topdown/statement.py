@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 from stirred.errors import PrivacyError
 from stirred.languages import Phrase
 from stirred.mechanisms.release import Check
-from stirred.mechanisms.topdown.accounting import by_level, epsilon
-from stirred.mechanisms.topdown.inside import Inside, in_parts, inside
-from stirred.mechanisms.topdown.rules.record import Record, declared, source_columns
+from stirred.mechanisms.topdown.accounting import cost_by_level, epsilon
+from stirred.mechanisms.topdown.inside import MultiverseCost, cost_in_multiverse, is_in_parts
+from stirred.mechanisms.topdown.rules.record import Record, declare_multiverse, source_columns
 from stirred.mechanisms.topdown.tree.geounits import ALIASES, require_order
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Budget, Evidence, Hamming, Ledger, NormalizedRenyi, Specification
-from stirred.spec.released import Views, largest_views, view_of
+from stirred.spec.released import Views, largest_views, make_view
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
 
-def budget(rho_squared: Fraction | None) -> Budget:
-    """ρ, the square root of the usual zCDP parameter; None means no noise."""
+def build_budget(rho_squared: Fraction | None) -> Budget:
+    """Return ρ, the square root of the usual zCDP parameter; None means no noise."""
     return Budget.infinite() if rho_squared is None else Budget.sqrt(rho_squared)
 
 
-def specification(
+def build_specification(
     census: "Census",
     workload: Workload,
     rho_squared: Fraction | None,
@@ -34,67 +34,69 @@ def specification(
     *,
     options: SpineOptions | None = None,
 ) -> Specification:
-    """ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``options`` is the tree, if not the census's own."""
+    """Return ρ-DP(X, D_c, d_Ham(person), D_nor) of one workload; ``options`` is the measured tree."""
     require_order(workload.levels, census.schema.spine)
-    unit = unit_of(workload, census.schema)
+    unit = find_unit(workload, census.schema)
     if unit == workload.record:
         evidence = Evidence(status="proved", source=Phrase("topdown.source.proved"))
     else:
         evidence = Evidence(status="published", source=Phrase("topdown.source.published"))
     return Specification(
         domain=census.domain,
-        multiverse=declared(census, workload, options),
+        multiverse=declare_multiverse(census, workload, options),
         input_premetric=Hamming(unit),
         output_premetric=NormalizedRenyi(),
-        budget=budget(rho_squared),
+        budget=build_budget(rho_squared),
         evidence=evidence,
-        notes=(*notes, *moved_notes(census, workload, options), *census.notes),
-        released=views(census, workload, options),
+        notes=(*notes, *note_moved_shares(census, workload, options), *census.notes),
+        released=list_views(census, workload, options),
     )
 
 
-def views(census: "Census", workload: Workload, options: SpineOptions | None = None) -> Views:
-    """The measured queries as tables of the census's own areas and columns: the records that leave follow from them alone.
+def list_views(census: "Census", workload: Workload, options: SpineOptions | None = None) -> Views:
+    """Return the measured queries as tables of the census's areas and columns; records follow from them.
 
     Of areas that the census does not have (parts of areas, and areas made for the tree) only the sum is taken.
     """
     domain, spine = census.domain, census.schema.spine
-    here = {level: _present(level, spine) for level in workload.levels}
+    here = {level: _find_level(level, spine) for level in workload.levels}
     where = {name: tuple(str(v) for v in values) for name, values in workload.where}
     found = []
     for place, level in enumerate(workload.levels):
         # the share of a level that the census lacks is spent below it, else above
         near = [*workload.levels[place:], *reversed(workload.levels[:place])]
         areas = [here[name] for name in near if here[name]][:1]
-        if in_parts(workload, level, options, spine):
+        if is_in_parts(workload, level, options, spine):
             areas = []
         found += [
-            view_of(domain, workload.record, (*areas, *source_columns(workload, query.name)), where)
+            make_view(domain, workload.record, (*areas, *source_columns(workload, query.name)), where)
             for query in workload.queries
             if workload.rho(level, query.name)
         ]
     return largest_views(domain, found)
 
 
-def _present(level: str, spine: Sequence[str]) -> str:
-    """The census's own name of a level, or nothing."""
+def _find_level(level: str, spine: Sequence[str]) -> str:
+    """Return the census's own name of a level, or nothing."""
     return next((name for name in (level, *ALIASES.get(level, ())) if name in spine), "")
 
 
-def unit_of(workload: Workload, schema: "Schema") -> str:
-    """The unit of the promise: a person, where the census has persons."""
+def find_unit(workload: Workload, schema: "Schema") -> str:
+    """Return the unit of the promise: a person, where the census has persons."""
     return "person" if "person" in schema.record_types else workload.record
 
 
-def proved(workload: Workload, options: SpineOptions | None, schema: "Schema") -> Inside | None:
-    """The cost inside the multiverse where it is proved and smaller than the total."""
-    found = inside(workload, options, schema.spine)
-    return found if found.saved and unit_of(workload, schema) == workload.record else None
+def find_proved_cost(
+    workload: Workload, options: SpineOptions | None, schema: "Schema"
+) -> MultiverseCost | None:
+    """Return the cost inside the multiverse where it is proved and smaller than the total, else None."""
+    found = cost_in_multiverse(workload, options, schema.spine)
+    return found if found.saving and find_unit(workload, schema) == workload.record else None
 
 
-def inside_notes(workload: Workload, found: Inside, schema: "Schema") -> tuple[str, ...]:
-    """What the invariants determine among the measured queries, with the figure that is proved without it."""
-    if not found.saved or unit_of(workload, schema) != workload.record:
+def note_determined(workload: Workload, found: MultiverseCost, schema: "Schema") -> tuple[str, ...]:
+    """Return notes on measured queries that the invariants determine, with the proved smaller figure."""
+    if not found.saving or find_unit(workload, schema) != workload.record:
         return ()
     queries = ", ".join(f"{query} ({level})" for level, query in found.free)
     words = Phrase(
@@ -103,20 +105,22 @@ def inside_notes(workload: Workload, found: Inside, schema: "Schema") -> tuple[s
         queries=queries,
         rho_squared=Decimal(str(Budget.of(found.rho_squared))),
         exact=str(found.rho_squared),
-        epsilon=Decimal(rounded_up(epsilon(found.rho_squared))),
+        epsilon=Decimal(format_epsilon(epsilon(found.rho_squared))),
         stated=Decimal(str(Budget.of(workload.rho_squared))),
     )
     return (words,)
 
 
-def rounded_up(number: Decimal) -> str:
-    """An ε with two digits, never too small."""
+def format_epsilon(number: Decimal) -> str:
+    """Return an ε with two digits, rounded up."""
     return str(number.quantize(Decimal("0.01"), rounding=ROUND_CEILING))
 
 
-def moved_notes(census: "Census", workload: Workload, options: SpineOptions | None = None) -> tuple[str, ...]:
-    """Where the parts of ρ² of missing levels are spent; a split area is measured in its parts."""
-    added = options.added if options else ()
+def note_moved_shares(
+    census: "Census", workload: Workload, options: SpineOptions | None = None
+) -> tuple[str, ...]:
+    """Return notes on where the ρ² of missing levels is spent; a split area is measured in parts."""
+    added = options.extra_levels if options else ()
     split = options.split_at if options and options.aian else None
     present = [
         any(n in (*census.schema.spine, *added) for n in (level, *ALIASES.get(level, ())))
@@ -124,7 +128,7 @@ def moved_notes(census: "Census", workload: Workload, options: SpineOptions | No
     ]
     notes = []
     for i, level in enumerate(workload.levels):
-        if not present[i] and by_level(workload)[level]:
+        if not present[i] and cost_by_level(workload)[level]:
             lower = [
                 name for name, here in zip(workload.levels[i + 1 :], present[i + 1 :], strict=True) if here
             ]
@@ -137,8 +141,8 @@ def moved_notes(census: "Census", workload: Workload, options: SpineOptions | No
     return tuple(notes)
 
 
-def ledger(workloads: list[tuple[Workload, Inside | None]], limit: Budget) -> Ledger:
-    """The account of a run: one line for each level of each workload, and one for what its invariants determine there.
+def build_ledger(workloads: list[tuple[Workload, MultiverseCost | None]], limit: Budget) -> Ledger:
+    """Return the account of a run: a line per level of each workload, and one for what invariants determine.
 
     The lines add up to the stated total; without the lines of determined queries they add up to the cost inside the
     multiverse. None means no noise.
@@ -148,7 +152,7 @@ def ledger(workloads: list[tuple[Workload, Inside | None]], limit: Budget) -> Le
         if found is None:
             account = account.spend("topdown", f"{workload.name}: exact answers", Budget.infinite())
             continue
-        for level, part in by_level(workload).items():
+        for level, part in cost_by_level(workload).items():
             free = {query: share for (own, query), share in found.free.items() if own == level}
             charged = part - sum(free.values(), Fraction(0))
             if charged:

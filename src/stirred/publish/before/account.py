@@ -6,8 +6,8 @@ from stirred.spec import Budget, Ledger, NormalizedRenyi
 from stirred.spec.outputs.divergences import Approximate
 
 
-def account(plan: Plan, promise: PlanPromise | None) -> Ledger | None:
-    """One line for each mechanism, and one at cost 0 for each product that is computed from a release alone.
+def build_account(plan: Plan, promise: PlanPromise | None) -> Ledger | None:
+    """Return the ledger of a plan: one line per mechanism, and one at cost 0 per product of a release.
 
     A packet from outside the plan that a mechanism reads has a line too. None for a plan of one mechanism that reads no
     packet, whose own ledger says it all, and under (ε, δ), where a line needs a δ of its own.

@@ -12,21 +12,21 @@ from stirred.publish.plan.description import Plan, PlannedMechanism
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanAudit:
-    """The audits of a plan's mechanisms, in their order."""
+    """Audits of a plan's mechanisms, in their order."""
 
     labels: tuple[str, ...]
     results: tuple[AuditResult, ...]
 
     @property
     def verdict(self) -> Outcome:
-        """Fail where one fails, pass where all pass, else unknown."""
+        """Return fail where one audit fails, pass where all pass, else unknown."""
         found = {result.verdict for result in self.results}
         if "fail" in found:
             return "fail"
         return "pass" if found == {"pass"} else "unknown"
 
     def as_json(self) -> dict[str, object]:
-        """The combined verdict, the numbers of a plan with one mechanism, and everything by mechanism."""
+        """Return the combined verdict, the numbers of a plan with one mechanism, and all by mechanism."""
         numbers = ("claimed", "observed_lower", "exact")
         alone = self.results[0].as_json() if len(self.results) == 1 else {}
         return {
@@ -56,7 +56,7 @@ def audit_plan(
     for step in plan.steps:
         reason = _beyond(step)
         if reason:
-            results.append(_unknown(step, reason, confidence))
+            results.append(_make_unknown_audit(step, reason, confidence))
             continue
         results.append(
             audit(
@@ -82,7 +82,7 @@ def _beyond(step: PlannedMechanism) -> str:
     return ""
 
 
-def _unknown(step: PlannedMechanism, reason: str, confidence: float) -> AuditResult:
+def _make_unknown_audit(step: PlannedMechanism, reason: str, confidence: float) -> AuditResult:
     return AuditResult(
         mechanism=step.mechanism.name,
         unit="epsilon",

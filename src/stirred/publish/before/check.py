@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from stirred.census import Census
 from stirred.census.validation import find_doubts
 from stirred.engine import Engine
-from stirred.engine.choice import engine_named
+from stirred.engine.choice import choose_engine
 from stirred.errors import StirredError
 from stirred.mechanisms.base import Guard, Mechanism
-from stirred.publish.before.promise import spent, stated
+from stirred.publish.before.promise import read_spending, state_promise
 from stirred.publish.before.refusals import require_effects, require_records, require_variables
 from stirred.publish.packet.receipt import guard_lines
 from stirred.publish.plan.description import Plan, Reason
@@ -21,7 +21,7 @@ FLOOR_SECONDS, FLOOR_BYTES = 3.0, 400_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
+class KeptInvariant:
     """An invariant in words and how many numbers it fixes."""
 
     words: str
@@ -36,7 +36,7 @@ class Explanation:
     sentence: str
     warning: str
     specification: Specification
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptInvariant, ...]
     parts: tuple[tuple[str, str, str], ...]  # mechanism, budget as people read it, exact (ρ² for zCDP)
     unexplained: tuple[str, ...]  # invariants without a reason
     records: int
@@ -47,7 +47,7 @@ class Explanation:
     guards: tuple[Guard, ...] = ()  # for the office alone: one of them may come from a trial draw
 
     def document(self) -> dict[str, object]:
-        """The explanation for programs."""
+        """Return the explanation as plain values for programs."""
         return {
             "title": self.title,
             "sentence": self.sentence,
@@ -74,19 +74,20 @@ class Explanation:
 def explain(
     plan: Plan, census: Census | None = None, engine: Engine | None = None, *, trial: bool = True
 ) -> Explanation:
-    """Everything that ``plan check`` prints; writes nothing. With ``trial`` a draw is made and thrown away."""
-    place = engine or engine_named(plan.engine)
+    """Return everything that ``plan check`` prints; write nothing. With ``trial`` draw once and discard it."""
+    place = engine or choose_engine(plan.engine)
     census = (
-        plan.checked_census(place) if census is None else place.census(census.checked(invalid=plan.invalid))
+        plan.checked_census(place) if census is None else place.census(census.check(invalid=plan.invalid))
     )
     require_records(census, place)
     require_variables(plan, census)
-    promise = require_effects(plan, stated(plan, census, place))
+    promise = require_effects(plan, state_promise(plan, census, place))
     whole = promise.whole
     kept = tuple(
-        Kept(words=invariant.words(), numbers=_numbers(invariant, census)) for invariant in whole.multiverse
+        KeptInvariant(words=invariant.words(), numbers=_numbers(invariant, census))
+        for invariant in whole.multiverse
     )
-    unexplained = tuple(k.words for k in kept if reason_for(k.words, plan.reasons) is None)
+    unexplained = tuple(k.words for k in kept if find_reason(k.words, plan.reasons) is None)
     card = Card(whole, title=plan.title)
     records = sum(census.count(record.name) for record in census.schema.records)
     guards = [
@@ -115,20 +116,20 @@ def explain(
     )
 
 
-def reason_for(invariant: str, reasons: Sequence[Reason]) -> Reason | None:
-    """The plan's reason for an invariant: the variables may stand in any order.
+def find_reason(invariant: str, reasons: Sequence[Reason]) -> Reason | None:
+    """Return the plan's reason for an invariant, whose variables may stand in any order.
 
     >>> law = Reason(invariant="households by size × state", kind="law", text="a law", citation="")
-    >>> reason_for("households by state × size", [law]) is law
+    >>> find_reason("households by state × size", [law]) is law
     True
-    >>> reason_for("persons by state", [law]) is None
+    >>> find_reason("persons by state", [law]) is None
     True
     """
     return next((reason for reason in reasons if same_invariant(reason.invariant, invariant)), None)
 
 
 def same_invariant(first: str, second: str) -> bool:
-    """Whether two texts name the same invariant, in any order of its variables and in any case.
+    """Return whether two texts name the same invariant, in any order of variables and in any case.
 
     >>> same_invariant("Households by county × size", "households by size × county")
     True
@@ -137,19 +138,19 @@ def same_invariant(first: str, second: str) -> bool:
 
 
 def _parts(words: str) -> tuple[str, tuple[str, ...], str]:
-    """What is counted, by which variables, and where."""
+    """Split the words of an invariant: what is counted, by which variables, and where."""
     named, _, where = " ".join(words.lower().split()).partition(" where ")
     counted, _, by = named.partition(" by ")
     return counted, tuple(sorted(name.strip() for name in by.split("×"))), where
 
 
 def _part(name: str, specification: Specification) -> tuple[str, str, str]:
-    return name, Card(specification).budget(), spent(specification)[1].exact
+    return name, Card(specification).budget(), read_spending(specification)[1].exact
 
 
 def _numbers(invariant: Invariant, census: Census) -> int | None:
     try:
-        return int(invariant.realised(census).num_rows)
+        return int(invariant.tabulate(census).num_rows)
     except StirredError:
         return None
 

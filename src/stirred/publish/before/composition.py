@@ -15,7 +15,7 @@ FIGURES: tuple[Figure, ...] = ("published", "bureau", "proved")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What one mechanism adds to the budget of a plan; budgets are those that people compare (ρ² for zCDP, else ε)."""
+    """Share of one mechanism in the budget of a plan, as people compare budgets (ρ² for zCDP, else ε)."""
 
     label: str
     unit: str  # the input premetric that its promise is stated in
@@ -27,8 +27,8 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Composed:
-    """The promise of a whole plan by factors that are proved, and what other factors would give."""
+class Composition:
+    """Promise of a whole plan by proved factors, with what other factors would give."""
 
     whole: Specification
     published: Specification
@@ -36,42 +36,44 @@ class Composed:
     shares: tuple[Share, ...]
 
 
-def composed(plan: Plan, parts: Sequence[Specification]) -> Composed:
-    """The composition of a plan's promises, stated in the order of the plan.
+def compose_promises(plan: Plan, parts: Sequence[Specification]) -> Composition:
+    """Compose the promises of a plan's mechanisms, in the order of the plan.
 
     A promise that includes an earlier one replaces it, and what is computed from released records adds nothing. A promise
     that stands alone stays as it is stated.
     """
     charged = [n for n, step in enumerate(plan.steps) if step.source is None]
-    alone, again = counted_once(plan, parts), _computed_again(plan, parts)
+    alone, again = find_charged(plan, parts), _find_recomputed(plan, parts)
     if len(alone) == 1:
         whole = parts[alone[0]]
         if again:
             notes = {note: None for n in (alone[0], *again) for note in parts[n].notes}
             whole = replace(whole, notes=tuple(notes))
         wholes = dict.fromkeys(FIGURES, whole)
-        return Composed(
-            whole=whole, published=whole, bureau=whole, shares=_shares(plan, parts, charged, wholes)
+        return Composition(
+            whole=whole, published=whole, bureau=whole, shares=_compute_shares(plan, parts, charged, wholes)
         )
-    wholes = {figure: compose([restated(plan, parts, n, figure) for n in alone]) for figure in FIGURES}
-    shares = _shares(plan, parts, charged, wholes)
+    wholes = {figure: compose([restate_part(plan, parts, n, figure) for n in alone]) for figure in FIGURES}
+    shares = _compute_shares(plan, parts, charged, wholes)
     proved, published = wholes["proved"], wholes["published"]
-    if compared(published) != compared(proved):
+    if convert_comparable(published) != convert_comparable(proved):
         figure = Phrase(
-            "composed.note.published", budget=published.shown_budget, exact=compared(published).exact
+            "composed.note.published",
+            budget=published.shown_budget,
+            exact=convert_comparable(published).exact,
         )
         proved = replace(proved, notes=tuple(sorted({*proved.notes, figure})))
-    return Composed(whole=proved, published=published, bureau=wholes["bureau"], shares=shares)
+    return Composition(whole=proved, published=published, bureau=wholes["bureau"], shares=shares)
 
 
-def counted_once(plan: Plan, parts: Sequence[Specification]) -> list[int]:
-    """The mechanisms whose promises are composed: one that a later promise includes is not, nor is a tabulation."""
-    included = {*(step.continues for step in plan.steps), *_computed_again(plan, parts)}
+def find_charged(plan: Plan, parts: Sequence[Specification]) -> list[int]:
+    """Return the mechanisms to compose, without tabulations and those that a later promise includes."""
+    included = {*(step.continues for step in plan.steps), *_find_recomputed(plan, parts)}
     return [n for n, step in enumerate(plan.steps) if step.source is None and n not in included]
 
 
-def _computed_again(plan: Plan, parts: Sequence[Specification]) -> tuple[int, ...]:
-    """The mechanisms that only compute something from an earlier release which another one continues too.
+def _find_recomputed(plan: Plan, parts: Sequence[Specification]) -> tuple[int, ...]:
+    """Return the mechanisms that only tabulate an earlier release which another one continues too.
 
     Their promise is the earlier one, which the other's includes already: post-processing is not counted twice.
     """
@@ -86,19 +88,19 @@ def _computed_again(plan: Plan, parts: Sequence[Specification]) -> tuple[int, ..
     return tuple(found)
 
 
-def compared(specification: Specification) -> Budget:
-    """The budget that people compare: ρ² for zCDP, else ε."""
+def convert_comparable(specification: Specification) -> Budget:
+    """Return the budget that people compare: ρ² for zCDP, else ε."""
     zcdp = isinstance(specification.output_premetric, NormalizedRenyi)
     return specification.rho_squared if zcdp else specification.budget
 
 
-def restated(plan: Plan, parts: Sequence[Specification], number: int, figure: Figure) -> Specification:
-    """The promise of a mechanism, per changed record where it has a factor for that."""
+def restate_part(plan: Plan, parts: Sequence[Specification], number: int, figure: Figure) -> Specification:
+    """Return the promise of a mechanism, per changed record where it has a factor for that."""
     conversion = plan.steps[number].mechanism.conversion
-    return parts[number] if conversion is None else conversion.restated(parts[number], figure=figure)
+    return parts[number] if conversion is None else conversion.restate(parts[number], figure=figure)
 
 
-def _shares(
+def _compute_shares(
     plan: Plan,
     parts: Sequence[Specification],
     charged: Sequence[int],
@@ -108,17 +110,17 @@ def _shares(
         Share(
             label=plan.steps[n].label,
             unit=str(parts[n].input_premetric),
-            counted=_own(plan, parts, n, parts[n], "proved", alone=True),
+            counted=_compute_own(plan, parts, n, parts[n], "proved", alone=True),
             conversion=plan.steps[n].mechanism.conversion,
-            published=_own(plan, parts, n, wholes["published"], "published"),
-            bureau=_own(plan, parts, n, wholes["bureau"], "bureau"),
-            proved=_own(plan, parts, n, wholes["proved"], "proved"),
+            published=_compute_own(plan, parts, n, wholes["published"], "published"),
+            bureau=_compute_own(plan, parts, n, wholes["bureau"], "bureau"),
+            proved=_compute_own(plan, parts, n, wholes["proved"], "proved"),
         )
         for n in charged
     )
 
 
-def _own(
+def _compute_own(
     plan: Plan,
     parts: Sequence[Specification],
     number: int,
@@ -127,8 +129,8 @@ def _own(
     *,
     alone: bool = False,
 ) -> Budget:
-    """What a mechanism spends beyond the release that it continues, in the flavor of the whole."""
-    told = parts[number] if alone or whole == parts[number] else restated(plan, parts, number, figure)
+    """Return what a mechanism spends beyond the release that it continues, in the flavor of the whole."""
+    told = parts[number] if alone or whole == parts[number] else restate_part(plan, parts, number, figure)
     own: list[Part] = list(told.statements)
     earlier = plan.steps[number].continues
     for part in () if earlier is None else parts[earlier].statements:
@@ -142,4 +144,4 @@ def _own(
         input_premetric=whole.input_premetric,
         output_premetric=whole.output_premetric,
     )
-    return budget.squared() if isinstance(whole.output_premetric, NormalizedRenyi) else budget
+    return budget.square() if isinstance(whole.output_premetric, NormalizedRenyi) else budget

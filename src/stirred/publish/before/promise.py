@@ -9,18 +9,18 @@ from stirred.engine import Engine
 from stirred.engine.scratch import scratch_folder
 from stirred.errors import BudgetError, PrivacyError
 from stirred.mechanisms.effect import ExpectedEffect
-from stirred.publish.before.composition import Share, compared, composed, counted_once
-from stirred.publish.before.outside import Together, together
+from stirred.publish.before.composition import Share, compose_promises, convert_comparable, find_charged
+from stirred.publish.before.outside import JointPromise, join_earlier_packets
 from stirred.publish.plan.description import Plan
 from stirred.spec import Budget, NormalizedRenyi, Specification
 from stirred.spec.files import save
 
-DATA = "data"  # the folder of the records in what a later mechanism continues
+DATA_FOLDER = "data"  # the folder of the records in what a later mechanism continues
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanPromise:
-    """What a plan promises: each mechanism's specification, in the order of the plan, and the whole."""
+    """Promise of a plan: each mechanism's specification, in the order of the plan, and the whole."""
 
     parts: tuple[Specification, ...]
     whole: Specification
@@ -28,10 +28,10 @@ class PlanPromise:
     bureau: Specification  # by factors that follow from each promise per record added or removed alone
     shares: tuple[Share, ...]  # what each mechanism adds
     effects: tuple[ExpectedEffect | None, ...] = ()  # of each mechanism; None where it states none
-    together: Together | None = None  # with the packets from outside the plan that it reads
+    together: JointPromise | None = None  # with the packets from outside the plan that it reads
 
 
-def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanPromise:
+def state_promise(plan: Plan, census: Census, engine: Engine | None = None) -> PlanPromise:
     """Let every mechanism refuse what it can, then state its specification; the whole stays within the plan's limit.
 
     The specification of a mechanism that continues an earlier one includes the earlier promise, which is therefore not
@@ -43,8 +43,8 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
         for number, step in enumerate(plan.steps):
             mechanism = step.mechanism
             if step.earlier is not None:
-                earlier = continued(place / str(number), found[step.earlier])
-                (earlier / DATA).mkdir()
+                earlier = write_earlier_packet(place / str(number), found[step.earlier])
+                (earlier / DATA_FOLDER).mkdir()
                 mechanism = step.after(earlier, plan.folder)
             mechanism.refuse(census, engine)
             if step.source is not None:
@@ -54,17 +54,17 @@ def stated(plan: Plan, census: Census, engine: Engine | None = None) -> PlanProm
             specification, effect = mechanism.state_promise(census, engine=engine)
             found.append(specification)
             effects.append(effect)
-            mechanism.refuse_stated(census, found[-1], engine)
+            mechanism.refuse_promise(census, found[-1], engine)
             if step.continues is not None:
                 _require_included(found[step.continues], found[-1], step.label)
-    return replace(joined(plan, found), effects=tuple(effects))
+    return replace(join_promises(plan, found), effects=tuple(effects))
 
 
-def joined(plan: Plan, found: Sequence[Specification]) -> PlanPromise:
-    """The promise of a plan from those of its mechanisms, with the packets from outside that it reads."""
-    plan_alone = composed(plan, found)
+def join_promises(plan: Plan, found: Sequence[Specification]) -> PlanPromise:
+    """Join the promises of a plan's mechanisms with those of the earlier packets that it reads."""
+    plan_alone = compose_promises(plan, found)
     _require_within(plan, plan_alone.whole)
-    read, notes = together(plan, found, counted_once(plan, found))
+    read, notes = join_earlier_packets(plan, found, find_charged(plan, found))
     whole = plan_alone.whole
     return PlanPromise(
         parts=tuple(found),
@@ -77,25 +77,25 @@ def joined(plan: Plan, found: Sequence[Specification]) -> PlanPromise:
 
 
 def promise(plan: Plan, census: Census, engine: Engine | None = None) -> Specification:
-    """The specification of all that the plan publishes, within the plan's limit."""
-    return stated(plan, census, engine).whole
+    """Return the specification of all that the plan publishes, within the plan's limit."""
+    return state_promise(plan, census, engine).whole
 
 
-def continued(place: Path, specification: Specification) -> Path:
-    """A folder that a later mechanism reads as an earlier packet: the specification, beside the records."""
+def write_earlier_packet(place: Path, specification: Specification) -> Path:
+    """Write the specification to a folder that a later mechanism reads as an earlier packet; return it."""
     place.mkdir(parents=True)
     save(specification, place / "spec.json")
     return place
 
 
-def spent(specification: Specification) -> tuple[str, Budget]:
-    """The symbol and the budget that people compare: ρ² for zCDP, else ε."""
+def read_spending(specification: Specification) -> tuple[str, Budget]:
+    """Return the symbol and the budget that people compare: ρ² for zCDP, else ε."""
     zcdp = isinstance(specification.output_premetric, NormalizedRenyi)
-    return "ρ²" if zcdp else "ε", compared(specification)
+    return "ρ²" if zcdp else "ε", convert_comparable(specification)
 
 
 def _require_included(earlier: Specification, later: Specification, label: str) -> None:
-    """What is left out of the composition must be part of what is composed."""
+    """Refuse a later promise without the earlier one, whose budget would not be counted."""
     if not all(part in later.statements for part in earlier.statements):
         raise PrivacyError(
             f"the promise of {label} does not include the release that it continues",
@@ -105,7 +105,7 @@ def _require_included(earlier: Specification, later: Specification, label: str) 
 
 
 def _require_within(plan: Plan, whole: Specification) -> None:
-    symbol, total = spent(whole)
+    symbol, total = read_spending(whole)
     if plan.limit is not None and not total <= plan.limit:
         over = f", difference {total - plan.limit}" if total.is_finite and plan.limit.is_finite else ""
         raise BudgetError(

@@ -1,12 +1,12 @@
 """The decision record: two pages for an ethics or legal file, without legal conclusions."""
 
-from stirred.publish.before.check import Explanation, reason_for, same_invariant
+from stirred.publish.before.check import Explanation, find_reason, same_invariant
 from stirred.publish.plan.description import Plan
 from stirred.spec.card import Card
 
 
 def decision_record(plan: Plan, explanation: Explanation) -> str:
-    """What is protected, what is exact and why, what is not protected, what else was tried: Markdown."""
+    """Write the decision record as Markdown: what is protected, what is exact and why, what else was tried."""
     spec = explanation.specification
     card = Card(spec, title=plan.title)
     lines = [
@@ -29,7 +29,7 @@ def decision_record(plan: Plan, explanation: Explanation) -> str:
         card.sentence(),
         "",
         *([card.warning(), ""] if card.warning() else []),
-        card.worked(),
+        card.write_example(),
         "",
         f"- unit of protection: {spec.input_premetric}",
         f"- budget: {card.budget()} ({spec.evidence.status}; {spec.evidence.source})",
@@ -42,7 +42,7 @@ def decision_record(plan: Plan, explanation: Explanation) -> str:
         "|---|---|---|",
     ]
     for kept in explanation.kept:
-        found = reason_for(kept.words, plan.reasons)
+        found = find_reason(kept.words, plan.reasons)
         why = (
             "NO REASON GIVEN"
             if found is None

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from stirred.census import Census
 from stirred.engine import Engine, Progress
-from stirred.engine.choice import engine_named
+from stirred.engine.choice import choose_engine
 from stirred.errors import DataError, InputError, PlanError, PrivacyError, did_you_mean
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.effect import ACCEPT, require_effect
-from stirred.publish.before.promise import PlanPromise, stated
+from stirred.mechanisms.effect import ACCEPT_KEY, require_effect
+from stirred.publish.before.promise import PlanPromise, state_promise
 from stirred.publish.plan.description import Plan, Questions, TablePlan
-from stirred.publish.plan.totals import public_totals, require_totals
+from stirred.publish.plan.totals import read_totals, require_totals
 from stirred.publish.run.inputs import Stamps, input_stamps
 from stirred.publish.run.part import PartFolder
 from stirred.spec import Margin, Multiverse, Specification
@@ -32,7 +32,7 @@ class ReadyPlan:
 
     @property
     def specification(self) -> Specification:
-        """The promise of the whole plan."""
+        """Return the promise of the whole plan."""
         return self.promise.whole
 
 
@@ -45,14 +45,14 @@ def prepare(
     add no noise at all.
     """
     require_room(out)
-    place = engine or engine_named(plan.engine)
+    place = engine or choose_engine(plan.engine)
     stamps = input_stamps(plan.census(place))
     census = plan.checked_census(place, progress=progress)
     require_records(census, place)
     require_variables(plan, census)
-    promise = _noted(stated(plan, census, place), census)
+    promise = _add_notes(state_promise(plan, census, place), census)
     for mechanism, part in zip(plan.mechanisms, promise.parts, strict=True):
-        if not (rehearsal and mechanism.noiseless):
+        if not (rehearsal and mechanism.is_noiseless):
             require_finite(part, mechanism.published_without_guarantee)
     if all(part.budget.is_finite for part in promise.parts):
         require_finite(promise.whole)
@@ -67,7 +67,7 @@ def require_effects(plan: Plan, promise: PlanPromise, *, rehearsal: bool = False
     """
     notes: list[Phrase] = []
     for step, effect in zip(plan.steps, promise.effects, strict=True):
-        if not (rehearsal and step.mechanism.noiseless):
+        if not (rehearsal and step.mechanism.is_noiseless):
             notes += require_effect(effect, plan.accept_small_effect, mechanism=step.label)
     notes += _require_choice(promise.whole, plan.accept_small_effect)
     if not notes:
@@ -88,13 +88,13 @@ def _require_choice(whole: Specification, reason: str) -> tuple[Phrase, ...]:
             "the plan publishes the truth",
             why=f"what is exact leaves nothing open: {near.because}",
             fix="keep fewer tables exact; or accept it with a reason, which stands on the first line of the card: "
-            f'{ACCEPT} = "why" in the plan, or --{ACCEPT.replace("_", "-")} on the command line',
+            f'{ACCEPT_KEY} = "why" in the plan, or --{ACCEPT_KEY.replace("_", "-")} on the command line',
         )
     return (Phrase("effect.accepted", effect=near.because, reason=reason.strip()),)
 
 
-def _noted(promise: PlanPromise, census: Census) -> PlanPromise:
-    """The promise that says which records it is about, also where no mechanism of the plan says so."""
+def _add_notes(promise: PlanPromise, census: Census) -> PlanPromise:
+    """Return the promise with a note on the records it is about, also where no mechanism says so."""
     notes = promise.whole.notes
     more = tuple(note for note in census.notes if note not in notes)
     return replace(promise, whole=replace(promise.whole, notes=(*notes, *more))) if more else promise
@@ -112,7 +112,7 @@ def require_records(census: Census, engine: Engine) -> None:
 
 
 def require_room(out: Path) -> None:
-    """A packet is written to a new folder in a folder that can be written to."""
+    """Refuse an output that exists already, or whose parent folder cannot be written to."""
     if os.path.lexists(out):
         PartFolder(out).remove_empty()
         raise InputError(
@@ -130,7 +130,7 @@ def require_room(out: Path) -> None:
 
 
 def require_finite(specification: Specification, reason: str = "") -> None:
-    """A release without a finite budget is not published, unless its mechanism lets an office say why it is."""
+    """Refuse a release without a finite budget, unless there is a stated reason to publish it."""
     if not specification.budget.is_finite and not reason:
         raise PrivacyError(
             "the plan protects nothing",
@@ -142,7 +142,7 @@ def require_finite(specification: Specification, reason: str = "") -> None:
 
 
 def require_kept(releases: Sequence[Release]) -> None:
-    """A release that does not keep its invariants is not published."""
+    """Refuse a release that does not keep its invariants."""
     broken = [check.invariant for release in releases for check in release.checks if not check.kept]
     if broken:
         raise PrivacyError(
@@ -151,14 +151,14 @@ def require_kept(releases: Sequence[Release]) -> None:
 
 
 def require_variables(plan: Plan, census: Census) -> None:
-    """The tables and the questions of a plan name variables that exist and that will be released."""
+    """Refuse a plan whose tables or questions name variables that do not exist or are not released."""
     told = [mechanism.table_variables(census) for mechanism in plan.mechanisms]
     for table in plan.tables:
         check_variables(census, table, own=_own_variables(told, table.record_type))
         able = [
             mechanism
             for number, (mechanism, found) in enumerate(zip(plan.mechanisms, told, strict=True))
-            if table.source in (None, number) and (found is None or _has(found, table, census))
+            if table.source in (None, number) and (found is None or _has_variables(found, table, census))
         ]
         if not able:
             raise PlanError(
@@ -169,17 +169,17 @@ def require_variables(plan: Plan, census: Census) -> None:
         if table.weight and not table.calibrated:
             able[0].require_weight(table.weight, record_type=table.record_type, census=census)
     if plan.weights is not None:
-        weighed(plan, census)
+        find_weighted(plan, census)
     for questions in plan.questions.each():
         if questions.variables() or questions.improbable:
             _check_questions(questions, census, plan.mechanisms[0])
 
 
-def weighed(plan: Plan, census: Census) -> int | None:
-    """The number of the mechanism whose records get new weights from public totals, or None where no plan asks for them."""
+def find_weighted(plan: Plan, census: Census) -> int | None:
+    """Return the number of the mechanism whose records get new weights; None where the plan asks for none."""
     if plan.weights is None:
         return None
-    totals = public_totals(plan.weights, plan.folder)
+    totals = read_totals(plan.weights, plan.folder)
     told = [mechanism.table_variables(census) for mechanism in plan.mechanisms]
     having = [n for n, found in enumerate(told) if found is None or plan.weights.record_type in found]
     if not having:
@@ -197,8 +197,8 @@ def weighed(plan: Plan, census: Census) -> int | None:
 
 
 def check_variables(census: Census, table: TablePlan, *, own: Collection[str] = ()) -> None:
-    """A table's record type and variables must exist in the census, or be ones that a mechanism makes of its own."""
-    known = {*_known(census, table.record_type), *own}
+    """Refuse a table whose record type or variables neither the census nor a mechanism has."""
+    known = {*_list_variables(census, table.record_type), *own}
     for name in table.variables:
         if name not in known:
             raise PlanError(
@@ -212,8 +212,8 @@ def _own_variables(told: Sequence[Mapping[str, Sequence[str]] | None], record_ty
     return {name for found in told if found is not None for name in found.get(record_type, ())}
 
 
-def _known(census: Census, record_type: str) -> set[str]:
-    """The variables of a record type, of its household, and the areas beside the spine."""
+def _list_variables(census: Census, record_type: str) -> set[str]:
+    """Return the variables of a record type, of its household, and the areas beside the spine."""
     record = census.schema.record(record_type)
     known = set(census.columns(record_type))
     if record.linked_to:
@@ -221,8 +221,8 @@ def _known(census: Census, record_type: str) -> set[str]:
     return known | {off.name for off in census.schema.geography.off_spine}
 
 
-def _has(released: Mapping[str, Sequence[str]], table: TablePlan, census: Census) -> bool:
-    """Whether released records have the variables of a table; areas beside the spine follow from those on it."""
+def _has_variables(released: Mapping[str, Sequence[str]], table: TablePlan, census: Census) -> bool:
+    """Return whether released records have the variables of a table, with areas that follow from the spine."""
     if table.record_type not in released:
         return False
     known = {*released[table.record_type], *(off.name for off in census.schema.geography.off_spine)}
@@ -239,11 +239,11 @@ def _check_questions(questions: Questions, census: Census, mechanism: Mechanism)
             why="the census has no such record type",
             fix=did_you_mean(record_type, census.schema.record_types),
         )
-    known = _known(census, record_type)
+    known = _list_variables(census, record_type)
     released = mechanism.table_variables(census)
     for name in questions.variables():
         asked = TablePlan(name=name, record_type=record_type, by=(name,))
-        if name not in known or (released is not None and not _has(released, asked, census)):
+        if name not in known or (released is not None and not _has_variables(released, asked, census)):
             raise PlanError(
                 f"the plan's [assess] asks for {name}, which is not released",
                 why=f"{record_type} records are released without it, or have no such column",

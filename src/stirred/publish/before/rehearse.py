@@ -13,7 +13,7 @@ from stirred.chance import Key
 from stirred.closed_files import closed_file
 from stirred.engine import Progress
 from stirred.errors import PlanError
-from stirred.frames import arrow_of, collected
+from stirred.frames import arrow_of, collect_frame
 from stirred.publish.before.refusals import check_variables
 from stirred.publish.plan.description import Plan, TablePlan
 
@@ -21,7 +21,7 @@ from stirred.publish.plan.description import Plan, TablePlan
 def rehearse(
     plan: Plan, stand_in: Census, *, runs: int = 20, seed: int = 1, progress: Progress | None = None
 ) -> pl.DataFrame:
-    """Errors by table and size class over ``runs`` replicates; each has streams of its own.
+    """Return errors by table and size class over ``runs`` replicates, each with streams of its own.
 
     Tables with weights that are made after a release are left out: their totals are met by construction.
     """
@@ -38,8 +38,8 @@ def rehearse(
             progress("rehearse", index, runs)
         release = mechanism.release(stand_in, key=Key.for_tests(seed).bind("rehearse", index))
         for table in tables:
-            made = table.made(release, mechanism)
-            found[table.name].append(_aligned(truths[table.name], made, table))
+            made = table.tabulate(release, mechanism)
+            found[table.name].append(_align_cells(truths[table.name], made, table))
     if progress:
         progress("rehearse", runs, runs)
     frames = [replicate_errors(_replicates(found[table.name], table), table=table.name) for table in tables]
@@ -47,16 +47,16 @@ def rehearse(
 
 
 def _truth(stand_in: Census, table: TablePlan) -> pa.Table:
-    """The counts of the stand-in, or its weighted totals in their place."""
+    """Return the counts of the stand-in, or its weighted totals."""
     if not table.weight:
         return stand_in.counts(table.record_type, list(table.by))
     by, weight = list(table.by), pl.col(table.weight).cast(pl.Float64)
     summed = stand_in.scan(table.record_type, table.variables).group_by(by).agg(weight.sum().alias("count"))
-    return arrow_of(collected(summed, streaming=True))
+    return arrow_of(collect_frame(summed, streaming=True))
 
 
-def _aligned(truth: pa.Table, made: pa.Table, table: TablePlan) -> pl.DataFrame:
-    """Truth and run on the same cells, with the intervals of the run."""
+def _align_cells(truth: pa.Table, made: pa.Table, table: TablePlan) -> pl.DataFrame:
+    """Join truth and run on the same cells, with the intervals of the run."""
     by = list(table.by)
     measure = "weighted" if table.weight else "count"
     shown = made.select([*by, measure]).rename_columns([*by, "count"])
@@ -69,7 +69,7 @@ def _aligned(truth: pa.Table, made: pa.Table, table: TablePlan) -> pl.DataFrame:
 
 
 def _replicates(frames: Sequence[pl.DataFrame], table: TablePlan) -> list[Replicate]:
-    """All runs on the union of their cells: a cell absent from a run counts zero there."""
+    """Return all runs on the union of their cells; a cell absent from a run counts zero there."""
     by = list(table.by)
     cells = pl.concat([frame.select(by) for frame in frames]).unique().sort(by, nulls_last=False)
     truth = (

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from stirred.errors import InputError
 from stirred.mechanisms.base import TunedSettings
-from stirred.mechanisms.config import toml
+from stirred.mechanisms.config import write_toml
 from stirred.mechanisms.proposal import Cap, Goal
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.proposing import ProposedPlan
 
-DEFAULT = "tuned-"  # begins the names of a tuned plan and of its files, where no other name is asked for
+TUNED_PREFIX = "tuned-"  # begins the names of a tuned plan and of its files, where no other name is asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,12 +26,12 @@ class TunedPlan:
 def tune_shares(
     plan: Plan, goals: Sequence[Goal], caps: Sequence[Cap] = (), *, stem: str | None = None
 ) -> TunedPlan:
-    """The plan whose first mechanism reaches the goals at its own budget, or at less where they are met already.
+    """Return the plan whose first mechanism reaches the goals at its budget, or at less if they are met.
 
     ``stem`` begins the names of its files, so that several tuned plans can lie beside each other.
     """
     mechanism = plan.mechanisms[0]
-    found = mechanism.tuned(plan.census(), goals, caps)
+    found = mechanism.tune(plan.census(), goals, caps)
     if found is None:
         raise InputError(
             f"{mechanism.name} has no closed form for goals",
@@ -39,16 +39,16 @@ def tune_shares(
             fix='try one setting on a stand-in instead: --target "mae county <= 3"',
         )
     if stem is not None:
-        found = _renamed(found, stem)
-    text = with_settings(plan.text, found.settings)
+        found = _rename_files(found, stem)
+    text = replace_settings(plan.text, found.settings)
     return TunedPlan(
         plan=ProposedPlan(text=text, files=dict(found.files), choices=(found.sentence,), undecided=()),
         found=found,
     )
 
 
-def _renamed(found: TunedSettings, stem: str) -> TunedSettings:
-    names = {name: f"{stem}-{name.removeprefix(DEFAULT)}" for name in found.files}
+def _rename_files(found: TunedSettings, stem: str) -> TunedSettings:
+    names = {name: f"{stem}-{name.removeprefix(TUNED_PREFIX)}" for name in found.files}
     return replace(
         found,
         settings={key: names.get(value, value) for key, value in found.settings.items()},
@@ -56,10 +56,10 @@ def _renamed(found: TunedSettings, stem: str) -> TunedSettings:
     )
 
 
-def with_settings(text: str, settings: Mapping[str, str]) -> str:
-    """A plan's text with other values in its first [[mechanism]].
+def replace_settings(text: str, settings: Mapping[str, str]) -> str:
+    """Return a plan's text with other values in its first [[mechanism]].
 
-    >>> print(with_settings('[[mechanism]]\\nname = "a"\\nworkload = "b"\\n[assess]\\n', {"workload": "c.toml"}))
+    >>> print(replace_settings('[[mechanism]]\\nname = "a"\\nworkload = "b"\\n[assess]\\n', {"workload": "c.toml"}))
     [[mechanism]]
     name = "a"
     workload = "c.toml"
@@ -70,7 +70,7 @@ def with_settings(text: str, settings: Mapping[str, str]) -> str:
     start = next(i for i, line in enumerate(lines) if line.strip().startswith("[[mechanism]]"))
     end = next((i for i in range(start + 1, len(lines)) if lines[i].lstrip().startswith("[")), len(lines))
     for name, value in settings.items():
-        line = f"{name} = {toml(value)}"
+        line = f"{name} = {write_toml(value)}"
         place = next((i for i in range(start + 1, end) if re.match(rf"\s*{name}\s*=", lines[i])), None)
         if place is None:
             lines.insert(start + 1, line)
@@ -80,9 +80,9 @@ def with_settings(text: str, settings: Mapping[str, str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def beside(plan: Path, out: str | None) -> Path:
-    """Where the tuned plan is written: beside the plan, so that its paths stay true."""
-    path = Path(out) if out else plan.with_name(f"{DEFAULT}{plan.name}")
+def choose_path(plan: Path, out: str | None) -> Path:
+    """Return the path of the tuned plan: beside the plan, so that relative paths stay valid."""
+    path = Path(out) if out else plan.with_name(f"{TUNED_PREFIX}{plan.name}")
     if path.parent.resolve() != plan.parent.resolve():
         raise InputError(
             "the tuned plan is written beside the plan",

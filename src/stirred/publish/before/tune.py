@@ -78,7 +78,7 @@ def tune(
     seed: int = 1,
     progress: Progress | None = None,
 ) -> Tuning:
-    """The setting with the smallest budget whose mean error stays within the target, found by bisection.
+    """Find by bisection the setting with the smallest budget whose mean error stays within the target.
 
     Replicates use test keys bound to their number, so no two share a stream.
     """
@@ -115,8 +115,8 @@ def tune(
     return Tuning(name=knob.name, effect=knob.effect, target=target, best=tried[low], trials=trials)
 
 
-def _counted(mechanism: Mechanism, release: Release, by: tuple[str, ...]) -> pa.Table:
-    """The released counts: of the records, or of the tables where no records are released."""
+def _count_release(mechanism: Mechanism, release: Release, by: tuple[str, ...]) -> pa.Table:
+    """Return the released counts: of the records, or of the tables where no records are released."""
     if mechanism.record_type in release.microdata:
         return count(release, by, record_type=mechanism.record_type, engine=Local())
     return mechanism.table(release, by, record_type=mechanism.record_type)
@@ -129,7 +129,7 @@ def _trial(
     errors = []
     for index in range(runs):
         release = mechanism.release(census, key=Key.for_tests(seed).bind("tune", str(setting), index))
-        made = _counted(mechanism, release, target.by)
+        made = _count_release(mechanism, release, target.by)
         reference, protected = TablePair.align(
             truth, made.select([*target.by, "count"]), by=target.by
         ).arrays()

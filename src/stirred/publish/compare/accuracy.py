@@ -37,7 +37,7 @@ class Accuracy:
     scale: Fraction
 
     def document(self) -> dict[str, object]:
-        """For programs; the mean is over the cells of the published table, a public number."""
+        """Return plain values for programs; the mean is over the cells of the published table."""
         return {
             "table": self.table,
             "cells": self.cells,
@@ -48,7 +48,7 @@ class Accuracy:
 
 
 def published_specification(base: Specification, epsilon: Fraction, tables: int) -> Specification:
-    """The release's promise composed with that of the noisy metrics: ε for each table."""
+    """Return the release's promise composed with that of the noisy metrics, ε for each table."""
     if not isinstance(base.output_premetric, Multiplicative) or not isinstance(base.input_premetric, Hamming):
         raise IncompatibleError(
             "accuracy cannot be published beside this release",
@@ -68,8 +68,8 @@ def published_specification(base: Specification, epsilon: Fraction, tables: int)
     return base + noise
 
 
-def priced(packet: Packet, truth: Census, epsilon: Fraction) -> Specification:
-    """The promise of the release and the noisy errors of all its tables; refused where they cannot be priced."""
+def price_metrics(packet: Packet, truth: Census, epsilon: Fraction) -> Specification:
+    """Return the composed promise of the release and its noisy errors; refuse what cannot be priced."""
     if epsilon <= 0:
         raise InputError(
             "a budget must be positive",
@@ -86,7 +86,7 @@ def publish_accuracy(
     packet: Packet, truth: Census, out: Path, *, epsilon: Fraction, key: Key
 ) -> tuple[list[Accuracy], Specification]:
     """Write noisy errors of every published table, with the composed specification, to a folder of their own."""
-    whole, tables = priced(packet, truth, epsilon), packet.tables()
+    whole, tables = price_metrics(packet, truth, epsilon), packet.tables()
     unit = whole.input_premetric.unit
     checksums = (packet.public / "checksums.txt").read_bytes()
     found = []

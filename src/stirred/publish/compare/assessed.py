@@ -9,25 +9,25 @@ import polars as pl
 
 from stirred.assess.assessment import Assessment, assess_tables
 from stirred.assess.attack import AttackResult, attack
-from stirred.assess.attack.inference import inversion
-from stirred.assess.attack.rebuilding import rebuilt_from_tables
+from stirred.assess.attack.inference import invert_swap
+from stirred.assess.attack.rebuilding import rebuild_from_tables
 from stirred.assess.audit import AuditResult, audit
 from stirred.assess.risk import RiskMeasure
-from stirred.assess.singletons import singletons
-from stirred.assess.uniqueness import Uniqueness, against, uniqueness
+from stirred.assess.singletons import measure_singletons
+from stirred.assess.uniqueness import Uniqueness, compare_with_census, measure_uniqueness
 from stirred.census import Census
 from stirred.engine import Local, Progress, silent
 from stirred.errors import StirredError
 from stirred.frames import frame_of
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.released import lazy
+from stirred.mechanisms.released import scan_records
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import MEASURES
-from stirred.publish.packet.released import releases_of
+from stirred.publish.packet.released import read_releases
 from stirred.publish.plan.reading import parse
 from stirred.spec import Specification
 from stirred.spec.files import load
-from stirred.toml_text import plain_text
+from stirred.toml_text import read_plain_text
 
 if TYPE_CHECKING:
     from stirred.assess.universe import UniverseResult
@@ -57,7 +57,7 @@ class DoubtSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssessedPacket:
-    """What was found of one packet; ``measures`` by the doubt that they answer, ``tables`` are behind them."""
+    """Findings about one packet: ``measures`` by doubt, and the ``tables`` behind them."""
 
     name: str
     specification: Specification
@@ -69,7 +69,7 @@ class AssessedPacket:
 
     @property
     def error(self) -> float | None:
-        """The absolute error of all tables that are not exact, for each of their cells that has a record in the census."""
+        """Return the absolute error of all tables that are not exact, per cell with a record in the census."""
         pairs = [item.pair.arrays() for item in self.assessment.tables if not item.exact]
         cells = sum(int((before > 0).sum()) for before, _ in pairs)
         if not self.assessment.tables:
@@ -77,7 +77,7 @@ class AssessedPacket:
         return sum(float(abs(after - before).sum()) for before, after in pairs) / cells if cells else 0.0
 
     def as_json(self) -> dict[str, object]:
-        """The measures as plain values."""
+        """Return the measures as plain values."""
         budget = self.specification.budget
         return {
             "name": self.name,
@@ -102,7 +102,7 @@ def assess_packet(
 ) -> AssessedPacket:
     """Hold a packet against the truth; the doubts that are left out cost nothing."""
     say, how = progress or silent, settings or DoubtSettings()
-    releases = releases_of(packet, truth)
+    releases = read_releases(packet, truth)
     title = name or str(packet.receipt().get("title", packet.folder.name))
     found = AssessedPacket(
         name=title,
@@ -114,13 +114,15 @@ def assess_packet(
     if "attack" in only:
         say("attack", 0, 1)
         alone = [
-            one for r in releases for one in against(uniqueness(r, Local(), most=None), r, truth, Local())
+            one
+            for r in releases
+            for one in compare_with_census(measure_uniqueness(r, Local(), most=None), r, truth, Local())
         ]
-        attacked = _attacked(releases, truth, how, state, say)
-        rebuilt = _rebuilt(packet, truth, how, say)
-        undone = _undone(releases, truth)
+        attacked = _attack_releases(releases, truth, how, state, say)
+        rebuilt = _rebuild_households(packet, truth, how, say)
+        undone = _undo_swaps(releases, truth)
         tables |= attacked[1] | dict(rebuilt.tables) | undone[1]
-        single = [one for item in _tables(packet, truth, title).tables for one in singletons(item)]
+        single = [one for item in _tables(packet, truth, title).tables for one in measure_singletons(item)]
         measures["attack"] = (
             *attacked[0],
             *rebuilt.measures,
@@ -132,13 +134,13 @@ def assess_packet(
         say("attack", 1, 1)
     if "universe" in only:
         say("universe", 0, 1)
-        given = _given_away(found.specification, releases, truth)
+        given = _measure_universe(found.specification, releases, truth)
         measures["universe"] = given.measures
         tables |= given.tables
         say("universe", 1, 1)
     if "audit" in only:
         say("audit", 0, 1)
-        audits = _audited(packet, truth, how)
+        audits = _audit_mechanisms(packet, truth, how)
         measures["audit"] = tuple(measure for one in audits for measure in one.measures)
         found = replace(found, audits=audits)
         say("audit", 1, 1)
@@ -154,10 +156,10 @@ def _tables(packet: Packet, truth: Census, name: str) -> Assessment:
     return assess_tables(name, truth, tables)
 
 
-def _attacked(
+def _attack_releases(
     releases: Sequence[Release], truth: Census, how: DoubtSettings, state: Path | None, say: Progress
 ) -> tuple[tuple[RiskMeasure, ...], dict[str, pl.DataFrame]]:
-    """The attack on every release of a packet."""
+    """Attack every release of a packet; return the measures and the tables behind them."""
     measures: list[RiskMeasure] = []
     tables: dict[str, pl.DataFrame] = {}
     for number, release in enumerate(releases, 1):
@@ -168,7 +170,7 @@ def _attacked(
                 bound=how.bound, seed=how.seed, state=state, progress=say,
             )  # fmt: skip
         except StirredError as error:
-            measures.append(_unknown("attack", str(error.args[0] if error.args else error)))
+            measures.append(_make_unknown_measure("attack", str(error.args[0] if error.args else error)))
             continue
         measures += found.measures
         mark = f" {number}" if len(releases) > 1 else ""
@@ -176,33 +178,33 @@ def _attacked(
     return tuple(measures), tables
 
 
-def _rebuilt(packet: Packet, truth: Census, how: DoubtSettings, say: Progress) -> AttackResult:
-    """Households rebuilt from the packet's tables of households; nothing where no two of them share an area."""
+def _rebuild_households(packet: Packet, truth: Census, how: DoubtSettings, say: Progress) -> AttackResult:
+    """Rebuild households from the packet's tables of households, where two of them share an area."""
     tables = {}
     for name, record_type in packet.tables().items():
         if record_type == HOUSEHOLD:
             read = frame_of(packet.table(name))
             tables[name] = read.select(c for c in read.columns if c not in MEASURES or c == "count")
     try:
-        return rebuilt_from_tables(
+        return rebuild_from_tables(
             tables, truth, HOUSEHOLD, areas=how.areas, bound=how.bound, seed=how.seed, progress=say
         )
     except StirredError as error:
         reason = str(error.args[0] if error.args else error)
-        return AttackResult(measures=(_unknown("records rebuilt from tables", reason),))
+        return AttackResult(measures=(_make_unknown_measure("records rebuilt from tables", reason),))
 
 
-def _undone(
+def _undo_swaps(
     releases: Sequence[Release], truth: Census
 ) -> tuple[tuple[RiskMeasure, ...], dict[str, pl.DataFrame]]:
-    """The best undo of every swap whose law is public; nothing for other releases."""
+    """Compute the best undo of every swap whose law is public; return nothing for other releases."""
     measures: list[RiskMeasure] = []
     tables: dict[str, pl.DataFrame] = {}
     for release in releases:
         if not release.microdata:
             continue
         try:
-            found = inversion(release, truth)
+            found = invert_swap(release, truth)
         except StirredError:
             continue  # a mechanism of another package that is not installed here
         known = [one for one in found.measures if one.value is not None]
@@ -211,9 +213,9 @@ def _undone(
     return tuple(measures), tables
 
 
-def _audited(packet: Packet, truth: Census, how: DoubtSettings) -> tuple[AuditResult, ...]:
-    """The audit of every mechanism of a packet, on records that are invented from the schema."""
-    plan = parse(plain_text(packet.public / "plan.toml"), folder=how.folder or packet.public)
+def _audit_mechanisms(packet: Packet, truth: Census, how: DoubtSettings) -> tuple[AuditResult, ...]:
+    """Audit every mechanism of a packet on records invented from the schema."""
+    plan = parse(read_plain_text(packet.public / "plan.toml"), folder=how.folder or packet.public)
     return tuple(
         audit(step.mechanism, truth, runs=how.runs, seconds=how.seconds, seed=how.seed)
         for step in plan.steps
@@ -221,33 +223,35 @@ def _audited(packet: Packet, truth: Census, how: DoubtSettings) -> tuple[AuditRe
     )
 
 
-def _given_away(specification: Specification, releases: Sequence[Release], truth: Census) -> "UniverseResult":
-    """What the exact numbers alone give away of the variables that are released; unknown where it cannot be described."""
-    from stirred.assess.universe import UniverseResult, universe
+def _measure_universe(
+    specification: Specification, releases: Sequence[Release], truth: Census
+) -> "UniverseResult":
+    """Measure what the exact numbers alone reveal of the released variables; unknown if not describable."""
+    from stirred.assess.universe import UniverseResult, measure_universe
 
     released: dict[str, list[str]] = {}
     for release in releases:
         for record_type, data in release.microdata.items():
             record = truth.schema.record(record_type)
             known = [*truth.columns(record_type), *truth.schema.spine]
-            columns = lazy(data).collect_schema().names()
+            columns = scan_records(data).collect_schema().names()
             named = [name for name in columns if name in known and name not in (record.id, record.household)]
             released[record_type] = list(dict.fromkeys([*released.get(record_type, []), *named]))
     try:
-        return universe(specification, truth, variables=released)
+        return measure_universe(specification, truth, variables=released)
     except StirredError as error:
         reason = str(error.args[0] if error.args else error)
-        return UniverseResult(measures=(_unknown("universe", reason),), tables={})
+        return UniverseResult(measures=(_make_unknown_measure("universe", reason),), tables={})
 
 
-def _unknown(name: str, reason: str) -> RiskMeasure:
+def _make_unknown_measure(name: str, reason: str) -> RiskMeasure:
     return RiskMeasure(
         name=name, about="all records", kind="absolute", value=None, unit="share", reason=reason
     )
 
 
 def distinct_names(packets: Sequence[Packet]) -> list[str]:
-    """The titles of packets; where two are equal, with the name of the folder."""
+    """Return the titles of packets, with the name of the folder where two titles are equal."""
     titles = [str(packet.receipt().get("title", packet.folder.name)) for packet in packets]
     if len(set(titles)) == len(titles):
         return titles

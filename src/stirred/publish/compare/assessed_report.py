@@ -7,24 +7,24 @@ from pathlib import Path
 
 import polars as pl
 
-from stirred.assess.assessment import on_same_cells
-from stirred.assess.attack.measures import ABOUT, EXPOSED
+from stirred.assess.assessment import align_cells
+from stirred.assess.attack.measures import EXPOSED_GROUP, PHRASE_BY_GROUP
 from stirred.assess.risk import RiskMeasure
 from stirred.errors import InputError
-from stirred.extras import absent
-from stirred.file_names import file_name
+from stirred.extras import find_missing
+from stirred.file_names import make_file_name
 from stirred.publish.compare.assessed import AssessedPacket, Doubt
 from stirred.publish.run.part import write_whole
 from stirred.report import Report, Section, charts, render, risk, utility_sections
-from stirred.report.document import Block, table
+from stirred.report.document import Block, make_table
 
 HEADLINES = (  # the measures that stand for the risk of a release, the first that a release has
-    ("recall of reidentification, released records", ABOUT[EXPOSED]),
-    ("recall of reidentification, records reconstructed from tables", ABOUT[EXPOSED]),
+    ("recall of reidentification, released records", PHRASE_BY_GROUP[EXPOSED_GROUP]),
+    ("recall of reidentification, records reconstructed from tables", PHRASE_BY_GROUP[EXPOSED_GROUP]),
     ("recall of cells of one", ""),
     ("alone before, and shown so", ""),
 )
-FEW = 5  # packets whose errors are drawn in full
+MAX_PACKETS_DRAWN = 5  # packets whose errors are drawn in full
 LEADS: dict[Doubt, tuple[str, str]] = {
     "audit": (
         "Does it keep its promise?",
@@ -41,8 +41,8 @@ LEADS: dict[Doubt, tuple[str, str]] = {
 }
 
 
-def headline(found: AssessedPacket) -> RiskMeasure | None:
-    """The measure that stands for the risk of a release; of several tables the one with the largest share."""
+def choose_headline(found: AssessedPacket) -> RiskMeasure | None:
+    """Return the measure that stands for the risk of a release; of several tables, that with the largest share."""
     known = [one for one in found.measures.get("attack", ()) if one.value is not None]
     for name, about in HEADLINES:
         fitting = [one for one in known if one.name == name and about in ("", one.about)]
@@ -51,8 +51,8 @@ def headline(found: AssessedPacket) -> RiskMeasure | None:
     return None
 
 
-def common_headline(found: Sequence[AssessedPacket]) -> list[RiskMeasure | None]:
-    """The measures that stand for the risks of several releases: the same one for all, or None for who lacks it."""
+def choose_common_headline(found: Sequence[AssessedPacket]) -> list[RiskMeasure | None]:
+    """Return the measure of each release that stands for its risk, the same for all where they share one."""
     for name, about in HEADLINES:
         fitting = [
             [one for one in each.measures.get("attack", ()) if one.name == name and about in ("", one.about)]
@@ -66,7 +66,7 @@ def common_headline(found: Sequence[AssessedPacket]) -> list[RiskMeasure | None]
                     key=lambda words: _width(one for ones in fitting for one in ones if one.about == words),
                 )
                 return [next(one for one in ones if one.about == chosen) for ones in fitting]
-    return [headline(one) for one in found]
+    return [choose_headline(one) for one in found]
 
 
 def _width(measures: Iterable[RiskMeasure]) -> float:
@@ -75,7 +75,7 @@ def _width(measures: Iterable[RiskMeasure]) -> float:
 
 
 def write_assessments(found: Sequence[AssessedPacket], out: Path, *, private: bool) -> Path:
-    """A folder with assessment.json, metrics.csv, risk.csv, the tables behind them, and a report if charts can be drawn."""
+    """Write assessment.json, metrics.csv, risk.csv, their tables, and a report if charts can be drawn."""
     if os.path.lexists(out):
         raise InputError(
             f"{out.name} exists already", why="results are never overwritten", fix="choose another --out"
@@ -94,16 +94,18 @@ def _write_assessments(found: Sequence[AssessedPacket], part: Path, *, private: 
     metrics = [one.assessment.summary().with_columns(pl.lit(one.name).alias("packet")) for one in found]
     if any(frame.height for frame in metrics):
         pl.concat([frame for frame in metrics if frame.height]).write_csv(part / "metrics.csv")
-    risks(found).write_csv(part / "risk.csv")
+    tabulate_risks(found).write_csv(part / "risk.csv")
     for number, one in enumerate(found, 1):
         for name, rows in one.tables.items():
-            rows.write_parquet(part / "tables" / f"{number}-{file_name(name)}.parquet")
-    if absent("report") is None:
-        (part / "report.html").write_text(render(assessed_report(found, private=private)), encoding="utf-8")
+            rows.write_parquet(part / "tables" / f"{number}-{make_file_name(name)}.parquet")
+    if find_missing("report") is None:
+        (part / "report.html").write_text(
+            render(build_assessment_report(found, private=private)), encoding="utf-8"
+        )
 
 
-def risks(found: Sequence[AssessedPacket]) -> pl.DataFrame:
-    """One row for each measure of each packet."""
+def tabulate_risks(found: Sequence[AssessedPacket]) -> pl.DataFrame:
+    """Return a frame with one row for each measure of each packet."""
     rows = [
         {
             "packet": one.name,
@@ -120,20 +122,22 @@ def risks(found: Sequence[AssessedPacket]) -> pl.DataFrame:
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
-def assessed_report(found: Sequence[AssessedPacket], *, private: bool) -> Report:
-    """The internal report of packets that were held against the truth."""
+def build_assessment_report(found: Sequence[AssessedPacket], *, private: bool) -> Report:
+    """Return the internal report of packets that were compared with the truth."""
     parts: list[Section] = []
     if len(found) > 1:
-        parts.append(side_by_side(found))
-    assessments = on_same_cells([one.assessment for one in found if one.assessment.tables])
-    if assessments and len(found) <= FEW:
-        parts += utility_sections.all_sections(assessments)
+        parts.append(build_side_by_side(found))
+    assessments = align_cells([one.assessment for one in found if one.assessment.tables])
+    if assessments and len(found) <= MAX_PACKETS_DRAWN:
+        parts += utility_sections.write_truth_sections(assessments)
     for doubt, (title, lead) in LEADS.items():
         rows = [(one.name, measure) for one in found for measure in one.measures.get(doubt, ())]
         if rows:
-            parts.append(risk.measured(title, lead, rows, said=_verdicts(found) if doubt == "audit" else ()))
+            parts.append(
+                risk.write_measures(title, lead, rows, said=_verdicts(found) if doubt == "audit" else ())
+            )
     told = [item for one in found for item in one.alone]
-    alone = risk.before_and_after(told) if told else None
+    alone = risk.write_before_and_after(told) if told else None
     return Report(
         title=" beside ".join(one.name for one in found)
         if len(found) < 4
@@ -146,16 +150,16 @@ def assessed_report(found: Sequence[AssessedPacket], *, private: bool) -> Report
 
 
 def _verdicts(found: Sequence[AssessedPacket]) -> list[str]:
-    """The verdict of each audit in a sentence, why, and what it is not about; each once."""
+    """Return the verdict of each audit in a sentence, its reason and its limits, each once."""
     told = [
         text for one in found for audit in one.audits for text in (audit.sentence, audit.reason, audit.scope)
     ]
     return [text for text in dict.fromkeys(told) if text]
 
 
-def side_by_side(found: Sequence[AssessedPacket]) -> Section:
-    """Invariants, guarantee, error and risk of each, and the chart of risk against error."""
-    chosen = common_headline(found)
+def build_side_by_side(found: Sequence[AssessedPacket]) -> Section:
+    """Return the section with invariants, guarantee, error and risk of each release, and their chart."""
+    chosen = choose_common_headline(found)
     heads = ["release", "exact sets of numbers", "guarantee", "mean absolute error", "risk", "best guess"]
     rows: list[list[object]] = []
     points = []
@@ -168,7 +172,7 @@ def side_by_side(found: Sequence[AssessedPacket]) -> Section:
                 len(list(promise.multiverse)),
                 promise.shown_budget if promise.budget.is_finite else "none is finite",
                 one.error,
-                "–" if measure is None or value is None else risk.written(value, measure.unit),
+                "–" if measure is None or value is None else risk.write_number(value, measure.unit),
                 "–" if measure is None else _best(measure),
             ]
         )
@@ -191,7 +195,7 @@ def side_by_side(found: Sequence[AssessedPacket]) -> Section:
         else f"Risk is the {named.name}, about {named.about}."
     )
     blocks: list[Block] = [
-        table("Packets side by side", heads, rows, numeric=["mean absolute error", "risk"], digits=2)
+        make_table("Packets side by side", heads, rows, numeric=["mean absolute error", "risk"], digits=2)
     ]
     if points and named is not None:
         blocks.append(
@@ -201,7 +205,7 @@ def side_by_side(found: Sequence[AssessedPacket]) -> Section:
                 "Lower and further left is better; dashed lines are guesses.",
                 points,
                 risk=named.name,
-                guesses=guesses([one for one in chosen if one is not None]),
+                guesses=list_guesses([one for one in chosen if one is not None]),
             )
         )
     return Section(title="Side by side", lead=words, blocks=tuple(blocks), chapter="risk")
@@ -212,11 +216,11 @@ def _best(measure: RiskMeasure) -> str:
     if not told:
         return "–"
     best = max(told, key=lambda one: one.value)
-    return f"{risk.written(best.value, measure.unit)} ({best.name})"
+    return f"{risk.write_number(best.value, measure.unit)} ({best.name})"
 
 
-def guesses(chosen: Sequence[RiskMeasure]) -> list[tuple[str, float]]:
-    """What each guess finds at most, over the releases."""
+def list_guesses(chosen: Sequence[RiskMeasure]) -> list[tuple[str, float]]:
+    """Return what each guess finds at most, over the releases."""
     found: dict[str, float] = {}
     for measure in chosen:
         for one in measure.baselines:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from stirred.assess.attack import attack
-from stirred.assess.attack.measures import ABOUT, EXPOSED
+from stirred.assess.attack.measures import EXPOSED_GROUP, PHRASE_BY_GROUP
 from stirred.assess.risk import RiskMeasure
 from stirred.census import Census
 from stirred.chance import Key
@@ -42,8 +42,8 @@ class Success:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Equated:
-    """Where two mechanisms meet; ``setting`` is None where no setting that was tried does."""
+class EquateResult:
+    """Result of equating two mechanisms; ``setting`` is None where no tried setting meets the first."""
 
     measure: str
     about: str
@@ -57,7 +57,7 @@ class Equated:
 
     @property
     def words(self) -> str:
-        """The finding in one sentence."""
+        """Return the finding in one sentence."""
         if self.setting is None:
             return f"no {self.name} that was tried has the {self.measure} of the first method: {self.because} ({HEURISTIC})"
         return (
@@ -74,7 +74,7 @@ def exposed_recall(
     secret: Sequence[str] | None = None,
     seed: int = 1,
 ) -> Attack:
-    """An attack that links released records: recall on people who are unlike their area and unique on what is known."""
+    """Return an attack that links records: recall on people unlike their area and unique on what is known."""
 
     def measured(release: Release, census: Census) -> RiskMeasure:
         found = attack(
@@ -88,7 +88,7 @@ def exposed_recall(
             seed=seed,
         )
         for measure in found.measures:
-            if measure.name == RECALL and measure.about == ABOUT[EXPOSED]:
+            if measure.name == RECALL and measure.about == PHRASE_BY_GROUP[EXPOSED_GROUP]:
                 return measure
         return found.measures[0]
 
@@ -104,8 +104,8 @@ def equate(
     runs: int = 5,
     seed: int = 1,
     progress: Progress | None = None,
-) -> Equated:
-    """The setting of the second mechanism at which an attack succeeds as often as on the first.
+) -> EquateResult:
+    """Find the setting of the second mechanism at which an attack succeeds as often as on the first.
 
     A few settings are tried over the whole range, then more where the success passes that of the first; a curve that never
     rises is fitted to all. Every run uses a key for tests and stays in memory. The interval of the setting reaches as far as
@@ -134,9 +134,9 @@ def equate(
         wanted = sorted(
             {round(low + (high - low) * share / STEPS) for share in range(1, STEPS)} - {*trials.values}
         )
-    reach = trials.reach()
+    reach = trials.compute_half_width()
     aim = trials.mean(None)
-    indices, fitted = trials.fitted()
+    indices, fitted = trials.fit_isotonic()
     because, found, ends = "", None, (0.0, 0.0)
     if fitted[0] + reach < aim - reach:
         because = f"even {knob.name} = {_short(settings[0])} has less ({fitted[0]:.3f} against {aim:.3f})"
@@ -162,7 +162,7 @@ def equate(
             runs=runs,
         )
 
-    return Equated(
+    return EquateResult(
         measure=trials.labels[0].name,
         about=trials.labels[0].about,
         first=success(None, first),
@@ -201,17 +201,17 @@ class _Trials:
             self.values[index].append(measure.value)
 
     def mean(self, index: int | None) -> float:
-        """The mean of the runs."""
+        """Return the mean success of the runs."""
         return float(np.mean(self.values[index]))
 
-    def reach(self) -> float:
-        """Half of the interval of a mean; the spread between runs is taken to be the same for all settings."""
+    def compute_half_width(self) -> float:
+        """Return half of the interval of a mean, with one spread between runs for all settings."""
         spread = float(np.mean([np.var(found, ddof=1) for found in self.values.values()]))
         degrees = len(self.values) * (self.runs - 1)
         return float(stdtrit(degrees, 0.975)) * sqrt(spread / self.runs)
 
-    def fitted(self) -> tuple[list[int], list[float]]:
-        """The tried settings and the success that fits them best among all that never rise (isotonic regression)."""
+    def fit_isotonic(self) -> tuple[list[int], list[float]]:
+        """Fit the success of the tried settings by isotonic regression; return settings and fitted values."""
         indices = sorted(index for index in self.values if index is not None)
         blocks: list[tuple[float, int]] = []
         for index in indices:
@@ -222,8 +222,8 @@ class _Trials:
         return indices, [value for value, many in blocks for _ in range(many)]
 
     def bracket(self) -> tuple[int, int]:
-        """The two tried settings between which the success passes that of the first mechanism."""
-        indices, fitted = self.fitted()
+        """Return the two tried settings between which the success passes that of the first mechanism."""
+        indices, fitted = self.fit_isotonic()
         place = _passes(indices, fitted, self.mean(None))
         below = max((index for index in indices if index <= place), default=indices[0])
         above = min((index for index in indices if index > place), default=indices[-1])
@@ -231,7 +231,7 @@ class _Trials:
 
 
 def _passes(indices: Sequence[int], fitted: Sequence[float], aim: float, *, after: bool = False) -> float:
-    """Where falling values pass an aim, between the settings; of several such places the middle, or the last."""
+    """Return where falling values pass an aim, between the settings; of several places the middle or last."""
     if fitted[0] < aim:
         return float(indices[0])
     if fitted[-1] > aim:

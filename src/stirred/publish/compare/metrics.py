@@ -14,7 +14,7 @@ from stirred.publish.packet.lookup import MEASURES
 
 
 def metrics_of(packet: Packet, truth: Census) -> pl.DataFrame:
-    """All metrics of all published tables, one row a table and size class; exact tables are listed with no error."""
+    """Return all metrics of all published tables, one row per table and size class; exact ones without error."""
     tables = {}
     for name, record_type in packet.tables().items():
         table = pq.read_table(packet.public / "tables" / f"{name}.parquet")
@@ -24,7 +24,7 @@ def metrics_of(packet: Packet, truth: Census) -> pl.DataFrame:
 
 
 def write_metrics(metrics: pl.DataFrame, out: Path) -> None:
-    """CSV or XLSX by the name of the file; written whole or not at all."""
+    """Write CSV or XLSX by the name of the file, whole or not at all."""
     if out.suffix not in (".csv", ".xlsx"):
         raise InputError(
             f"metrics cannot be written to {out.name}",

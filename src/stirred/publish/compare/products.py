@@ -4,24 +4,24 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from stirred.assess.contradictions import Contradiction, contradictions
+from stirred.assess.contradictions import Contradiction, find_contradictions
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Listing
-from stirred.publish.before.composition import FIGURES, compared
+from stirred.publish.before.composition import FIGURES, convert_comparable
 from stirred.publish.before.promise import PlanPromise
 from stirred.publish.plan.description import Plan
 from stirred.spec import NormalizedRenyi
 
 
-def together(plan: Plan, promise: PlanPromise, tables: Mapping[str, pa.Table]) -> list[Exhibit]:
-    """The budget by product, where several spend one; and the contradictions, where two tables publish one number."""
-    found = [budgets(plan, promise)] if len(promise.shares) > 1 or plan.retabulations else []
-    counted = contradictions(tables)
-    return found + ([shown(counted)] if counted else [])
+def build_product_exhibits(plan: Plan, promise: PlanPromise, tables: Mapping[str, pa.Table]) -> list[Exhibit]:
+    """Return the budget by product where several spend one, and contradictions between two tables."""
+    found = [tabulate_budgets(plan, promise)] if len(promise.shares) > 1 or plan.retabulations else []
+    counted = find_contradictions(tables)
+    return found + ([tabulate_contradictions(counted)] if counted else [])
 
 
-def budgets(plan: Plan, promise: PlanPromise) -> Exhibit:
-    """One row for each product: its unit, its factors, and what it costs by each of them."""
+def tabulate_budgets(plan: Plan, promise: PlanPromise) -> Exhibit:
+    """Return a table with one row per product: its unit, its factors, and its cost by each of them."""
     whole, published = promise.whole, promise.published
     symbol = "ρ²" if isinstance(whole.output_premetric, NormalizedRenyi) else "ε"
     columns = [
@@ -64,11 +64,11 @@ def budgets(plan: Plan, promise: PlanPromise) -> Exhibit:
             str(whole.input_premetric),
             "",
             "",
-            str(compared(published)),
+            str(convert_comparable(published)),
             "",
-            str(compared(promise.bureau)),
+            str(convert_comparable(promise.bureau)),
             "",
-            str(compared(whole)),
+            str(convert_comparable(whole)),
         )
     )
     return Exhibit(
@@ -84,8 +84,8 @@ def budgets(plan: Plan, promise: PlanPromise) -> Exhibit:
     )
 
 
-def shown(found: Sequence[Contradiction]) -> Exhibit:
-    """How many numbers stand in two tables with two values."""
+def tabulate_contradictions(found: Sequence[Contradiction]) -> Exhibit:
+    """Return a table of how many numbers stand in two tables with two values."""
     columns = [
         Phrase("composed.contradiction.quantity"),
         Phrase("composed.contradiction.tables"),

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import polars as pl
 
-from stirred.assess.assessment import Assessment, on_same_cells
-from stirred.assess.contradictions import contradictions
+from stirred.assess.assessment import Assessment, align_cells
+from stirred.assess.contradictions import find_contradictions
 from stirred.errors import InputError
-from stirred.extras import require
+from stirred.extras import require_extra
 from stirred.languages import Phrase
-from stirred.mechanisms.exhibits import as_error
+from stirred.mechanisms.exhibits import format_error
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.labels import read_labels
 from stirred.publish.packet.lookup import MEASURES
 from stirred.report import Report, Section, charts, render, sections, utility_sections
 from stirred.report.charts.spatial import Ground
-from stirred.report.document import Audience, Block, table
+from stirred.report.document import Audience, Block, make_table
 from stirred.report.first_screen import Tables, first_screen
 from stirred.report.published import Labels
-from stirred.report.together import together
+from stirred.report.together import write_joint_cost
 from stirred.spec import Specification, compare
 from stirred.spec.card import Card
 from stirred.spec.files import load
@@ -30,7 +30,7 @@ _CONTRADICTED = ("quantity", "compared", "differ", "largest")
 
 def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str] = ()) -> Path:
     """Compare the public parts of packets; nothing confidential is read."""
-    require("report", why="the comparison is a report, whose charts are drawn with it")
+    require_extra("report", why="the comparison is a report, whose charts are drawn with it")
     packets = [Packet(folder) for folder in folders]
     if len(packets) < 2:
         raise InputError(
@@ -48,7 +48,7 @@ def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str]
         first=first_screen(
             dict(zip(labels, specifications, strict=True)),
             tables={label: tables_of(packet) for label, packet in zip(labels, packets, strict=True)},
-            together=together(dict(zip(labels, specifications, strict=True))),
+            together=write_joint_cost(dict(zip(labels, specifications, strict=True))),
         ),
         sections=(
             *comparison_sections(labels, specifications),
@@ -64,7 +64,7 @@ def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str]
 
 
 def _shared_labels(packets: Sequence[Packet]) -> dict[str, dict[str, str]]:
-    """The labels on which all packets agree: variable → code → label."""
+    """Return the labels on which all packets agree: variable → code → label."""
     first, *others = [read_labels(packet.folder) for packet in packets]
     return {
         name: {
@@ -77,7 +77,7 @@ def _shared_labels(packets: Sequence[Packet]) -> dict[str, dict[str, str]]:
 
 
 def tables_of(packet: Packet) -> Tables:
-    """The published tables of a packet with their variables."""
+    """Return the published tables of a packet with their variables."""
     return {
         name: ([column for column in table.column_names if column not in MEASURES], table)
         for name, table in packet.read_tables().items()
@@ -85,7 +85,7 @@ def tables_of(packet: Packet) -> Tables:
 
 
 def comparison_sections(labels: Sequence[str], specifications: Sequence[Specification]) -> list[Section]:
-    """The promises beside each other, then every pair part by part."""
+    """Return the sections that compare promises: all beside each other, then every pair part by part."""
     rows = []
     for label, spec in zip(labels, specifications, strict=True):
         card = Card(spec, title=label)
@@ -95,24 +95,24 @@ def comparison_sections(labels: Sequence[str], specifications: Sequence[Specific
                 str(spec.input_premetric),
                 str(spec.output_premetric),
                 card.budget(),
-                card.allowed().factor,
+                card.bound_odds().factor,
                 spec.evidence.status,
             ]
         )
     columns = ["release", "input premetric", "output premetric", "budget", "odds may move by", "status"]
-    sides: list[Block] = [table("Promises beside each other", columns, rows)]
+    sides: list[Block] = [make_table("Promises beside each other", columns, rows)]
     lead = "Budgets of different flavors are in different units: compare numbers only within one flavor."
     parts = [
         Section(title="The promises beside each other", lead=lead, blocks=tuple(sides), chapter="promise"),
         _exact(labels, specifications),
     ]
     for (first, a), (second, b) in combinations(zip(labels, specifications, strict=True), 2):
-        parts.append(sections.comparison(first, second, compare(a, b)))
+        parts.append(sections.write_comparison(first, second, compare(a, b)))
     return parts
 
 
 def _exact(labels: Sequence[str], specifications: Sequence[Specification]) -> Section:
-    """What each release publishes exactly."""
+    """Return the section on what each release publishes exactly."""
     number = [(label, len(list(spec.multiverse))) for label, spec in zip(labels, specifications, strict=True)]
     told = ", ".join(f"{many} of {label}" for label, many in number)
     rows = [
@@ -123,13 +123,13 @@ def _exact(labels: Sequence[str], specifications: Sequence[Specification]) -> Se
     return Section(
         title="What each publishes exactly",
         lead=f"Sets of numbers that are published as counted, and so not protected: {told}.",
-        blocks=(table("Exact statistics by release", ["release", "statistic"], rows),),
+        blocks=(make_table("Exact statistics by release", ["release", "statistic"], rows),),
         chapter="exact",
     )
 
 
 def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
-    """Standard errors of the tables that all packets publish."""
+    """Return the section on standard errors of the tables that all packets publish."""
     common = set.intersection(*(set(packet.table_names()) for packet in packets))
     rows = []
     for name in sorted(common):
@@ -145,7 +145,7 @@ def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
     lead = "The packets publish no table in common."
     if rows:
         worst = max(rows, key=lambda row: float(str(row["mean standard error"])))
-        error = as_error(float(str(worst["mean standard error"])))
+        error = format_error(float(str(worst["mean standard error"])))
         lead = f"The largest mean standard error is {error}, in {worst['table']} of {worst['release']}."
         blocks.append(
             charts.bars(
@@ -162,9 +162,10 @@ def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
 
 
 def _contradictions(labels: Sequence[str], packets: Sequence[Packet]) -> list[Section]:
-    """How often each release publishes one number with two values, where it publishes numbers twice."""
+    """Return how often each release publishes one number with two values, where it publishes numbers twice."""
     found = {
-        label: contradictions(packet.read_tables()) for label, packet in zip(labels, packets, strict=True)
+        label: find_contradictions(packet.read_tables())
+        for label, packet in zip(labels, packets, strict=True)
     }
     if not any(found.values()):
         return []
@@ -182,7 +183,9 @@ def _contradictions(labels: Sequence[str], packets: Sequence[Packet]) -> list[Se
         Section(
             title=Phrase("composed.contradiction.title"),
             lead=f"Numbers that stand in two tables with two values: {'; '.join(told)}.",
-            blocks=(table(Phrase("composed.contradiction.caption"), columns, rows, numeric=columns[2:]),),
+            blocks=(
+                make_table(Phrase("composed.contradiction.caption"), columns, rows, numeric=columns[2:]),
+            ),
             chapter="accuracy",
         )
     ]
@@ -201,11 +204,11 @@ def comparison_report(
     ground: Ground | None = None,
     words: Labels | None = None,
 ) -> Report:
-    """Promises and errors against the truth in one report: internal, unless the truth is a public stand-in."""
-    assessments = on_same_cells(assessments)
-    parts = utility_sections.all_sections(assessments, ground=ground)
+    """Return one report of promises and errors against the truth; internal, unless the truth is public."""
+    assessments = align_cells(assessments)
+    parts = utility_sections.write_truth_sections(assessments, ground=ground)
     promises = [
-        sections.promise(spec, title=f"The promise of {label}")
+        sections.write_promise(spec, title=f"The promise of {label}")
         for label, spec in zip(labels, specifications, strict=True)
     ]
     return Report(
@@ -218,7 +221,7 @@ def comparison_report(
             tables=tables or {},
             assessments=assessments,
             labels=None if words is None else words.variables,
-            together=together(dict(zip(labels, specifications, strict=True))),
+            together=write_joint_cost(dict(zip(labels, specifications, strict=True))),
         ),
         sections=(*parts, *comparison_sections(labels, specifications), *promises),
         levels={} if words is None else words.levels,

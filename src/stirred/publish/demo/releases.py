@@ -12,14 +12,14 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Progress, silent
 from stirred.errors import InputError, PrivacyError
-from stirred.extras import require
+from stirred.extras import require_extra
 from stirred.languages import Language
 from stirred.publish.before.refusals import ReadyPlan, prepare
-from stirred.publish.compare.answers import assessment
+from stirred.publish.compare.answers import assess_questions
 from stirred.publish.compare.side_by_side import comparison_report, tables_of
 from stirred.publish.demo.second import SecondProcess
 from stirred.publish.packet.folder import Packet
-from stirred.publish.packet.released import release_of
+from stirred.publish.packet.released import read_release
 from stirred.publish.papers.ground import ground_of, labels_of
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import load
@@ -92,15 +92,15 @@ PLANS = {
 }
 
 
-BESIDE = "topdown"  # runs in a second process, where there is a second core
+SECOND_PLAN = "topdown"  # runs in a second process, where there is a second core
 
 
 def demo(out: Path, *, seed: int = 1, progress: Progress | None = None, language: str = "en") -> Path:
-    """Synthesise, plan, run and compare; returns the report. What is already there is taken up.
+    """Synthesise, plan, run and compare; return the report. Take up what exists already.
 
     ``language`` is that of the packets' cards and public reports; the comparison of the three is in English.
     """
-    require("report", why="the demo ends with a report, whose charts are drawn with it")
+    require_extra("report", why="the demo ends with a report, whose charts are drawn with it")
     say = progress or silent
     key_file = out / "demo.key"
     _require_place(out, key_file)
@@ -114,15 +114,15 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None, language
     found: dict[str, Assessment] = {}
     with ExitStack() as stack:
         second = None
-        if BESIDE in todo and (os.cpu_count() or 1) > 1:
-            process = SecondProcess(plans / f"{BESIDE}.toml", out / BESIDE, key_file, say)
+        if SECOND_PLAN in todo and (os.cpu_count() or 1) > 1:
+            process = SecondProcess(plans / f"{SECOND_PLAN}.toml", out / SECOND_PLAN, key_file, say)
             second = stack.enter_context(process)
-        _release_all(out, [name for name in todo if second is None or name != BESIDE], second, seed, say)
-        for name in sorted(PLANS, key=lambda name: name == BESIDE):
-            if name == BESIDE and second is not None and not second.finished():
-                _released(out, BESIDE, say)
+        _release_all(out, [name for name in todo if second is None or name != SECOND_PLAN], second, seed, say)
+        for name in sorted(PLANS, key=lambda name: name == SECOND_PLAN):
+            if name == SECOND_PLAN and second is not None and not second.wait():
+                _run_plan(out, SECOND_PLAN, say)
             say("assessments", len(found), len(PLANS))
-            found[name] = _assessed(load(plans / f"{name}.toml"), Packet(out / name))
+            found[name] = _assess_packet(load(plans / f"{name}.toml"), Packet(out / name))
     say("assessments", len(PLANS), len(PLANS))
     say("comparison", 0, 1)
     packets = {name: Packet(out / name) for name in PLANS}
@@ -136,7 +136,7 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None, language
         title="One census, released three ways",
         subtitle="A synthetic census of 60,000 households, so that even the comparison with the truth may be shown",
         tables={described[name].title: tables_of(packet) for name, packet in packets.items()},
-        ground=ground_of(schema, census_file, [release_of(packets["swap-5"], described["swap-5"])]),
+        ground=ground_of(schema, census_file, [read_release(packets["swap-5"], described["swap-5"])]),
         words=labels_of(schema),
     )
     target = out / "report.html"
@@ -163,11 +163,11 @@ def _release_all(
         second.go()
     for index, name in enumerate(names):
         say("releases", index, len(names))
-        _released(out, name, say, ready[name])
+        _run_plan(out, name, say, ready[name])
     say("releases", len(names), len(names))
 
 
-def _released(out: Path, name: str, say: Progress, prepared: ReadyPlan | None = None) -> None:
+def _run_plan(out: Path, name: str, say: Progress, prepared: ReadyPlan | None = None) -> None:
     plan, key = load(out / "plans" / f"{name}.toml"), Key.load(out / "demo.key")
 
     def named(step: str, done: int, total: int) -> None:
@@ -194,7 +194,7 @@ def _require_place(out: Path, key_file: Path) -> None:
         )
 
 
-def _assessed(plan: Plan, packet: Packet) -> Assessment:
+def _assess_packet(plan: Plan, packet: Packet) -> Assessment:
     census = read(plan.folder / plan.census_file)
-    found = assessment(plan, census, [release_of(packet, plan)], packet.read_tables())
+    found = assess_questions(plan, census, [read_release(packet, plan)], packet.read_tables())
     return replace(found, name=plan.title)

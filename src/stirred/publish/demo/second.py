@@ -40,13 +40,13 @@ class SecondProcess:
     ) -> None:
         if self._process.poll() is None:
             self._process.terminate()
-        self.finished()
+        self.wait()
 
     def go(self) -> None:
         """Tell the process that the census and the key are there."""
         self._tell(GO)
 
-    def finished(self) -> bool:
+    def wait(self) -> bool:
         """Wait until the process ends; whether it made the packet."""
         self._tell("")
         code = self._process.wait()

@@ -12,7 +12,7 @@ _USE = (
 
 
 def about_entry(entry: CatalogEntry | None) -> About:
-    """The registry's own questions answered for a catalog entry; a what-if was never deployed and is refused."""
+    """Answer the registry's questions for a catalog entry; refuse a what-if, which was never deployed."""
     if entry is None:
         raise InputError(
             "the registry needs more about this data product",

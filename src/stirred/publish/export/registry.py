@@ -14,11 +14,11 @@ import yaml
 from stirred.errors import InputError, did_you_mean
 from stirred.spec import Approximate, Hamming, Multiplicative, Neighbours, NormalizedRenyi, OutputPremetric
 from stirred.spec.card import Card
-from stirred.spec.card.words import counted, status
+from stirred.spec.card.words import describe_status, describe_unit
 from stirred.spec.files import digest
-from stirred.spec.numbers.numerals import text_of
-from stirred.spec.numbers.rounding import number
-from stirred.spec.outputs.group import rounded_up
+from stirred.spec.numbers.numerals import write_fraction
+from stirred.spec.numbers.rounding import to_json_number
+from stirred.spec.outputs.group import round_up_digits
 
 PRODUCT_TYPES = (
     "Summary statistics",
@@ -48,7 +48,7 @@ class About:
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> "About":
-        """From a mapping (an about.toml); a missing or unknown key is named.
+        """Build from a mapping (an about.toml); name a missing or unknown key in the error.
 
         >>> About.of({"name": "Tables 2030"})
         Traceback (most recent call last):
@@ -90,7 +90,7 @@ class About:
 
 
 def registry_entry(card: Card, about: About) -> dict[str, object]:
-    """The registry's document for one specification; status Draft, because a person has to read it first."""
+    """Return the registry's document for one specification, with status Draft for a person to review."""
     spec = card.specification
     if not spec.budget.is_finite:
         raise InputError(
@@ -116,7 +116,7 @@ def registry_entry(card: Card, about: About) -> dict[str, object]:
             "dp_variant": {
                 "variant_name": _variant(spec.output_premetric),
                 "data_domain": spec.domain.label or spec.domain.name,
-                "unprotected_quantities": _unprotected(card),
+                "unprotected_quantities": _list_unprotected(card),
             },
             "privacy_loss": {
                 "privacy_unit": f"{spec.input_premetric.unit.capitalize()}-level",
@@ -138,7 +138,7 @@ def registry_entry(card: Card, about: About) -> dict[str, object]:
             "administrative": {
                 "sources": about.sources or spec.evidence.source or "none",
                 "notes": f"Exported from spec.json, SHA-256 {digest(spec)}. "
-                f"The guarantee is {status(spec.evidence.status)}: {spec.evidence.source or 'see the sources'}.",
+                f"The guarantee is {describe_status(spec.evidence.status)}: {spec.evidence.source or 'see the sources'}.",
                 "registry_authors": list(about.registry_authors),
             },
         },
@@ -146,7 +146,7 @@ def registry_entry(card: Card, about: About) -> dict[str, object]:
 
 
 def to_yaml(document: Mapping[str, object]) -> str:
-    """The text of the registry's YAML file."""
+    """Return the text of the registry's YAML file."""
     text: str = yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
     return text
 
@@ -172,7 +172,7 @@ def _variant(premetric: OutputPremetric) -> str:
     return names.get(type(premetric), "Custom")
 
 
-def _unprotected(card: Card) -> str:
+def _list_unprotected(card: Card) -> str:
     spec = card.specification
     lines = [f"- {invariant.words()}" for invariant in spec.multiverse]
     lines += [f"- not touched, hence exact wherever they are released: {words}" for words in spec.untouched]
@@ -181,14 +181,14 @@ def _unprotected(card: Card) -> str:
 
 def _unit_details(card: Card) -> str:
     spec = card.specification
-    what = card.allowed()
+    what = card.bound_odds()
     unit = spec.input_premetric
     counts = unit.inner if isinstance(unit, Neighbours) else unit
     bounded = " Data sets of different size are infinitely far apart." if isinstance(counts, Hamming) else ""
     reach = "at distance 1 only" if isinstance(unit, Neighbours) else "at every distance"
     near = f"odds are read at distance {what.distance}" if what.distance is not None else what.reason
     return (
-        f"Distance 1 is {counted(unit)} ({unit}).{bounded} The promise holds between data sets that agree on all "
+        f"Distance 1 is {describe_unit(unit)} ({unit}).{bounded} The promise holds between data sets that agree on all "
         f"unprotected quantities, {reach}; {near}."
     )
 
@@ -197,10 +197,10 @@ def _parameters(card: Card) -> dict[str, object]:
     spec = card.specification
     if isinstance(spec.output_premetric, NormalizedRenyi):
         # the registry's rho is the usual zCDP parameter: our ρ²
-        return {"rho": number(spec.rho_squared.upper(6))}
-    found: dict[str, object] = {"epsilon": number(spec.budget.upper(6))}
+        return {"rho": to_json_number(spec.rho_squared.upper(6))}
+    found: dict[str, object] = {"epsilon": to_json_number(spec.budget.upper(6))}
     if isinstance(spec.output_premetric, Approximate):
-        found["delta"] = number(rounded_up(spec.output_premetric.delta, 12))
+        found["delta"] = to_json_number(round_up_digits(spec.output_premetric.delta, 12))
     return found
 
 
@@ -208,10 +208,10 @@ def _parameter_details(card: Card) -> str:
     spec = card.specification
     zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
     exact = (spec.rho_squared if zcdp else spec.budget).exact
-    what = card.allowed()
+    what = card.bound_odds()
     lines = [f"{card.budget()} (rounded up), exactly {exact}."]
     if isinstance(spec.output_premetric, Approximate):
-        delta = text_of(spec.output_premetric.delta)
+        delta = write_fraction(spec.output_premetric.delta)
         lines.append(f"δ = {delta} at distance 1, and δ(e^(kε) − 1)/(e^ε − 1) at distance k.")
     lines += [
         f"At distance {k} and δ = {d}: ε = {simple} (tight: {tight})."

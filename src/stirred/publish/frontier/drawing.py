@@ -11,28 +11,28 @@ from stirred.chance import Key
 from stirred.closed_files import make_closed_folder
 from stirred.engine import Progress, silent
 from stirred.errors import InputError
-from stirred.extras import require
-from stirred.file_names import file_names
+from stirred.extras import require_extra
+from stirred.file_names import make_file_names
 from stirred.publish.compare.assessed import AssessedPacket, Doubt, DoubtSettings, assess_packet
 from stirred.publish.compare.assessed_report import (
     HEADLINES,
-    common_headline,
-    guesses,
-    risks,
+    choose_common_headline,
+    list_guesses,
+    tabulate_risks,
 )
-from stirred.publish.frontier.family import Member, fitting
+from stirred.publish.frontier.family import Member, select_tables
 from stirred.publish.packet.folder import Packet
 from stirred.publish.run.execute import run
 from stirred.publish.run.inputs import input_identity
 from stirred.publish.run.part import PartFolder
 from stirred.report import Report, Section, charts, render
-from stirred.report.document import Note, table
-from stirred.report.risk import written
+from stirred.report.document import Note, make_table
+from stirred.report.risk import write_number
 from stirred.spec import Specification
-from stirred.spec.invariants.brief import brief
+from stirred.spec.invariants.brief import abbreviate
 
-PACKETS = "packets"
-ONLY: tuple[Doubt, ...] = ("utility", "attack")
+PACKETS_FOLDER = "packets"
+DEFAULT_DOUBTS: tuple[Doubt, ...] = ("utility", "attack")
 
 
 def draw_frontier(
@@ -41,40 +41,40 @@ def draw_frontier(
     out: Path,
     *,
     key: Key,
-    only: Sequence[Doubt] = ONLY,
+    only: Sequence[Doubt] = DEFAULT_DOUBTS,
     settings: DoubtSettings | None = None,
     progress: Progress | None = None,
 ) -> list[AssessedPacket]:
     """Release and assess all members into ``out``; what an interrupted run finished is taken up from ``out.part``."""
-    require("report", why="the frontier is a chart")
+    require_extra("report", why="the frontier is a chart")
     say, unfinished = progress or silent, PartFolder(out)
     asked = [f"{member.name} {member.plan.digest}".encode() for member in members]
     unfinished.begin(key.digest(b"frontier", input_identity(truth, key, []), *asked).hex())
-    unfinished.clear(PACKETS)
+    unfinished.clear(PACKETS_FOLDER)
     part = unfinished.path
-    make_closed_folder(part / PACKETS)
-    folders = file_names([member.name for member in members])
+    make_closed_folder(part / PACKETS_FOLDER)
+    folders = make_file_names([member.name for member in members])
     found = []
     for number, member in enumerate(members):
         say("releases", number, len(members))
-        folder = part / PACKETS / folders[member.name]
+        folder = part / PACKETS_FOLDER / folders[member.name]
         packet = Packet(folder)
         if not folder.exists():
-            packet = run(fitting(member, folder).plan, folder, key=key, internal=False)
+            packet = run(select_tables(member, folder).plan, folder, key=key, internal=False)
         found.append(assess_packet(packet, truth, only=only, settings=settings, name=member.name))
     say("releases", len(members), len(members))
     report = frontier_report(members, found, private=key.private)
     (part / "report.html").write_text(render(report), encoding="utf-8")
-    risks(found).write_csv(part / "risk.csv")
-    text = json.dumps(document(members, found), indent=1, ensure_ascii=False)
+    tabulate_risks(found).write_csv(part / "risk.csv")
+    text = json.dumps(list_points(members, found), indent=1, ensure_ascii=False)
     (part / "frontier.json").write_text(text + "\n", encoding="utf-8")
     unfinished.complete(closed=True)
     return found
 
 
-def document(members: Sequence[Member], found: Sequence[AssessedPacket]) -> dict[str, object]:
-    """The points as plain values: specification, invariants, guarantee, error and risk of each release."""
-    chosen, errors = common_headline(found), common_errors(found)
+def list_points(members: Sequence[Member], found: Sequence[AssessedPacket]) -> dict[str, object]:
+    """Return the points as plain values: specification, invariants, guarantee, error and risk."""
+    chosen, errors = choose_common_headline(found), common_errors(found)
     return {
         "internal": True,
         "points": [
@@ -83,7 +83,7 @@ def document(members: Sequence[Member], found: Sequence[AssessedPacket]) -> dict
                 "setting": member.setting,
                 "specification": str(one.specification),
                 "invariants": [invariant.words() for invariant in one.specification.multiverse],
-                "guarantee": guarantee(one.specification),
+                "guarantee": write_guarantee(one.specification),
                 "error": error,
                 "risk": None if risk is None else risk.as_json(),
                 "measures": [measure.as_json() for measure in one.measures.get("attack", ())],
@@ -93,14 +93,14 @@ def document(members: Sequence[Member], found: Sequence[AssessedPacket]) -> dict
     }
 
 
-def guarantee(specification: Specification) -> str:
-    """The budget, or that none is finite, and whether it is proved."""
+def write_guarantee(specification: Specification) -> str:
+    """Return the budget, or that none is finite, and whether it is proved."""
     budget = specification.shown_budget if specification.budget.is_finite else "no finite budget"
     return f"{budget} ({specification.evidence.status})"
 
 
 def common_errors(found: Sequence[AssessedPacket]) -> list[float | None]:
-    """The absolute error of each release on the tables that all of them have, by cell with a record in the census.
+    """Return the absolute error of each release on the tables that all have, per cell with a record.
 
     Tables that are exact in every release are left out: they would only make all errors smaller.
     """
@@ -109,29 +109,29 @@ def common_errors(found: Sequence[AssessedPacket]) -> list[float | None]:
         if found
         else set()
     )
-    names -= {name for name in names if all(_of(one.assessment, name).exact for one in found)}
+    names -= {name for name in names if all(_find_table(one.assessment, name).exact for one in found)}
     totals: list[float | None] = []
     for one in found:
-        pairs = [_of(one.assessment, name).pair.arrays() for name in sorted(names)]
+        pairs = [_find_table(one.assessment, name).pair.arrays() for name in sorted(names)]
         cells = sum(int((before > 0).sum()) for before, _ in pairs)
         total = sum(float(abs(after - before).sum()) for before, after in pairs)
         totals.append(total / cells if cells else None if not names else 0.0)
     return totals
 
 
-def _of(assessment: Assessment, name: str) -> TableAssessment:
+def _find_table(assessment: Assessment, name: str) -> TableAssessment:
     return next(item for item in assessment.tables if item.name == name)
 
 
 def frontier_report(members: Sequence[Member], found: Sequence[AssessedPacket], *, private: bool) -> Report:
-    """The chart of the measure that all releases have, one of each other measure that several have, then all measures."""
-    errors, common = common_errors(found), common_headline(found)
+    """Return the report: the chart of the measure that all releases have, other charts, all measures."""
+    errors, common = common_errors(found), choose_common_headline(found)
     parts: list[Section] = []
     name = next((one.name for one in common if one is not None), "")
     if name:
         parts.append(_section("frontier", members, found, errors, common))
     for number, (other, about) in enumerate(HEADLINES[:-1]):
-        of = [_measure(one, _fits(other, about)) for one in found]
+        of = [_find_measure(one, _match_measure(other, about)) for one in found]
         if other != name and sum(one is not None for one in of) > 1:
             parts.append(_section(f"frontier-{number}", members, found, errors, of))
     return Report(
@@ -149,17 +149,17 @@ def _all_points(
     errors: Sequence[float | None],
     chosen: Sequence[RiskMeasure | None],
 ) -> Section:
-    """Invariants, guarantee, error and risk of every release; all other measures stand in risk.csv."""
+    """Return the section with invariants, guarantee, error and risk of every release."""
     heads = ["method", "setting", "exact", "guarantee", "mean absolute error", "risk"]
     rows = [
         [
             member.method,
             member.setting or "–",
-            "; ".join(brief(kept, one.specification.domain) for kept in one.specification.multiverse)
+            "; ".join(abbreviate(kept, one.specification.domain) for kept in one.specification.multiverse)
             or "nothing",
-            guarantee(one.specification),
+            write_guarantee(one.specification),
             error,
-            "–" if risk is None or risk.value is None else written(risk.value, risk.unit),
+            "–" if risk is None or risk.value is None else write_number(risk.value, risk.unit),
         ]
         for member, one, error, risk in zip(members, found, errors, chosen, strict=True)
     ]
@@ -167,7 +167,7 @@ def _all_points(
         title="All releases",
         lead="What each keeps exact, what it guarantees, its error on the tables that all have, and its risk.",
         blocks=(
-            table("Releases", heads, rows, numeric=heads[4:], digits=2),
+            make_table("Releases", heads, rows, numeric=heads[4:], digits=2),
             *(
                 Note(text=one, tone="plain")
                 for one in sorted({risk.sentence for risk in chosen if risk is not None})
@@ -177,11 +177,11 @@ def _all_points(
     )
 
 
-def _fits(name: str, about: str) -> Callable[[RiskMeasure], bool]:
+def _match_measure(name: str, about: str) -> Callable[[RiskMeasure], bool]:
     return lambda measure: measure.name == name and about in ("", measure.about)
 
 
-def _measure(found: AssessedPacket, fits: Callable[[RiskMeasure], bool]) -> RiskMeasure | None:
+def _find_measure(found: AssessedPacket, fits: Callable[[RiskMeasure], bool]) -> RiskMeasure | None:
     return next(
         (one for one in found.measures.get("attack", ()) if fits(one) and one.value is not None), None
     )
@@ -194,7 +194,7 @@ def _section(
     errors: Sequence[float | None],
     chosen: Sequence[RiskMeasure | None],
 ) -> Section:
-    """One chart: the releases that have the measure, their specification on hover, guesses as lines."""
+    """Return the section with one chart: the releases that have the measure, and guesses as lines."""
     points, known = [], []
     for member, one, error, risk in zip(members, found, errors, chosen, strict=True):
         if risk is None or risk.value is None or error is None:
@@ -220,8 +220,8 @@ def _section(
     best = min(points, key=lambda point: (point.risk, point.error))
     least = min(points, key=lambda point: (point.error, point.risk))
     lead = (
-        f"The {known[0].name} goes from {written(best.risk, known[0].unit)} ({best.method} {best.setting}) to "
-        f"{written(max(point.risk for point in points), known[0].unit)}; the error is smallest for {least.method} "
+        f"The {known[0].name} goes from {write_number(best.risk, known[0].unit)} ({best.method} {best.setting}) to "
+        f"{write_number(max(point.risk for point in points), known[0].unit)}; the error is smallest for {least.method} "
         f"{least.setting}."
     )
     chart = charts.frontier(
@@ -231,7 +231,7 @@ def _section(
         "Lower and further left is better; dashed lines are what guesses find.",
         points,
         risk=known[0].name,
-        guesses=guesses(known),
+        guesses=list_guesses(known),
         methods=list(dict.fromkeys(member.method for member in members)),
     )
     return Section(title=f"Risk against error: {known[0].name}", lead=lead, blocks=(chart,), chapter="risk")

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stirred.errors import InputError, StirredError
-from stirred.mechanisms.config import toml
+from stirred.mechanisms.config import write_toml
 from stirred.publish.before.refusals import prepare
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import parse
-from stirred.toml_text import toml_of
+from stirred.toml_text import parse_toml
 
 RATES, BUDGETS = ("rate", "swaprate"), ("rho_squared",)
 
@@ -24,24 +24,24 @@ class Member:
 
     @property
     def name(self) -> str:
-        """Method and setting in words."""
+        """Return method and setting in words."""
         return f"{self.method}, {self.setting}" if self.setting else self.method
 
 
-def family(plan: Plan, *, rates: Sequence[str] = (), rho_squared: Sequence[str] = ()) -> list[Member]:
-    """All members of a plan's family; a mechanism that continues another one is released with it, as a chain.
+def build_family(plan: Plan, *, rates: Sequence[str] = (), rho_squared: Sequence[str] = ()) -> list[Member]:
+    """Return all members of a plan's family; a mechanism that continues another is released with it.
 
     Of a chain only the tables are published.
     ``rates`` replace the swap rate of every mechanism that has one, ``rho_squared`` the total budget; a mechanism that has
     neither is one member, at the settings that the plan states.
     """
-    document = toml_of(plan.text)
+    document = parse_toml(plan.text)
     stated = document["mechanism"]
     stated = [stated] if isinstance(stated, Mapping) else stated
     found = []
     for number, step in enumerate(plan.steps):
         chain = _chain(plan, number)
-        place, key = _varied(plan, chain)
+        place, key = _find_varied(plan, chain)
         values = rates if key in RATES else rho_squared if key in BUDGETS else ()
         for value in values or ("",):
             settings = [dict(stated[one]) for one in chain]
@@ -56,19 +56,23 @@ def family(plan: Plan, *, rates: Sequence[str] = (), rho_squared: Sequence[str] 
     return found
 
 
-def fitting(member: Member, out: Path) -> Member:
-    """The member with those of the plan's tables that its release can have; refused where none is left."""
+def select_tables(member: Member, out: Path) -> Member:
+    """Return the member with the tables that its release can have; refuse one without any table."""
     try:
         prepare(member.plan, out)
     except StirredError:
-        kept = [table.name for table in member.plan.tables if _fits(_only(member.plan, [table.name]), out)]
+        kept = [
+            table.name
+            for table in member.plan.tables
+            if _can_prepare(_keep_tables(member.plan, [table.name]), out)
+        ]
         if not kept:
             raise
-        return Member(method=member.method, setting=member.setting, plan=_only(member.plan, kept))
+        return Member(method=member.method, setting=member.setting, plan=_keep_tables(member.plan, kept))
     return member
 
 
-def _fits(plan: Plan, out: Path) -> bool:
+def _can_prepare(plan: Plan, out: Path) -> bool:
     try:
         prepare(plan, out)
     except StirredError:
@@ -76,23 +80,23 @@ def _fits(plan: Plan, out: Path) -> bool:
     return True
 
 
-def _only(plan: Plan, names: Sequence[str]) -> Plan:
-    """The plan with some of its tables."""
-    document = toml_of(plan.text)
+def _keep_tables(plan: Plan, names: Sequence[str]) -> Plan:
+    """Return the plan with some of its tables."""
+    document = parse_toml(plan.text)
     mechanisms = document["mechanism"]
     document["table"] = [table for table in document["table"] if table["name"] in names]
     return parse(_text(document, mechanisms, title=plan.title), folder=plan.folder)
 
 
 def _chain(plan: Plan, number: int) -> list[int]:
-    """The mechanism with those before it whose releases it needs."""
+    """Return the mechanism with those before it whose releases it needs."""
     step = plan.steps[number]
     before = step.earlier if step.source is None else step.source
     return [number] if before is None else [*_chain(plan, before), number]
 
 
-def _varied(plan: Plan, chain: Sequence[int]) -> tuple[int, str]:
-    """Which mechanism of a chain is varied, and by which setting: the last that has one."""
+def _find_varied(plan: Plan, chain: Sequence[int]) -> tuple[int, str]:
+    """Return the last mechanism of a chain that has a setting to vary, and that setting."""
     for place in reversed(range(len(chain))):
         fields = type(plan.steps[chain[place]].config).model_fields
         for key in (*RATES, *BUDGETS):
@@ -102,17 +106,17 @@ def _varied(plan: Plan, chain: Sequence[int]) -> tuple[int, str]:
 
 
 def _text(document: Mapping[str, object], mechanisms: Sequence[Mapping[str, object]], *, title: str) -> str:
-    """A plan with some mechanisms and the tables of another plan; its tables count the last release."""
-    lines = [f"title = {toml(title)}", f"census = {toml(document['census'])}"]
+    """Return the text of a plan with some mechanisms and all tables; tables count the last release."""
+    lines = [f"title = {write_toml(title)}", f"census = {write_toml(document['census'])}"]
     if "invalid" in document:
-        lines.append(f"invalid = {toml(document['invalid'])}")
+        lines.append(f"invalid = {write_toml(document['invalid'])}")
     for settings in mechanisms:
-        lines += ["[[mechanism]]", *(f"{key} = {toml(value)}" for key, value in settings.items())]
+        lines += ["[[mechanism]]", *(f"{key} = {write_toml(value)}" for key, value in settings.items())]
     last = mechanisms[-1]
     tables = document.get("table", [])
     for table in tables if isinstance(tables, list) else []:
         counted = dict(table) | ({"of": last.get("label", last["name"])} if len(mechanisms) > 1 else {})
-        lines += ["[[table]]", *(f"{key} = {toml(value)}" for key, value in counted.items())]
+        lines += ["[[table]]", *(f"{key} = {write_toml(value)}" for key, value in counted.items())]
     if (
         len(mechanisms) > 1
     ):  # a chain protects its tables: the records of its first step are not published beside them

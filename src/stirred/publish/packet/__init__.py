@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.publish.packet.checksums import Discrepancy as Discrepancy
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Discrepancy", "Packet", "seal", "verify"]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "checksums": ("Discrepancy", "seal", "verify"),

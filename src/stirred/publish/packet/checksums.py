@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stirred.errors import InputError, PrivacyError
-from stirred.publish.packet.walk import entries
-from stirred.toml_text import json_of, plain_text
+from stirred.publish.packet.walk import list_entries
+from stirred.toml_text import parse_json, read_plain_text
 
 CHECKSUMS, SIGNATURE = "checksums.txt", "checksums.sig"
 PUBLIC, INTERNAL = "public", "internal"
 SIGNATURE_BYTES = 64
-KEY_LOOK = 1 << 16  # bytes in which a key is looked for
+KEY_LOOK_BYTES = 1 << 16  # bytes in which a key is looked for
 KEY_MARKS = (b"stirred-key-1 ", b"PRIVATE KEY-----")
 KEY_INSIDE = "a secret key: whoever has it can undo the noise or sign for the office"
-LONGEST_LIST = 64 << 20  # bytes
+MAX_LIST_BYTES = 64 << 20  # bytes
 _LINE = re.compile(r"([0-9a-f]{64})  ([^\\\x00-\x1f]+)")
 
 
@@ -35,21 +35,21 @@ class Discrepancy:
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a plain file, read in pieces; a link is not followed, and a pipe does not block."""
+    """Return the SHA-256 of a plain file, read in pieces; do not follow a link or block on a pipe."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def files(folder: Path) -> Iterator[Path]:
-    """All plain files below a folder but its checksums and their signature, in the order of their names."""
-    for entry in entries(folder):
+def list_files(folder: Path) -> Iterator[Path]:
+    """Yield all plain files below a folder except its checksums and their signature, by name."""
+    for entry in list_entries(folder):
         if not entry.fault and entry.name not in (CHECKSUMS, SIGNATURE):
             yield entry.path
 
 
 def seal(folder: Path) -> None:
     """Write the checksums of a folder, in the format that ``sha256sum --check`` reads."""
-    lines = [f"{sha256(path)}  {path.relative_to(folder).as_posix()}\n" for path in files(folder)]
+    lines = [f"{sha256(path)}  {path.relative_to(folder).as_posix()}\n" for path in list_files(folder)]
     place = folder / CHECKSUMS
     if place.is_symlink():  # nothing is written elsewhere
         place.unlink()
@@ -57,8 +57,8 @@ def seal(folder: Path) -> None:
 
 
 def check(folder: Path) -> list[Discrepancy]:
-    """Every entry that differs from the checksums, is missing, is not listed, or is not a plain file."""
-    listed = _listed(folder)
+    """Return every entry that differs from the checksums, is missing, not listed, or no plain file."""
+    listed = _read_list(folder)
     findings = [
         Discrepancy(path=name, state="listed twice")
         for name, n in Counter(n for n, _ in listed).items()
@@ -66,7 +66,7 @@ def check(folder: Path) -> list[Discrepancy]:
     ]
     digests = dict(listed)
     seen: set[str] = set()
-    for entry in entries(folder):
+    for entry in list_entries(folder):
         if entry.name == CHECKSUMS:
             continue
         if entry.name == SIGNATURE and not entry.fault:
@@ -87,22 +87,22 @@ def check(folder: Path) -> list[Discrepancy]:
 
 
 def has_signature_form(path: Path) -> bool:
-    """Whether a plain file has the length of an Ed25519 signature; whose it is, only a public key tells."""
+    """Return whether a plain file has the length of an Ed25519 signature; the signer is not checked."""
     return not path.is_symlink() and path.is_file() and path.stat().st_size == SIGNATURE_BYTES
 
 
 def holds_key(path: Path) -> bool:
-    """Whether a plain file begins with a key of a run, or with a private key to sign with."""
+    """Return whether a plain file begins with the key of a run, or with a private signing key."""
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-        begin = file.read(KEY_LOOK)
+        begin = file.read(KEY_LOOK_BYTES)
     return any(mark in begin for mark in KEY_MARKS)
 
 
-def listed_bytes(folder: Path) -> bytes:
-    """The list itself, of a bounded size."""
+def read_list_bytes(folder: Path) -> bytes:
+    """Read the list of checksums, up to a limit of size."""
     path = folder / CHECKSUMS
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > LONGEST_LIST:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > MAX_LIST_BYTES:
             raise _unreadable(folder)
         return path.read_bytes()
     except OSError:
@@ -117,10 +117,10 @@ def _unreadable(folder: Path) -> InputError:
     )
 
 
-def _listed(folder: Path) -> list[tuple[str, str]]:
-    """The lines of the list as (name, digest)."""
+def _read_list(folder: Path) -> list[tuple[str, str]]:
+    """Return the lines of the list as (name, digest)."""
     try:
-        lines = listed_bytes(folder).decode("utf-8").split("\n")
+        lines = read_list_bytes(folder).decode("utf-8").split("\n")
     except UnicodeDecodeError:
         raise _unreadable(folder) from None
     if lines[-1] == "":
@@ -143,7 +143,7 @@ def verify(packet: Path, *, public: bool = False) -> list[Discrepancy]:
     if public:
         folder = public_part(packet)
         # the folder decides what is internal; a file may have any name
-        inside = any(INTERNAL in entry.name.split("/")[:-1] for entry in entries(folder))
+        inside = any(INTERNAL in entry.name.split("/")[:-1] for entry in list_entries(folder))
         if inside or os.path.lexists(packet / INTERNAL) or folder.resolve().name == INTERNAL:
             raise PrivacyError(
                 "this copy is not public",
@@ -151,7 +151,7 @@ def verify(packet: Path, *, public: bool = False) -> list[Discrepancy]:
                 fix=f"copy only the folder {PUBLIC}/ of the packet",
             )
         beside = [path.name for path in packet.iterdir()] if folder != packet else []
-        keys = [entry for entry in entries(folder) if not entry.fault and holds_key(entry.path)]
+        keys = [entry for entry in list_entries(folder) if not entry.fault and holds_key(entry.path)]
         if keys or any(name != PUBLIC for name in beside):
             raise PrivacyError(
                 "this copy is not public",
@@ -181,7 +181,7 @@ def _other_plan(folder: Path) -> list[Discrepancy]:
     if told.is_symlink() or plan.is_symlink() or not told.is_file() or not plan.is_file():
         return []
     try:
-        document = json_of(plain_text(told))
+        document = parse_json(read_plain_text(told))
     except (OSError, ValueError):
         return [Discrepancy(path=told.name, state="not a receipt")]
     stated = document.get("plan_sha256") if isinstance(document, dict) else None
@@ -191,7 +191,7 @@ def _other_plan(folder: Path) -> list[Discrepancy]:
 
 
 def public_part(packet: Path) -> Path:
-    """The public part of a packet; a copy of it is itself a packet."""
+    """Return the public part of a packet; a copy of it is itself a packet."""
     return packet / PUBLIC if _is_folder(packet / PUBLIC) else packet
 
 

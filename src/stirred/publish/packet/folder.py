@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError, require_path
 from stirred.publish.packet.checksums import PUBLIC
-from stirred.toml_text import json_of, plain_text
+from stirred.toml_text import parse_json, read_plain_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from stirred.mechanisms.base import Check
 
 
-def _damage() -> tuple[type[BaseException], ...]:
-    """The errors of the reading libraries."""
+def _list_read_errors() -> tuple[type[BaseException], ...]:
+    """Return the error types of the reading libraries."""
     import polars as pl
     import pyarrow as pa
 
@@ -32,11 +32,11 @@ def _damage() -> tuple[type[BaseException], ...]:
 
 
 @contextmanager
-def _readable(name: str) -> Iterator[None]:
+def _replace_read_errors(name: str) -> Iterator[None]:
     """Replace errors of the reading libraries: a packet of any origin may be read before it is verified."""
     try:
         yield
-    except _damage():  # evaluated when there is an error: a look-up need not load Arrow
+    except _list_read_errors():  # evaluated when there is an error: a look-up need not load Arrow
         raise InputError(
             f"cannot read {name} of this packet",
             why="the file is damaged",
@@ -45,7 +45,7 @@ def _readable(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _stated() -> Iterator[None]:
+def _replace_receipt_errors() -> Iterator[None]:
     """Replace errors of a receipt that states something else than a run states."""
     try:
         yield
@@ -71,29 +71,31 @@ class Packet:
         return f"Packet({str(self.folder)!r})"
 
     def _repr_html_(self) -> str:
-        """Title, promise and tables, from its public part; nothing that is internal."""
-        from stirred.publish.packet.shown import html
-        from stirred.spec.notebook import html_table
+        """Return title, promise and tables as HTML, from the public part alone."""
+        from stirred.publish.packet.shown import render_packet
+        from stirred.spec.notebook import write_html_table
 
         try:
-            return html(self.public, self.receipt(), self.table_names())
+            return render_packet(self.public, self.receipt(), self.table_names())
         except InputError as error:
-            return html_table("Packet", [("folder", self.folder.name)], notes=[f"{error.what}: {error.why}"])
+            return write_html_table(
+                "Packet", [("folder", self.folder.name)], notes=[f"{error.what}: {error.why}"]
+            )
 
     @property
     def public(self) -> Path:
-        """The public part (a copy of it is itself a packet)."""
+        """Return the public part (a copy of it is itself a packet)."""
         return self.folder / PUBLIC if (self.folder / PUBLIC).is_dir() else self.folder
 
     def receipt(self) -> dict[str, object]:
-        """How it was made."""
+        """Return the receipt: how the packet was made."""
         return self._json("receipt.json")
 
     def checks(self) -> "tuple[Check, ...]":
-        """The invariants that were checked on the output."""
+        """Return the invariants that were checked on the output."""
         from stirred.mechanisms.base import Check
 
-        with _stated():
+        with _replace_receipt_errors():
             return tuple(
                 Check(invariant=str(one["invariant"]), kept=bool(one["kept"]), numbers=int(one["numbers"]))
                 for entry in self.mechanisms()
@@ -101,21 +103,21 @@ class Packet:
             )
 
     def notes(self) -> tuple[str, ...]:
-        """The notes of the mechanisms."""
-        with _stated():
+        """Return the notes of the mechanisms."""
+        with _replace_receipt_errors():
             return tuple(str(note) for entry in self.mechanisms() for note in entry["notes"])
 
     def mechanisms(self) -> list[dict[str, Any]]:
-        """What the receipt states of each mechanism: settings, parameters, ledger, invariants, notes."""
+        """Return what the receipt states of each mechanism: settings, parameters, ledger, invariants, notes."""
         stated = self.receipt().get("mechanisms")
         return stated if isinstance(stated, list) else []
 
     def table_names(self) -> list[str]:
-        """The published tables."""
+        """Return the names of the published tables."""
         return sorted(path.stem for path in (self.public / "tables").glob("*.parquet"))
 
     def tables(self) -> dict[str, str]:
-        """The published tables with the record type that each counts, as the receipt states them."""
+        """Return the published tables with the record type that each counts, as the receipt states them."""
         stated = self.receipt().get("tables")
         names = self.table_names()
         if not isinstance(stated, dict) or not set(names) <= set(stated):
@@ -127,32 +129,32 @@ class Packet:
         return {name: str(stated[name]) for name in names}
 
     def read_tables(self) -> "dict[str, pa.Table]":
-        """The published tables themselves."""
+        """Read all published tables."""
         return {name: self.table(name) for name in self.table_names()}
 
     def table(self, name: str) -> "pa.Table":
-        """One published table."""
+        """Read one published table."""
         import pyarrow.parquet as pq
 
-        with _readable(f"tables/{name}.parquet"):
+        with _replace_read_errors(f"tables/{name}.parquet"):
             return pq.read_table(self.public / "tables" / f"{name}.parquet")
 
     def frame(self, name: str) -> "pl.DataFrame":
-        """One published table as a frame; it loads fewer libraries than :meth:`table`."""
+        """Read one published table as a frame; load fewer libraries than :meth:`table`."""
         import polars as pl
 
-        with _readable(f"tables/{name}.parquet"):
+        with _replace_read_errors(f"tables/{name}.parquet"):
             return pl.read_parquet(self.public / "tables" / f"{name}.parquet")
 
-    def marked(self, name: str, mark: str) -> bool:
-        """Whether a published table says this of itself."""
+    def has_mark(self, name: str, mark: str) -> bool:
+        """Return whether the metadata of a published table carry a mark."""
         import polars as pl
 
-        with _readable(f"tables/{name}.parquet"):
+        with _replace_read_errors(f"tables/{name}.parquet"):
             return mark in pl.read_parquet_metadata(self.public / "tables" / f"{name}.parquet")
 
     def contents(self) -> dict[str, str]:
-        """What its records and tables say, each by a digest that does not see who wrote the files."""
+        """Return a digest of each record file and table that is independent of who wrote the files."""
         import pyarrow.dataset as pads
 
         from stirred.mechanisms.contents import digest
@@ -162,13 +164,13 @@ class Packet:
         for folder in [*sorted(self.public.glob("data*")), self.public / "tables"]:
             for path in sorted(folder.glob("*.parquet")):
                 files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-                with _readable(f"{folder.name}/{path.name}"):
+                with _replace_read_errors(f"{folder.name}/{path.name}"):
                     found[f"{folder.name}/{path.stem}"] = digest(pads.dataset([str(file) for file in files]))
         return found
 
     def _json(self, name: str) -> dict[str, object]:
         try:
-            document = json_of(plain_text(self.public / name))
+            document = parse_json(read_plain_text(self.public / name))
         except (OSError, ValueError):
             raise InputError(
                 "this is no packet",

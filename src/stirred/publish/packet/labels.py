@@ -4,10 +4,10 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from stirred.census.codebook.labels import code_of, labels_of
+from stirred.census.codebook.labels import collect_labels, find_code
 from stirred.census.codebook.schema import Schema
 from stirred.publish.packet.checksums import public_part
-from stirred.toml_text import json_of, plain_text
+from stirred.toml_text import parse_json, read_plain_text
 
 LABELS = "labels.json"
 
@@ -20,7 +20,7 @@ def write_labels(public: Path, schema: Schema, more: Sequence[Labels] = ()) -> N
 
     ``more`` are those of variables that a mechanism makes; for a variable of the census its codebook decides.
     """
-    found = labels_of(schema)
+    found = collect_labels(schema)
     for labels in more:
         for record, variables in labels.items():
             for name, words in variables.items():
@@ -31,9 +31,9 @@ def write_labels(public: Path, schema: Schema, more: Sequence[Labels] = ()) -> N
 
 
 def read_labels(packet: Path) -> dict[str, dict[str, str]]:
-    """Variable → code → label over all record types; a code that two record types label differently has no label."""
+    """Return variable → code → label over all record types, without codes that are labelled differently."""
     try:
-        document = json_of(plain_text(public_part(packet) / LABELS))
+        document = parse_json(read_plain_text(public_part(packet) / LABELS))
     except (OSError, ValueError):
         return {}  # an earlier version wrote the packet, or its codebook has no labels
     found: dict[str, dict[str, str]] = {}
@@ -49,19 +49,19 @@ def read_labels(packet: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-def coded(packet: Path, where: Mapping[str, str]) -> dict[str, str]:
-    """A cell with codes where labels are given."""
+def encode_cell(packet: Path, where: Mapping[str, str]) -> dict[str, str]:
+    """Return a cell with codes in place of labels."""
     labels = read_labels(packet)
-    return {name: code_of(level, labels.get(name, {})) for name, level in where.items()}
+    return {name: find_code(level, labels.get(name, {})) for name, level in where.items()}
 
 
-def labelled(packet: Path, where: Mapping[str, str]) -> dict[str, str]:
-    """A cell with labels, where the codes have them."""
+def label_cell(packet: Path, where: Mapping[str, str]) -> dict[str, str]:
+    """Return a cell with labels, where the codes have them."""
     labels = read_labels(packet)
     return {name: labels.get(name, {}).get(level, level) for name, level in where.items()}
 
 
-def known_labels(packet: Path, where: Mapping[str, str]) -> dict[str, list[str]]:
-    """The labels that the levels of a cell's variables have."""
+def list_labels(packet: Path, where: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the labels that the levels of a cell's variables have."""
     labels = read_labels(packet)
     return {name: list(labels[name].values()) for name in where if name in labels}

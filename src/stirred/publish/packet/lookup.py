@@ -6,11 +6,18 @@ from pathlib import Path
 
 import polars as pl
 
-from stirred.assess.coverage import CLASSES, NOMINAL, SIZES, TRUE_SIZE, held, size_class
+from stirred.assess.coverage import (
+    CLASS_NAMES,
+    CLASS_STARTS,
+    NOMINAL_PERCENT,
+    TRUE_SIZE_COVERAGE,
+    find_size_class,
+    lookup_coverage,
+)
 from stirred.errors import InputError, did_you_mean
-from stirred.mechanisms.marks import SELECTED
+from stirred.mechanisms.marks import SELECTED_ROWS_KEY
 from stirred.publish.packet.folder import Packet
-from stirred.publish.packet.quoting import which_number
+from stirred.publish.packet.quoting import explain_number
 
 MEASURES = ("count", "weighted", "estimate", "standard_error", "variance", "low", "high", "quote")
 
@@ -33,7 +40,7 @@ class PublishedCell:
     mechanism: str | None = None  # that made the packet, where it is one
 
     def document(self) -> dict[str, object]:
-        """For programs."""
+        """Return the cell as plain values for programs."""
         return {
             "table": self.table,
             "where": dict(self.where),
@@ -41,35 +48,35 @@ class PublishedCell:
         }
 
     def sentences(self) -> list[str]:
-        """For people: the cell, the number to quote, what the published one is for, and what the interval is."""
+        """Return sentences for people: the cell, the number to quote, the published one, and the interval."""
         cell = ", ".join(f"{name} = {level}" for name, level in self.where.items())
         said = [f"{self.table}: {cell}" + ("" if self.private else " (NOT PRIVATE: made with a test key)")]
         if self.weighted is not None:
             said.append(f"Published: {self.weighted:,.1f}, the weights of {self.count:,} records.")
-        said.append(self.which_number())
+        said.append(self.explain_number())
         if self.standard_error == 0:
             said.append("It is published as it was counted: an invariant.")
         elif self.standard_error == float("inf"):
             said.append("The release says nothing certain about this cell beyond its margins.")
         elif self.low is not None:
-            said.append(self.measured())
+            said.append(self.describe_coverage())
         return said
 
-    def measured(self) -> str:
-        """What the interval is made to hold, and how many of 100 held the true number where that was measured."""
-        low, high = held(self.count, self.where, self.mechanism)
-        fewest, most = TRUE_SIZE
+    def describe_coverage(self) -> str:
+        """Describe the nominal coverage of the interval, and the measured one where there is one."""
+        low, high = lookup_coverage(self.count, self.where, self.mechanism)
+        fewest, most = TRUE_SIZE_COVERAGE
         few = f" of cells whose true number is 1 to 19, {fewest} to {most}."
         return (
-            f"The interval is made to hold the true number of {NOMINAL} in 100 cells published like this one; where that "
-            f"was measured, it did so for {low} to {high} of 100 cells published as {CLASSES[size_class(self.count)]}"
-            + (f";{few}" if self.low is not None and self.low < SIZES[3] else ".")
+            f"The interval is made to hold the true number of {NOMINAL_PERCENT} in 100 cells published like this one; where that "
+            f"was measured, it did so for {low} to {high} of 100 cells published as {CLASS_NAMES[find_size_class(self.count)]}"
+            + (f";{few}" if self.low is not None and self.low < CLASS_STARTS[3] else ".")
         )
 
-    def which_number(self) -> str:
-        """Which number of the cell to quote, and why."""
+    def explain_number(self) -> str:
+        """Explain which number of the cell to quote, and why."""
         weighted = self.weighted is not None
-        return which_number(
+        return explain_number(
             count=self.weighted if self.weighted is not None else self.count,
             estimate=self.estimate,
             standard_error=self.standard_error,
@@ -81,7 +88,7 @@ class PublishedCell:
 
 
 def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None) -> PublishedCell:
-    """The cell in the one table that has just these variables, or in the table named."""
+    """Return the cell in the one table that has just these variables, or in the table named."""
     packet = Packet(folder)
     receipt = packet.receipt()
     names = [table] if table else packet.table_names()
@@ -107,7 +114,7 @@ def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None)
                     why="no published cell has this level",
                     fix=did_you_mean(level, levels[:2000]),
                 )
-        if rows.is_empty() and packet.marked(name, SELECTED):
+        if rows.is_empty() and packet.has_mark(name, SELECTED_ROWS_KEY):
             raise InputError(
                 f"{name} does not show this cell",
                 why="small or empty cells of this table are left out, so a missing row is not a count of 0",

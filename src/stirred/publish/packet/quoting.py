@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from stirred.assess.coverage import CLASSES, MEASURED, NOMINAL, TRUE_SIZE, as_range
+from stirred.assess.coverage import (
+    CLASS_NAMES,
+    MEASURED_COVERAGE,
+    NOMINAL_PERCENT,
+    TRUE_SIZE_COVERAGE,
+    write_range,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa  # a look-up, which makes no table, need not load it
@@ -35,21 +41,21 @@ METHOD_NAMES = {
     "swap": "swap",
 }
 INTERVALS = f"""The intervals are made to hold the true number of {
-    NOMINAL
+    NOMINAL_PERCENT
 } in 100 cells that are published alike. Measured, of 100, by method, level
 and published number (the lowest and the highest of several tables):
 
-{"":<36}{"".join(f"{name:>10}" for name in CLASSES)}
+{"":<36}{"".join(f"{name:>10}" for name in CLASS_NAMES)}
 {
     chr(10).join(
-        f"{f'{METHOD_NAMES[method]}: {level}':<36}" + "".join(f"{as_range(one):>10}" for one in row)
-        for method, rows in MEASURED.items()
+        f"{f'{METHOD_NAMES[method]}: {level}':<36}" + "".join(f"{write_range(one):>10}" for one in row)
+        for method, rows in MEASURED_COVERAGE.items()
         for level, row in rows.items()
     )
 }
 
-Of cells whose true number is 1 to 19, whatever was published for them, {TRUE_SIZE[0]} to {
-    TRUE_SIZE[1]
+Of cells whose true number is 1 to 19, whatever was published for them, {TRUE_SIZE_COVERAGE[0]} to {
+    TRUE_SIZE_COVERAGE[1]
 } of 100 lie in their interval.
 """
 COLUMNS = f"""{RULE}
@@ -66,10 +72,10 @@ low, high        95 % interval of the true number; empty where the number is exa
                  it is likely to be nearer to the true number; neither
 
 {INTERVALS}"""  # what tables/README.txt says
-WIDE = 20  # intervals at least this wide are shown in whole numbers: tenths would be false precision
+WIDE_INTERVAL = 20  # intervals at least this wide are shown in whole numbers: tenths would be false precision
 
 
-def which_number(
+def explain_number(
     *,
     count: float,
     estimate: float | None,
@@ -79,18 +85,18 @@ def which_number(
     measure: Literal["count", "weighted"] = "count",
     quote: str | None = None,
 ) -> str:
-    """Which number of a cell to quote, and why, in one or two sentences; ``count`` is the number in column ``measure``.
+    """Explain in one or two sentences which number to quote; ``count`` is that in column ``measure``.
 
     ``quote`` is what the table's own column says; packets of earlier versions have none, and theirs was the estimate.
 
-    >>> which_number(count=8, estimate=8.0, standard_error=0.0)
+    >>> explain_number(count=8, estimate=8.0, standard_error=0.0)
     'Quote 8: it is exact.'
-    >>> print(which_number(count=30, estimate=21.4, standard_error=3.0, low=15.5, high=27.3))
+    >>> print(explain_number(count=30, estimate=21.4, standard_error=3.0, low=15.5, high=27.3))
     Quote the estimate, 21.4 (15.5 to 27.3). The published count, 30, is for adding up; it lies outside the interval \
 because the method pulls counts towards the average.
-    >>> print(which_number(count=80, estimate=74.38, standard_error=9.0, low=56.2, high=92.1))
+    >>> print(explain_number(count=80, estimate=74.38, standard_error=9.0, low=56.2, high=92.1))
     Quote the estimate, 74 (56 to 93). The published count, 80, is for adding up.
-    >>> print(which_number(count=75, estimate=74.38, standard_error=9.0, low=56.2, high=92.1, quote="count"))
+    >>> print(explain_number(count=75, estimate=74.38, standard_error=9.0, low=56.2, high=92.1, quote="count"))
     Quote the count, 75 (56 to 93). The estimate, 74, differs from it by less than its noise, so the count is likely to \
 be nearer.
     """
@@ -102,39 +108,37 @@ be nearer.
     if standard_error == 0:
         return f"Quote {number}: it is exact."
     if quote == measure:
-        within = "" if low is None or high is None else f" ({_ends(low, high)})"
-        other = _told(estimate, low, high).partition(" ")[0]
+        within = "" if low is None or high is None else f" ({_write_ends(low, high)})"
+        other = _write_estimate(estimate, low, high).partition(" ")[0]
         return (
             f"Quote the {name}, {number}{within}. The estimate, {other}, differs from it by less than its noise, so the "
             f"{name} is likely to be nearer."
         )
-    first = (
-        f"Quote the estimate, {_told(estimate, low, high)}. The published {name}, {number}, is for adding up"
-    )
+    first = f"Quote the estimate, {_write_estimate(estimate, low, high)}. The published {name}, {number}, is for adding up"
     if low is None or high is None or low <= max(count, 0) <= high:
         return f"{first}."
     return f"{first}; it lies outside the interval because the method pulls {name}s towards the average."
 
 
-def _told(estimate: float | None, low: float | None, high: float | None) -> str:
-    """An estimate with its interval, whole numbers where that is wide."""
+def _write_estimate(estimate: float | None, low: float | None, high: float | None) -> str:
+    """Write an estimate with its interval, in whole numbers where the interval is wide."""
     if low is None or high is None:
-        return _rounded(estimate, ROUND_HALF_EVEN, wide=False)
-    return f"{_rounded(estimate, ROUND_HALF_EVEN, wide=high - low >= WIDE)} ({_ends(low, high)})"
+        return _round_number(estimate, ROUND_HALF_EVEN, wide=False)
+    return f"{_round_number(estimate, ROUND_HALF_EVEN, wide=high - low >= WIDE_INTERVAL)} ({_write_ends(low, high)})"
 
 
-def _ends(low: float, high: float) -> str:
-    """The ends of an interval, rounded outwards."""
-    wide = high - low >= WIDE
-    return f"{_rounded(low, ROUND_FLOOR, wide=wide)} to {_rounded(high, ROUND_CEILING, wide=wide)}"
+def _write_ends(low: float, high: float) -> str:
+    """Write the ends of an interval, rounded outwards."""
+    wide = high - low >= WIDE_INTERVAL
+    return f"{_round_number(low, ROUND_FLOOR, wide=wide)} to {_round_number(high, ROUND_CEILING, wide=wide)}"
 
 
-def _rounded(number: float | None, rounding: str, *, wide: bool) -> str:
+def _round_number(number: float | None, rounding: str, *, wide: bool) -> str:
     return f"{Decimal(repr(number)).quantize(Decimal(1 if wide else '0.1'), rounding):,}"
 
 
-def which_numbers(table: "pa.Table") -> str:
-    """Which number of a whole table to quote, with how many of its counts lie outside their own interval."""
+def explain_table(table: "pa.Table") -> str:
+    """Explain which number of a table to quote, and how many counts lie outside their own interval."""
     frame = pl.DataFrame(pl.from_arrow(table))
     if "standard_error" not in frame.columns or frame["standard_error"].null_count() == frame.height > 0:
         return "Quote the counts; how certain they are, the release does not say."
@@ -155,18 +159,18 @@ def which_numbers(table: "pa.Table") -> str:
     return " ".join(words)
 
 
-def publishable(table: "pa.Table") -> "pa.Table":
-    """A table as it is published: estimates and intervals at or above 0, no interval where exact, the column ``quote``.
+def prepare_table(table: "pa.Table") -> "pa.Table":
+    """Return the table to publish: estimates and intervals at or above 0, and the column ``quote``.
 
     >>> import pyarrow as pa
     >>> made = pa.table({"count": [0, 5], "estimate": [-0.2, 5.0], "standard_error": [0.1, 0.0],
     ...                  "low": [-0.4, 5.0], "high": [0.1, 5.0]})
-    >>> publishable(made).to_pylist()[0]["estimate"], publishable(made).to_pylist()[1]["low"]
+    >>> prepare_table(made).to_pylist()[0]["estimate"], prepare_table(made).to_pylist()[1]["low"]
     (0.0, None)
-    >>> publishable(made)["quote"].to_pylist()
+    >>> prepare_table(made)["quote"].to_pylist()
     ['estimate', 'count']
-    >>> from stirred.mechanisms.released import PULL  # records that moved with chance 1/2 pulled these counts
-    >>> publishable(made.replace_schema_metadata({PULL: "1/2"}))["quote"].to_pylist()
+    >>> from stirred.mechanisms.released import PULL_KEY  # records that moved with chance 1/2 pulled these counts
+    >>> prepare_table(made.replace_schema_metadata({PULL_KEY: "1/2"}))["quote"].to_pylist()
     ['estimate', 'count']
     """
     measure = "weighted" if "weighted" in table.column_names else "count"
@@ -174,13 +178,13 @@ def publishable(table: "pa.Table") -> "pa.Table":
         import pyarrow as pa
 
         said = pa.array([measure] * table.num_rows, pa.string())
-        return _described(table.append_column(QUOTE, said))
+        return _add_rule(table.append_column(QUOTE, said))
     frame = pl.DataFrame(pl.from_arrow(table))
     error = pl.col("standard_error")
     exact = error.fill_null(float("nan")) == 0
-    from stirred.mechanisms.released import PULL  # it loads pyarrow, which a look-up need not
+    from stirred.mechanisms.released import PULL_KEY  # it loads pyarrow, which a look-up need not
 
-    pull = float(Fraction((table.schema.metadata or {}).get(PULL, b"0").decode()))
+    pull = float(Fraction((table.schema.metadata or {}).get(PULL_KEY, b"0").decode()))
     nearer = (pl.col("estimate") - pl.col(measure)) ** 2 <= 2 * pull * error**2
     frame = frame.with_columns(
         pl.when(exact | error.is_null())
@@ -195,9 +199,9 @@ def publishable(table: "pa.Table") -> "pa.Table":
     frame = frame.with_columns(pl.col("estimate", "low", "high").clip(lower_bound=0.0))
     frame = frame.with_columns(pl.when(~exact).then(pl.col("low", "high")))
     made = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
-    return _described(made.replace_schema_metadata(table.schema.metadata))
+    return _add_rule(made.replace_schema_metadata(table.schema.metadata))
 
 
-def _described(table: "pa.Table") -> "pa.Table":
-    """The table with the rule in the metadata of its Parquet file."""
+def _add_rule(table: "pa.Table") -> "pa.Table":
+    """Return the table with the rule in the metadata of its Parquet file."""
     return table.replace_schema_metadata({**(table.schema.metadata or {}), "stirred.quote": f"{RULE} {WHY}"})

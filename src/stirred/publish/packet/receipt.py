@@ -14,15 +14,15 @@ FORMAT = 1
 _PARTS = ("stirred", "numpy", "polars", "pyarrow", "numba", "cryptography", "scipy")
 
 
-def versions() -> dict[str, str]:
-    """The versions of all that can change a byte."""
+def list_versions() -> dict[str, str]:
+    """Return the versions of all packages that can change a byte."""
     found = {"python": platform.python_version()}
     for name in _PARTS:
         found[name] = importlib.metadata.version(name)
     return found
 
 
-def receipt(
+def build_receipt(
     plan: Plan,
     releases: Sequence[Release],
     *,
@@ -30,7 +30,7 @@ def receipt(
     engine: str,
     account: Ledger | None = None,
 ) -> dict[str, object]:
-    """What was run, with which settings, what it spent, and that its invariants were verified.
+    """Return what was run, with which settings, what it spent, and that its invariants were verified.
 
     ``tables`` are the published tables with the record type that each counts. An ``input_digest`` is keyed with the key
     of its run: only the holder of the key learns from it whether the input was the same. ``account`` is what all
@@ -43,7 +43,7 @@ def receipt(
         "plan_sha256": plan.digest,
         **({} if plan.invalid == "refuse" else {"invalid": plan.invalid}),
         "engine": engine,
-        "versions": versions(),
+        "versions": list_versions(),
         "tables": dict(tables),
         **({} if account is None else {"ledger": ledger_entries(account)}),
         "mechanisms": [
@@ -66,7 +66,7 @@ def receipt(
 
 
 def guard_lines(guards: Sequence[Guard]) -> list[dict[str, object]]:
-    """What each guard found, whether it was accepted by name, and what it measured."""
+    """Return what each guard found, whether it was accepted by name, and what it measured."""
     return [
         {
             "name": guard.name,
@@ -79,7 +79,7 @@ def guard_lines(guards: Sequence[Guard]) -> list[dict[str, object]]:
 
 
 def ledger_entries(ledger: Ledger | None) -> list[dict[str, object]]:
-    """The lines of an account: who spent what on what, exactly."""
+    """Return the lines of an account: who spent what on what, exactly."""
     lines: list[dict[str, object]] = []
     for entry in () if ledger is None else ledger.entries:
         delta = {} if entry.delta is None else {"delta": str(entry.delta)}
@@ -93,5 +93,5 @@ def write_json(path: Path, document: object) -> None:
 
 
 def json_bytes(document: object) -> bytes:
-    """A document as text in one form."""
+    """Return a document as bytes in one canonical form."""
     return (json.dumps(document, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()

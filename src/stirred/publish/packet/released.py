@@ -10,8 +10,8 @@ from stirred.publish.plan.description import Plan
 from stirred.spec.files import load
 
 
-def release_of(packet: Packet, plan: Plan) -> Release:
-    """The release of a plan's only mechanism: records, checks and specification as the packet states them."""
+def read_release(packet: Packet, plan: Plan) -> Release:
+    """Read the release of a plan's only mechanism: records, checks and specification."""
     first = packet.mechanisms()[0]
     records = {path.stem: pads.dataset(path) for path in sorted((packet.public / "data").glob("*.parquet"))}
     return Release(
@@ -26,8 +26,8 @@ def release_of(packet: Packet, plan: Plan) -> Release:
     )
 
 
-def releases_of(packet: Packet, census: Census) -> list[Release]:
-    """The releases of all mechanisms of a packet from its public files; tables go with the first that has no records.
+def read_releases(packet: Packet, census: Census) -> list[Release]:
+    """Read the releases of all mechanisms; tables go with the first that has no records.
 
     ``census`` says what the variables are and where files of areas lie; none of its records is read.
     """

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from stirred.errors import StirredError
 from stirred.spec.files import load
-from stirred.spec.notebook import html_table
+from stirred.spec.notebook import write_html_table
 
 NOT_PRIVATE = "NOT PRIVATE: made with a test key"
 
 
-def html(public: Path, receipt: Mapping[str, object], tables: Sequence[str]) -> str:
-    """What a reader needs first."""
+def render_packet(public: Path, receipt: Mapping[str, object], tables: Sequence[str]) -> str:
+    """Return what a reader needs first, as HTML."""
     try:
         promise = str(load(public / "spec.json"))
     except StirredError as error:
@@ -29,4 +29,4 @@ def html(public: Path, receipt: Mapping[str, object], tables: Sequence[str]) -> 
         ("report", str(public / "report.html")),
     ]
     notes = [] if receipt.get("private") else [NOT_PRIVATE]
-    return html_table(f"Packet: {receipt.get('title', '')}", rows, notes=notes)
+    return write_html_table(f"Packet: {receipt.get('title', '')}", rows, notes=notes)

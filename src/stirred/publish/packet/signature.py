@@ -27,11 +27,11 @@ from stirred.publish.packet.checksums import (
     SIGNATURE,
     check,
     has_signature_form,
-    listed_bytes,
     public_part,
+    read_list_bytes,
 )
 
-LONGEST_KEY = 1 << 14  # bytes
+MAX_KEY_BYTES = 1 << 14  # bytes
 MAKE = "make one: stirred packet new-signer office.pem"
 
 
@@ -71,7 +71,7 @@ def sign(packet: Path, signer: Path) -> Path:
     key = _private(signer)
     for name, folder in parts:
         temporary = folder / f"{SIGNATURE}.part"
-        temporary.write_bytes(key.sign(listed_bytes(folder)))
+        temporary.write_bytes(key.sign(read_list_bytes(folder)))
         if name == INTERNAL:
             temporary.chmod(FILE_MODE)
         temporary.replace(folder / SIGNATURE)
@@ -79,12 +79,12 @@ def sign(packet: Path, signer: Path) -> Path:
 
 
 def is_signed(packet: Path) -> bool:
-    """Whether the public part has a file that may be a signature; only a public key tells whether it is one."""
+    """Return whether the public part has a file with the form of a signature; the signer is not checked."""
     return has_signature_form(public_part(packet) / SIGNATURE)
 
 
-def signed_by(packet: Path, signer: Path) -> bool:
-    """Whether the owner of a public key signed the checksums of every part; the files are compared by ``verify``."""
+def is_signed_by(packet: Path, signer: Path) -> bool:
+    """Return whether the owner of a public key signed the checksums of every part; no file is compared."""
     return not unsigned_parts(packet, signer)
 
 
@@ -93,7 +93,7 @@ def unsigned_parts(packet: Path, signer: Path) -> list[str]:
     key = _public(signer)
     found = []
     for name, folder in sealed_parts(packet):
-        place, listed = folder / SIGNATURE, listed_bytes(folder)
+        place, listed = folder / SIGNATURE, read_list_bytes(folder)
         try:
             if not has_signature_form(place):
                 raise InvalidSignature
@@ -130,7 +130,7 @@ def _public(path: Path) -> Ed25519PublicKey:
 
 
 def _bytes(path: Path) -> bytes:
-    if not path.is_file() or path.stat().st_size > LONGEST_KEY:
+    if not path.is_file() or path.stat().st_size > MAX_KEY_BYTES:
         raise _no_key(path, "a")
     return path.read_bytes()
 

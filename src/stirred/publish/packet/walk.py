@@ -8,9 +8,9 @@ from pathlib import Path
 
 from stirred.errors import InputError
 
-MOST = 200_000  # entries of a packet; a release of thousands of part files stays far below
-DEEPEST = 16  # folders in folders
-SPARSE = 1 << 20  # bytes from which a file that occupies almost nothing on disk is refused
+MAX_ENTRIES = 200_000  # entries of a packet; a release of thousands of part files stays far below
+MAX_FOLDER_DEPTH = 16  # folders in folders
+SPARSE_BYTES = 1 << 20  # bytes from which a file that occupies almost nothing on disk is refused
 
 
 CONTROL = "a name with control characters"
@@ -25,36 +25,36 @@ class FolderEntry:
     fault: str
 
 
-def entries(folder: Path) -> Iterator[FolderEntry]:
-    """All entries below a folder in the order of their names; folders are entered, links are not."""
-    found = sorted(_below(folder, "", DEEPEST), key=lambda entry: entry.name)
+def list_entries(folder: Path) -> Iterator[FolderEntry]:
+    """Yield all entries below a folder by name; enter folders, do not follow links."""
+    found = sorted(_walk_folder(folder, "", MAX_FOLDER_DEPTH), key=lambda entry: entry.name)
     yield from found
 
 
-def _below(folder: Path, above: str, depth: int) -> Iterator[FolderEntry]:
+def _walk_folder(folder: Path, above: str, depth: int) -> Iterator[FolderEntry]:
     number = 0
     with os.scandir(folder) as listed:
         for entry in listed:
             number += 1
-            if number > MOST:
+            if number > MAX_ENTRIES:
                 raise _too_large()
             name, path = f"{above}{entry.name}", Path(entry.path)
             mode = entry.stat(follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
                 if depth == 0:
                     raise _too_large()
-                for inner in _below(path, f"{name}/", depth - 1):
+                for inner in _walk_folder(path, f"{name}/", depth - 1):
                     number += 1
-                    if number > MOST:
+                    if number > MAX_ENTRIES:
                         raise _too_large()
                     yield inner
                 if not entry.name.isprintable():
                     yield FolderEntry(name, path, CONTROL)
             else:
-                yield FolderEntry(name, path, _fault(path, mode))
+                yield FolderEntry(name, path, _find_fault(path, mode))
 
 
-def _fault(path: Path, mode: int) -> str:
+def _find_fault(path: Path, mode: int) -> str:
     if stat.S_ISLNK(mode):
         return "a link"
     if not stat.S_ISREG(mode):
@@ -63,7 +63,7 @@ def _fault(path: Path, mode: int) -> str:
         return CONTROL
     told = path.lstat()
     # a sparse file of a terabyte would take hours to read and holds nothing
-    if told.st_size > SPARSE and told.st_blocks * 512 * 64 < told.st_size:
+    if told.st_size > SPARSE_BYTES and told.st_blocks * 512 * 64 < told.st_size:
         return "a sparse file"
     return ""
 
@@ -71,6 +71,6 @@ def _fault(path: Path, mode: int) -> str:
 def _too_large() -> InputError:
     return InputError(
         "this is no packet",
-        why=f"it has more than {MOST:,} files or more than {DEEPEST} folders in each other",
+        why=f"it has more than {MAX_ENTRIES:,} files or more than {MAX_FOLDER_DEPTH} folders in each other",
         fix="give the folder stirred run wrote",
     )

@@ -9,25 +9,25 @@ import pyarrow as pa
 from stirred.assess.assessment import Assessment
 from stirred.census import Census, Schema
 from stirred.engine import Engine
-from stirred.extras import absent, missing
+from stirred.extras import find_missing, missing_extra
 from stirred.languages import Language, Phrase
 from stirred.mechanisms.base import Release
 from stirred.publish.before.promise import PlanPromise
-from stirred.publish.compare.answers import assessment
-from stirred.publish.compare.products import together
+from stirred.publish.compare.answers import assess_questions
+from stirred.publish.compare.products import build_product_exhibits
 from stirred.publish.compare.risk_chapter import internal_risk, public_risk
 from stirred.publish.export.registry import About, registry_entry, to_yaml
 from stirred.publish.export.script import SCRIPT
-from stirred.publish.packet.receipt import versions
+from stirred.publish.packet.receipt import list_versions
 from stirred.publish.papers.ground import ground_of, labels_of
 from stirred.publish.plan.description import Plan, Reason
 from stirred.report import Report, Section, render, sections, utility_sections
 from stirred.report.charts.spatial import Ground
-from stirred.report.exhibits import exhibited
+from stirred.report.exhibits import draw_exhibit
 from stirred.report.first_screen import first_screen
 from stirred.report.html import card_in_words
-from stirred.report.published import published
-from stirred.report.texts import in_words
+from stirred.report.published import write_published
+from stirred.report.texts import label_codes
 from stirred.spec import Specification
 from stirred.spec.card import Card
 from stirred.spec.files import save
@@ -36,8 +36,8 @@ Shown = Mapping[str, tuple[Sequence[str], pa.Table]]  # name → variables, tabl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Papers:
-    """What is written about a release; the sections of the public report are built once and are part of the internal one."""
+class PacketDocuments:
+    """Documents of a release; the internal report contains the sections of the public one, built once."""
 
     plan: Plan
     specification: Specification
@@ -46,7 +46,7 @@ class Papers:
     ground: Ground
 
     @classmethod
-    def of(
+    def build(
         cls,
         plan: Plan,
         schema: Schema,
@@ -56,8 +56,8 @@ class Papers:
         engine: Engine,
         language: Language | None = None,
         promise: PlanPromise | None = None,
-    ) -> "Papers":
-        """Everything that is computed from the releases alone."""
+    ) -> "PacketDocuments":
+        """Build everything that is computed from the releases alone."""
         ground = ground_of(schema, plan.folder / plan.census_file, releases)
         report = Report(
             title=plan.title,
@@ -78,9 +78,9 @@ class Papers:
         save(self.specification, folder / "spec.json")
         card = Card(self.specification, title=self.plan.title, language=self.plan.language)
         mark = "" if self.report.private else f"**{card.says('card.not_private')}**\n\n"
-        text, page = card.markdown(), _marked(card, private=self.report.private)
+        text, page = card.markdown(), _mark_card(card, private=self.report.private)
         levels = self.report.levels
-        (folder / "card.md").write_text(mark + in_words(text, levels), encoding="utf-8")
+        (folder / "card.md").write_text(mark + label_codes(text, levels), encoding="utf-8")
         (folder / "card.html").write_text(card_in_words(page, levels), encoding="utf-8")
         if self.specification.budget.is_finite:  # the registry lists differentially private releases alone
             entry = _registry(self.plan, replace(card, language="en"))
@@ -97,7 +97,7 @@ class Papers:
         engine: Engine,
     ) -> None:
         """Write the comparison with the truth, watermarked, before all sections of the public report; in English alone."""
-        found = assessment(self.plan, truth, releases, tables, engine)
+        found = assess_questions(self.plan, truth, releases, tables, engine)
         found.summary().write_csv(folder / "metrics.csv")
         report = replace(
             self.report,
@@ -111,7 +111,7 @@ class Papers:
                 labels=labels_of(truth.schema).variables,
             ),
             sections=(
-                *_compared(found, self.ground),
+                *_build_comparison(found, self.ground),
                 *internal_risk(truth, releases, engine),
                 *self.report.sections,
             ),
@@ -123,22 +123,26 @@ INTERNAL = "Comparison with the confidential data"
 ENGLISH = "Internal reports are in English; the card and the public report are in the language of the plan."
 
 
-def _compared(found: Assessment, ground: Ground) -> Sequence[Section]:
-    """The sections that compare with the truth, where charts can be drawn."""
-    return utility_sections.all_sections([found], ground=ground) if absent("report") is None else ()
+def _build_comparison(found: Assessment, ground: Ground) -> Sequence[Section]:
+    """Return the sections that compare with the truth, where charts can be drawn."""
+    return (
+        utility_sections.write_truth_sections([found], ground=ground)
+        if find_missing("report") is None
+        else ()
+    )
 
 
-def _undrawn(module: str) -> Section:
-    """What a report without charts says instead of them."""
-    error = missing(module, "report", why="the charts and tables of a report are drawn with it")
+def _explain_no_charts(module: str) -> Section:
+    """Return the section that a report without charts has in their place."""
+    error = missing_extra(module, "report", why="the charts and tables of a report are drawn with it")
     return Section(
         title="No charts were drawn",
         lead=f"{error.what}: {error.why}. Run {error.fix} and then the plan again.",
     )
 
 
-def _marked(card: Card, *, private: bool) -> str:
-    """A card of a release that was made with a test key says so."""
+def _mark_card(card: Card, *, private: bool) -> str:
+    """Return the card, with a mark where the release was made with a test key."""
     html = card.html()
     if private:
         return html
@@ -148,7 +152,7 @@ def _marked(card: Card, *, private: bool) -> str:
 
 
 def _registry(plan: Plan, card: Card) -> str:
-    """A draft entry for the deployments registry; what the plan's [about] leaves open is marked."""
+    """Return a draft entry for the deployments registry; mark what the plan's [about] leaves open."""
     about = About.of(
         {
             "name": plan.title,
@@ -170,24 +174,25 @@ def public_sections(
     ground: Ground,
     promise: PlanPromise | None = None,
 ) -> list[Section]:
-    """The sections of the public report, in reading order."""
+    """Return the sections of the public report, in reading order."""
     checks = [check for release in releases for check in release.checks]
     parts = [
-        sections.promise(specification),
-        sections.exact(specification, checks, [_reason(reason) for reason in plan.reasons]),
+        sections.write_promise(specification),
+        sections.write_exact(specification, checks, [_reason(reason) for reason in plan.reasons]),
     ]
     if promise is not None and len(plan.steps) > 1:
         parts += [
-            exhibited(exhibit) for exhibit in together(plan, promise, {n: t for n, (_, t) in tables.items()})
+            draw_exhibit(exhibit)
+            for exhibit in build_product_exhibits(plan, promise, {n: t for n, (_, t) in tables.items()})
         ]
-    if (module := absent("report")) is not None:
-        return [*parts, _undrawn(module), sections.method(_method(plan))]
+    if (module := find_missing("report")) is not None:
+        return [*parts, _explain_no_charts(module), sections.write_method(_method(plan))]
     parts += public_risk(plan, schema, specification, releases, tables, engine, labels_of(schema).variables)
     for number, (step, release) in enumerate(zip(plan.steps, releases, strict=True), 1):
         shown_of = () if step.source is not None else step.mechanism.exhibits(release, engine=engine)
-        parts += [exhibited(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]
-    parts.append(published(tables, labels=labels_of(schema), ground=ground))
-    parts.append(sections.method(_method(plan)))
+        parts += [draw_exhibit(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]
+    parts.append(write_published(tables, labels=labels_of(schema), ground=ground))
+    parts.append(sections.write_method(_method(plan)))
     return parts
 
 
@@ -202,7 +207,9 @@ def _method(plan: Plan) -> list[tuple[str, str]]:
 
     rows = [(named("mechanism"), f"{m.name}: {_parameters(m.parameters())}") for m in plan.mechanisms]
     rows += [(named("owner"), plan.owner or named("unnamed")), (named("plan"), plan.digest)]
-    rows.append((named("versions"), ", ".join(f"{name} {number}" for name, number in versions().items())))
+    rows.append(
+        (named("versions"), ", ".join(f"{name} {number}" for name, number in list_versions().items()))
+    )
     rows.append((named("cite"), Phrase("report.method.citation", title=plan.title)))
     return rows
 
@@ -213,7 +220,7 @@ def _parameters(values: Mapping[str, object]) -> str:
 
 
 def _setting(value: object) -> str:
-    """A setting as people write it: lists with commas, lists inside them with ×, of digests only what they are of.
+    """Write a setting as people do: lists with commas, nested lists with ×, digests by what they are of.
 
     >>> _setting([["size", "tenure"], ["size"]]), _setting(True), _setting({"small": "0f" * 32, "rare": "1/5"})
     ('size × tenure, size', 'yes', 'small, rare 1/5')
@@ -221,11 +228,13 @@ def _setting(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(name if _digest(one) else f"{name} {_setting(one)}" for name, one in value.items())
+        return ", ".join(
+            name if _is_digest(one) else f"{name} {_setting(one)}" for name, one in value.items()
+        )
     if isinstance(value, list):
         return ", ".join(" × ".join(map(str, one)) if isinstance(one, list) else str(one) for one in value)
     return str(value)
 
 
-def _digest(value: object) -> bool:
+def _is_digest(value: object) -> bool:
     return isinstance(value, str) and len(value) == 64 and not set(value) - {*"0123456789abcdef"}

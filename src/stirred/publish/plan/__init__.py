@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.publish.plan.description import Plan as Plan
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "PlannedMechanism", "Questions", "Reason", "TablePlan", "load", "parse"]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "description": ("Plan", "PlannedMechanism", "Questions", "Reason", "TablePlan"),

@@ -8,12 +8,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from stirred.census import Census, Invalid, read
-from stirred.census.bureau import described
+from stirred.census.bureau import recognise_folder
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import PlanError
 from stirred.frames import frame_of
 from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
-from stirred.mechanisms.released import finished, weigh
+from stirred.mechanisms.released import format_table, weigh
 from stirred.spec import Budget
 
 
@@ -33,15 +33,15 @@ class TablePlan:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """All that the table reads of what a mechanism releases: its variables and its weight."""
+        """Return all that the table reads of a release: its variables and its weight."""
         held = [] if self.calibrated else [self.weight]
         return tuple(dict.fromkeys([*self.by, *filter(None, held)]))
 
-    def made(self, release: Release, mechanism: Mechanism, *, engine: Engine | None = None) -> pa.Table:
-        """The table with all that the mechanism knows about the uncertainty of its cells."""
+    def tabulate(self, release: Release, mechanism: Mechanism, *, engine: Engine | None = None) -> pa.Table:
+        """Return the table with all that the mechanism knows about the uncertainty of its cells."""
         if self.own:
             own = release.tables[self.own]
-            return finished(frame_of(own), self.by).replace_schema_metadata(own.schema.metadata)
+            return format_table(frame_of(own), self.by).replace_schema_metadata(own.schema.metadata)
         if self.calibrated:
             place = engine or Local()
             return weigh(release, self.by, weight=self.weight, record_type=self.record_type, engine=place)
@@ -96,11 +96,11 @@ class Questions:
     of: tuple["Questions", ...] = ()  # questions about other record types
 
     def each(self) -> tuple["Questions", ...]:
-        """These questions, and those about other record types."""
+        """Return these questions, and those about other record types."""
         return (self, *self.of)
 
     def variables(self) -> list[str]:
-        """All variables the questions read."""
+        """Return all variables that the questions read."""
         names = [name for pair in (*self.relations, *self.segregation) for name in pair]
         names += [*self.districts, *self.propensity]
         names += [name for outcome, on in self.regressions for name in (outcome, *on)]
@@ -120,17 +120,17 @@ class PlannedMechanism:
 
     @property
     def earlier(self) -> int | None:
-        """The number of the earlier [[mechanism]] whose release it needs, continued or read."""
+        """Return the number of the earlier [[mechanism]] whose release it continues or reads, or None."""
         return self.reads if self.continues is None else self.continues
 
     def settings(self) -> dict[str, object]:
-        """Every setting, those with their default included: what the receipt names."""
+        """Return every setting, defaults included, as the receipt names them."""
         return self.config.model_dump()
 
     def after(self, packet: Path, folder: Path) -> Mechanism:
-        """The mechanism that continues or reads a release, which lies in ``packet``."""
-        setting = self.config.linked()
-        found = self.config.located(folder)
+        """Return the mechanism that continues or reads the release in ``packet``."""
+        setting = self.config.earlier_release_setting()
+        found = self.config.resolve_paths(folder)
         if setting is not None:
             found = found.model_copy(update={setting: str(packet)})
         return type(self.mechanism).of(found)
@@ -164,18 +164,18 @@ class Plan:
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The mechanisms in the order of the plan."""
+        """Return the mechanisms in the order of the plan."""
         return tuple(step.mechanism for step in self.steps)
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the file's text: a plan is public."""
+        """Return the SHA-256 of the file's text; a plan is public."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def census(self, engine: Engine | None = None) -> Census:
-        """The plan's census; the schema is read now, the records when they are needed."""
+        """Open the plan's census; read the schema now, the records when they are needed."""
         path = self.folder / self.census_file
-        if not path.exists() and described(path.parent) is None:
+        if not path.exists() and recognise_folder(path.parent) is None:
             raise PlanError(
                 "the census is not there",
                 why=f"there is no file {self.census_file}, relative to the plan",
@@ -184,10 +184,10 @@ class Plan:
         return read(path) if engine is None else engine.read(path)
 
     def checked_census(self, engine: Engine | None = None, *, progress: Progress | None = None) -> Census:
-        """The plan's census with its records held against the schema, before anything else reads them."""
+        """Open the plan's census and check its records against the schema before anything else reads them."""
 
         def told(step: str, done: int, total: int) -> None:  # noqa: ARG001 — its steps are one to whoever waits
             if progress is not None:
                 progress("check", done, total)
 
-        return self.census(engine).checked(invalid=self.invalid, progress=told)
+        return self.census(engine).check(invalid=self.invalid, progress=told)

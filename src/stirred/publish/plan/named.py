@@ -7,10 +7,10 @@ from pathlib import Path
 from stirred.census import Census, Schema
 from stirred.census.codebook import parse
 from stirred.errors import PlanError, did_you_mean
-from stirred.mechanisms.config import toml
-from stirred.mechanisms.registry import find
+from stirred.mechanisms.config import write_toml
+from stirred.mechanisms.registry import find_mechanism
 
-LARGEST = 99_999  # more persons than any household has: nobody is cut off
+MAX_PERSONS = 99_999  # more persons than any household has: nobody is cut off
 SWAP = {"match": ["state", "size"], "swap": ["county", "tract", "block_group", "block"], "rate": "1/20"}
 Table = tuple[str, str, str, tuple[str, ...]]  # label, name, record type, variables
 
@@ -36,10 +36,10 @@ class NamedPlan:
     text: Callable[[Choices], str]
 
 
-def named(name: str) -> NamedPlan:
-    """The plan of that name.
+def find_named_plan(name: str) -> NamedPlan:
+    """Return the plan of a name.
 
-    >>> named("das2020").name
+    >>> find_named_plan("write_das2020").name
     'das2020'
     """
     if name not in NAMED:
@@ -51,20 +51,20 @@ def named(name: str) -> NamedPlan:
     return NAMED[name]
 
 
-def schema_of(census: Path) -> Schema:
-    """The schema of a census.toml with the variables of its files; no record is read."""
-    from stirred.publish.plan.proposing import known
+def read_schema(census: Path) -> Schema:
+    """Return the schema of a census.toml with the variables of its files; read no record."""
+    from stirred.publish.plan.proposing import complete_schema
 
     file = census / "census.toml" if census.is_dir() else census
-    return known(Census(schema=parse.load(file), folder=file.parent))
+    return complete_schema(Census(schema=parse.load_schema(file), folder=file.parent))
 
 
-def das2020(choices: Choices) -> str:
-    """TopDown (PL, then DHC), SafeTab-P, SafeTab-H and PHSafe on one census; or all of them from one swapped file."""
+def write_das2020(choices: Choices) -> str:
+    """Write TopDown (PL, then DHC), SafeTab-P, SafeTab-H and PHSafe on one census, or on one swapped file."""
     free = {"rho_squared": "inf"} if choices.swapped else {}
     inf = {"epsilon": "inf"} if choices.swapped else {}
     codes: dict[str, object] = {"codes": choices.codes} if choices.codes else {}
-    more: dict[str, object] = {"tau": dict.fromkeys(_CUT, LARGEST)} if choices.swapped else {}
+    more: dict[str, object] = {"tau": dict.fromkeys(_CUT, MAX_PERSONS)} if choices.swapped else {}
     dhc = "dhc-light" if choices.light else "dhc"
     products: list[tuple[str, str, str, Mapping[str, object]]] = [
         ("topdown", "pl", "2020 Redistricting Data (P.L. 94-171)", {"workload": "pl94", "replicates": 0, **free}),
@@ -76,7 +76,7 @@ def das2020(choices: Choices) -> str:
         ("phsafe", "sdhc", "Supplemental DHC: PH1 to PH8", {"preset": "sdhc-2020", **more, **inf}),
     ]  # fmt: skip
     lines = [_HEAD_SWAPPED if choices.swapped else _HEAD]
-    lines.append(f"title = {toml(_title(choices))}\ncensus = {toml(choices.census)}\n\n")
+    lines.append(f"title = {write_toml(_title(choices))}\ncensus = {write_toml(choices.census)}\n\n")
     if choices.swapped:
         lines.append(_mechanism("permutation-swapping", "swap", _SWAP_WORDS, _swap(choices.schema)))
     for mechanism, label, words, settings in products:
@@ -86,7 +86,7 @@ def das2020(choices: Choices) -> str:
     lines += [_table(table) for table in _tables(choices.schema)]
     for name, source in _RETABULATED[:2] if choices.swapped else _RETABULATED:
         of = "swap" if choices.swapped else source
-        lines.append(f"[[retabulation]]\nname = {toml(name)}\nof = {toml(of)}\n\n")
+        lines.append(f"[[retabulation]]\nname = {write_toml(name)}\nof = {write_toml(of)}\n\n")
     return "".join(lines) + _FOOT
 
 
@@ -97,10 +97,10 @@ def _title(choices: Choices) -> str:
 
 
 def _swap(schema: Schema | None) -> Mapping[str, object]:
-    """What the mechanism proposes for the schema."""
+    """Return what the mechanism proposes for the schema."""
     if schema is None:
         return SWAP
-    found = find("permutation-swapping").propose(schema)
+    found = find_mechanism("permutation-swapping").propose(schema)
     return SWAP if found is None else found.settings
 
 
@@ -110,16 +110,16 @@ def _tables(schema: Schema | None) -> Sequence[Table]:
 
 
 def _mechanism(name: str, label: str, words: str, settings: Mapping[str, object]) -> str:
-    lines = [f"# {words}\n[[mechanism]]\nname = {toml(name)}\nlabel = {toml(label)}\n"]
-    lines += [f"{key} = {toml(value)}\n" for key, value in settings.items()]
+    lines = [f"# {words}\n[[mechanism]]\nname = {write_toml(name)}\nlabel = {write_toml(label)}\n"]
+    lines += [f"{key} = {write_toml(value)}\n" for key, value in settings.items()]
     return "".join(lines) + "\n"
 
 
 def _table(table: Table) -> str:
     label, name, record_type, by = table
     return (
-        f"[[table]]\nname = {toml(name)}\nof = {toml(label)}\n"
-        f"record_type = {toml(record_type)}\nby = {toml(list(by))}\n\n"
+        f"[[table]]\nname = {write_toml(name)}\nof = {write_toml(label)}\n"
+        f"record_type = {write_toml(record_type)}\nby = {write_toml(list(by))}\n\n"
     )
 
 
@@ -160,6 +160,6 @@ NAMED = {
     "das2020": NamedPlan(
         name="das2020",
         summary="the products of the 2020 census on one census, as one composed release",
-        text=das2020,
+        text=write_das2020,
     )
 }

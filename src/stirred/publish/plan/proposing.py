@@ -8,19 +8,19 @@ from pathlib import Path
 import polars as pl
 
 from stirred.census import Census, Schema
-from stirred.census.canonical import keyed
+from stirred.census.canonical import add_keys
 from stirred.census.codebook import parse
 from stirred.census.codebook.schema import RecordSchema
-from stirred.census.codebook.typed import variables_of
-from stirred.census.flat import home_of, layout, persons_only
+from stirred.census.codebook.typed import list_variables
+from stirred.census.flat import drop_household_columns, find_home, household_layout
 from stirred.errors import InputError, PlanError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.config import toml
+from stirred.mechanisms.config import write_toml
 from stirred.mechanisms.proposal import Proposal
 from stirred.publish.plan.models import PLACEHOLDERS
 from stirred.publish.plan.templates import HEAD, TABLE, new_plan, questions
 
-READ = (
+READ_NOTE = (
     "Proposed from the schema and the names of the columns; no record was read, so the plan reveals nothing."
 )
 
@@ -54,10 +54,10 @@ class ProposedPlan:
         path.write_text(self.text, encoding="utf-8")
 
 
-def proposed(kind: type[Mechanism], census: Path, plan: Path) -> ProposedPlan:
-    """The plan that a mechanism proposes for the census in a census.toml, to be written to ``plan``."""
+def propose_plan(kind: type[Mechanism], census: Path, plan: Path) -> ProposedPlan:
+    """Return the plan that a mechanism proposes for the census in a census.toml, for the path ``plan``."""
     file = census / "census.toml" if census.is_dir() else census
-    schema = known(Census(schema=parse.load(file), folder=file.parent))
+    schema = complete_schema(Census(schema=parse.load_schema(file), folder=file.parent))
     found = kind.propose(schema)
     title, place = schema.label or schema.name, os.path.relpath(file, plan.parent)
     if found is None:
@@ -68,17 +68,19 @@ def proposed(kind: type[Mechanism], census: Path, plan: Path) -> ProposedPlan:
     return ProposedPlan(
         text=_text(kind, found, title, place),
         files=dict(found.files),
-        choices=(*_choices(found), *_left_out(schema, found), *_banded(schema, found)),
+        choices=(*_choices(found), *_list_left_out(schema, found), *_list_banded(schema, found)),
         undecided=found.undecided,
     )
 
 
-def known(census: Census) -> Schema:
-    """The schema with the variables that the columns of the files give each record type; no record is read."""
-    return replace(census.schema, records=tuple(_filled(census, record) for record in census.schema.records))
+def complete_schema(census: Census) -> Schema:
+    """Return the schema with the variables that the columns of the files give; read no record."""
+    return replace(
+        census.schema, records=tuple(_complete_record(census, record) for record in census.schema.records)
+    )
 
 
-def _filled(census: Census, record: RecordSchema) -> RecordSchema:
+def _complete_record(census: Census, record: RecordSchema) -> RecordSchema:
     if not record.variables:
         raise PlanError(
             f"the schema declares no variables of {record.name} records",
@@ -86,28 +88,30 @@ def _filled(census: Census, record: RecordSchema) -> RecordSchema:
             fix="let stirred data describe FILE… write the variables, or list them in census.toml",
         )
     schema = census.schema
-    types = keyed(schema, record, census.source(record.name)).collect_schema()
-    home = home_of(schema, record)
+    types = add_keys(schema, record, census.source(record.name)).collect_schema()
+    home = find_home(schema, record)
     if record.household_from:
-        types = layout(schema, record, types) or types
+        types = household_layout(schema, record, types) or types
     elif home is not None:
-        taken = layout(schema, home, types) or pl.Schema()
-        types = persons_only(record, home, pl.LazyFrame(schema=types), taken.names()).collect_schema()
-    return replace(record, variables=variables_of(schema, record, types))
+        taken = household_layout(schema, home, types) or pl.Schema()
+        types = drop_household_columns(
+            record, home, pl.LazyFrame(schema=types), taken.names()
+        ).collect_schema()
+    return replace(record, variables=list_variables(schema, record, types))
 
 
 def _choices(found: Proposal) -> Iterator[str]:
     for key, value in found.settings.items():
         words = isinstance(value, list) and all(isinstance(item, str) for item in value)
-        shown = ", ".join(value) if words and isinstance(value, list) else toml(value).strip('"')
+        shown = ", ".join(value) if words and isinstance(value, list) else write_toml(value).strip('"')
         yield f"{key}: {shown or 'none'} — {found.reasons.get(key, 'as its default')}"
     if "tables" in found.reasons and "tables" not in found.settings:
         told = "; ".join(f"{record_type} by {' × '.join(by)}" for record_type, by in found.tables)
         yield f"tables: {told or 'none'} — {found.reasons['tables']}"
 
 
-def _banded(schema: Schema, found: Proposal) -> Iterator[str]:
-    """The numbers that are released by their bands alone."""
+def _list_banded(schema: Schema, found: Proposal) -> Iterator[str]:
+    """Yield the numbers that are released by their bands alone."""
     dropped = found.settings.get("drop", ())
     for record in schema.records:
         names = [
@@ -119,8 +123,8 @@ def _banded(schema: Schema, found: Proposal) -> Iterator[str]:
             yield f"by bands: {', '.join(names)} — {record.name} numbers that census.toml coarsens; no value is released"
 
 
-def _left_out(schema: Schema, found: Proposal) -> Iterator[str]:
-    """What no release has, by record type: the columns that census.toml leaves out, and numbers without bands."""
+def _list_left_out(schema: Schema, found: Proposal) -> Iterator[str]:
+    """Yield what no release has, by record type: columns left out, and numbers without bands."""
     dropped = found.settings.get("drop")
     for record in schema.records:
         numbers = [
@@ -139,7 +143,7 @@ def _left_out(schema: Schema, found: Proposal) -> Iterator[str]:
 
 def _text(kind: type[Mechanism], found: Proposal, title: str, census: str) -> str:
     lines = [
-        f"{f'{key} = {toml(value)}'.ljust(28)}  # {found.reasons.get(key, '')}".rstrip(" #") + "\n"
+        f"{f'{key} = {write_toml(value)}'.ljust(28)}  # {found.reasons.get(key, '')}".rstrip(" #") + "\n"
         for key, value in found.settings.items()
     ]
     lines += [f"# not decided: {words}\n" for words in found.undecided]
@@ -149,11 +153,11 @@ def _text(kind: type[Mechanism], found: Proposal, title: str, census: str) -> st
         start = "-by-".join("".join(c if c.isalnum() else "-" for c in name) for name in reversed(by))
         name = start if start not in names else f"{record_type}-{start}"
         names.append(name)
-        tables.append(TABLE.format(name=name, record_type=record_type, by=toml(list(by))))
+        tables.append(TABLE.format(name=name, record_type=record_type, by=write_toml(list(by))))
     return HEAD.format(
-        summary=f"{(kind.Config.__doc__ or kind.name).strip().splitlines()[0]}\n# {READ}",
-        title=toml(title),
-        census=toml(census),
+        summary=f"{(kind.Config.__doc__ or kind.name).strip().splitlines()[0]}\n# {READ_NOTE}",
+        title=write_toml(title),
+        census=write_toml(census),
         name=kind.name,
         settings="".join(lines),
         table="".join(tables),

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from stirred.census import Invalid
 from stirred.census.codebook import parse as codebook
-from stirred.census.codebook.labels import coder
+from stirred.census.codebook.labels import make_coder
 from stirred.errors import PlanError, did_you_mean, require_path
-from stirred.file_names import RULE, is_file_name
+from stirred.file_names import FILE_NAME_RULE, is_file_name
 from stirred.languages import Language
-from stirred.mechanisms.config import parsed, toml
-from stirred.mechanisms.effect import ACCEPT
-from stirred.mechanisms.registry import find, registered
+from stirred.mechanisms.config import parse_settings, write_toml
+from stirred.mechanisms.effect import ACCEPT_KEY
+from stirred.mechanisms.registry import find_mechanism, list_mechanisms
 from stirred.publish.plan import models
 from stirred.publish.plan.description import (
     Plan,
@@ -25,15 +25,15 @@ from stirred.publish.plan.description import (
 )
 from stirred.roots import require_names
 from stirred.spec import Budget
-from stirred.toml_text import TomlError, plain_text, toml_of
+from stirred.toml_text import TomlError, parse_toml, read_plain_text
 
 
 def load(path: str | Path) -> Plan:
-    """The plan in a file, checked as far as it can be without looking at a record."""
+    """Read the plan in a file, checked as far as possible without looking at a record."""
     require_path("the plan", path, fix='st.load("plan.toml")')
     path = Path(path)
     try:
-        text = plain_text(path)
+        text = read_plain_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise PlanError(
             "the plan cannot be read",
@@ -46,7 +46,7 @@ def load(path: str | Path) -> Plan:
 
 
 def parse(text: str, *, folder: Path) -> Plan:
-    """The plan in a text.
+    """Read the plan in a text.
 
     >>> plan = parse('title = "t"\\ncensus = "c.toml"\\n[[mechanism]]\\nname = "exact-margins"\\n'
     ...              'rows = "county"\\ncolumns = "tenure"\\nrho_squared = "1/2"', folder=Path())
@@ -54,14 +54,14 @@ def parse(text: str, *, folder: Path) -> Plan:
     'exact-margins'
     """
     try:
-        document = toml_of(text)
+        document = parse_toml(text)
     except TomlError as error:
         raise PlanError(
             "the plan is not valid TOML", why=str(error), fix="correct the line named above"
         ) from None
     if isinstance(document.get("mechanism"), Mapping):
         document["mechanism"] = [document["mechanism"]]
-    config = parsed(models.PlanConfig, document, what="the plan", kind=PlanError)
+    config = parse_settings(models.PlanConfig, document, what="the plan", kind=PlanError)
     _check_tables(config)
     _check_reasons(config)
     require_names((config.census, *config.weights.recalibrate_to), folder)
@@ -81,7 +81,7 @@ def parse(text: str, *, folder: Path) -> Plan:
                 by=tuple(t.by),
                 weight=t.weight,
                 calibrated=bool(config.weights.recalibrate_to) and t.weight == config.weights.column,
-                source=_labelled(t.of, labels, f"table {t.name}") if t.of else None,
+                source=_find_label(t.of, labels, f"table {t.name}") if t.of else None,
             )
             for t in config.table
         ),
@@ -99,7 +99,7 @@ def parse(text: str, *, folder: Path) -> Plan:
         language=config.language,
         accept_small_effect=config.accept_small_effect,
         retabulations=tuple(
-            Retabulation(name=item.name, source=_labelled(item.of, labels, f"the retabulation {item.name}"))
+            Retabulation(name=item.name, source=_find_label(item.of, labels, f"the retabulation {item.name}"))
             for item in config.retabulation
         ),
     )
@@ -114,44 +114,46 @@ def _weights(config: models.WeightsConfig) -> WeightsPlan | None:
 
 
 def with_invalid(plan: Plan, invalid: Invalid | None) -> Plan:
-    """The plan with the choice that a command states, written into its text; a plan that states another one is refused.
+    """Return the plan with a command's choice for invalid records; refuse a plan that states another.
 
     >>> plan = parse('title = "t"\\ncensus = "c.toml"\\n[[mechanism]]\\nname = "exact-margins"\\n'
     ...              'rows = "county"\\ncolumns = "tenure"\\nrho_squared = "1/2"', folder=Path())
     >>> with_invalid(plan, "drop").text.splitlines()[0]
     'invalid = "drop"'
     """
-    return plan if invalid is None else _stating(plan, "invalid", invalid, plan.invalid)
+    return plan if invalid is None else _state_key(plan, "invalid", invalid, plan.invalid)
 
 
 def with_language(plan: Plan, language: str | None) -> Plan:
-    """The plan with the language that a command states, written into its text; a plan that states another one is refused.
+    """Return the plan with the language of a command; refuse a plan that states another one.
 
     >>> plan = parse('title = "t"\\ncensus = "c.toml"\\n[[mechanism]]\\nname = "exact-margins"\\n'
     ...              'rows = "county"\\ncolumns = "tenure"\\nrho_squared = "1/2"', folder=Path())
     >>> with_language(plan, "de").text.splitlines()[0]
     'language = "de"'
     """
-    return plan if language is None else _stating(plan, "language", Language.of(language).code, plan.language)
+    return (
+        plan if language is None else _state_key(plan, "language", Language.of(language).code, plan.language)
+    )
 
 
 def with_small_effect(plan: Plan, reason: str) -> Plan:
     """Return the plan with the reason of a command for publishing nearly the truth, written into its text."""
-    return _stating(plan, ACCEPT, reason, plan.accept_small_effect) if reason else plan
+    return _state_key(plan, ACCEPT_KEY, reason, plan.accept_small_effect) if reason else plan
 
 
-def _stating(plan: Plan, key: str, asked: str, stated: str) -> Plan:
-    """The plan with a key that a command states; ``stated`` is what the plan has now."""
+def _state_key(plan: Plan, key: str, asked: str, stated: str) -> Plan:
+    """Return the plan with a key that a command states; ``stated`` is what the plan has now."""
     if asked == stated:
         return plan
     flag = key.replace("_", "-")
-    if key in toml_of(plan.text):
+    if key in parse_toml(plan.text):
         raise PlanError(
             f"the plan and the command disagree about {key}",
-            why=f"the plan says {key} = {toml(stated)}, the command --{flag} {asked}",
+            why=f"the plan says {key} = {write_toml(stated)}, the command --{flag} {asked}",
             fix=f"leave --{flag} out, or change the plan",
         )
-    return parse(f"{key} = {toml(asked)}\n{plan.text}", folder=plan.folder)
+    return parse(f"{key} = {write_toml(asked)}\n{plan.text}", folder=plan.folder)
 
 
 def _questions(config: models.QuestionsConfig) -> Questions:
@@ -190,7 +192,7 @@ def _check_tables(config: models.PlanConfig) -> None:
         if not is_file_name(table.name):
             raise PlanError(
                 "a table's name cannot be a file name",
-                why=f"{table.name[:40]!r} does not have {RULE}",
+                why=f"{table.name[:40]!r} does not have {FILE_NAME_RULE}",
                 fix='write for instance name = "tenure-by-county"',
             )
         if not table.by:
@@ -209,7 +211,7 @@ def _check_tables(config: models.PlanConfig) -> None:
 
 
 def _check_reasons(config: models.PlanConfig) -> None:
-    """Reasons are published: a text of the template, or none, is not one."""
+    """Refuse a reason that is empty or a text of the template: reasons are published."""
     for reason in config.reason:
         for key, placeholder in models.PLACEHOLDERS.items():
             stated = getattr(reason, key).strip()
@@ -231,13 +233,13 @@ def _steps(items: Sequence[Mapping[str, object]], folder: Path, census: str) -> 
 def _step(
     values: Mapping[str, object], folder: Path, census: str, earlier: Sequence[str]
 ) -> PlannedMechanism:
-    """One [[mechanism]]: its name says which settings it has; its label is its name, unless it has one of its own."""
+    """Build one [[mechanism]] from its settings; its label is its name, unless it has its own."""
     name, label = values.get("name"), values.get("label", values.get("name"))
-    if not isinstance(name, str) or name not in registered():
+    if not isinstance(name, str) or name not in list_mechanisms():
         raise PlanError(
             "a [[mechanism]] of the plan has no known name",
             why="neither Stirred nor an installed package has it",
-            fix=did_you_mean(str(name or ""), registered()),
+            fix=did_you_mean(str(name or ""), list_mechanisms()),
         )
     if not isinstance(label, str) or not label:
         raise PlanError(
@@ -245,28 +247,28 @@ def _step(
             why="a later [[mechanism]] may name it",
             fix='label = "first"',
         )
-    kind = find(name)
+    kind = find_mechanism(name)
     settings = {key: value for key, value in values.items() if key not in ("name", "label", "from")}
-    config = parsed(kind.Config, settings, what="the plan", where=f"mechanism.{name}", kind=PlanError)
+    config = parse_settings(kind.Config, settings, what="the plan", where=f"mechanism.{name}", kind=PlanError)
     # Path.is_file would raise an error where the name is too long for the system.
     if config.names_levels() and os.path.isfile(folder / census):  # noqa: PTH113
-        config = config.coded(coder(codebook.load(folder / census)))
-    setting, from_ = config.linked(), values.get("from")
+        config = config.encode_labels(make_coder(codebook.load_schema(folder / census)))
+    setting, from_ = config.earlier_release_setting(), values.get("from")
     given = None if setting is None else getattr(config, setting)
-    earlier_one = _labelled(given, earlier, setting) if given in earlier else None
-    continued = setting is not None and setting == config.continued()
+    earlier_one = _find_label(given, earlier, setting) if given in earlier else None
+    continued = setting is not None and setting == config.continues_setting()
     return PlannedMechanism(
         label=label,
         config=config,
-        mechanism=kind.of(config.located(folder)),
+        mechanism=kind.of(config.resolve_paths(folder)),
         continues=earlier_one if continued else None,
         reads=None if continued else earlier_one,
-        source=None if from_ is None else _labelled(from_, earlier, f"from in mechanism.{name}"),
+        source=None if from_ is None else _find_label(from_, earlier, f"from in mechanism.{name}"),
     )
 
 
-def _labelled(label: object, labels: Sequence[str], who: str | None) -> int:
-    """The number of the [[mechanism]] with a label, which must be one."""
+def _find_label(label: object, labels: Sequence[str], who: str | None) -> int:
+    """Return the number of the [[mechanism]] with a label; refuse an unknown or ambiguous label."""
     if label not in labels:
         raise PlanError(
             f"{who} names no [[mechanism]] that comes before it",

@@ -3,21 +3,21 @@
 from typing import Any
 
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.config import toml
-from stirred.mechanisms.registry import OWN, find, registered
+from stirred.mechanisms.config import write_toml
+from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism, list_mechanisms
 from stirred.publish.plan.models import PlanConfig
 
 
-def schema() -> dict[str, Any]:
-    """The JSON schema of a plan, with the settings of every mechanism that is installed.
+def build_schema() -> dict[str, Any]:
+    """Return the JSON schema of a plan, with the settings of every installed mechanism.
 
-    >>> "mechanism" in schema()["properties"]
+    >>> "mechanism" in build_schema()["properties"]
     True
     """
     whole: dict[str, Any] = PlanConfig.model_json_schema()
     known = []
-    for name in registered():
-        own: dict[str, Any] = find(name).Config.model_json_schema()
+    for name in list_mechanisms():
+        own: dict[str, Any] = find_mechanism(name).Config.model_json_schema()
         label = {
             "type": "string",
             "description": "what a later [[mechanism]] calls this one (default: its name)",
@@ -35,13 +35,13 @@ def schema() -> dict[str, Any]:
     return whole
 
 
-def pages() -> str:
-    """The section of every mechanism of Stirred in docs/reference/plan-toml.md."""
-    return "\n".join(page(find(item.name)) for item in OWN)
+def write_pages() -> str:
+    """Return the sections of all mechanisms in docs/reference/plan-toml.md."""
+    return "\n".join(write_page(find_mechanism(item.name)) for item in OWN_REGISTRATIONS)
 
 
-def page(kind: type[Mechanism]) -> str:
-    """One mechanism: its sentence, then its settings; those of the mechanism it derives from are not repeated."""
+def write_page(kind: type[Mechanism]) -> str:
+    """Return the section of one mechanism: its sentence and settings, without inherited ones."""
     above = [other for other in kind.__mro__[1:] if issubclass(other, Mechanism) and "Config" in vars(other)]
     # one that derives from another mechanism and not its settings has settings of its own
     base = above[0] if above and issubclass(kind.Config, above[0].Config) else None
@@ -61,4 +61,4 @@ def page(kind: type[Mechanism]) -> str:
 
 
 def _usual(value: object) -> str:
-    return "none" if value is None else f"`{toml(value)}`"
+    return "none" if value is None else f"`{write_toml(value)}`"

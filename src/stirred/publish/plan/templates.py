@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from pydantic.fields import FieldInfo
 
-from stirred.mechanisms.config import toml
+from stirred.mechanisms.config import write_toml
 from stirred.publish.plan.models import PLACEHOLDERS, PlanConfig
-from stirred.toml_text import toml_of
+from stirred.toml_text import parse_toml
 
 if TYPE_CHECKING:
     from stirred.mechanisms.base import Mechanism
@@ -49,34 +49,36 @@ by = {by}
 
 
 def questions(kind: "type[Mechanism] | Registration") -> dict[str, tuple[str, str]]:
-    """What a person is asked for a new plan: the title, the census, and the settings that it must have."""
+    """Return what a new plan asks for: the title, the census, and the required settings."""
     asked = {
         key: (_question(PlanConfig.model_fields[key]), str(_example(PlanConfig.model_fields[key])))
         for key in ("title", "census")
     }
-    for key, field in _needed(kind).items():
+    for key, field in _find_required(kind).items():
         usual = _example(field)
-        words = usual if isinstance(usual, str) else " ".join(usual) if _is_words(usual) else toml(usual)
+        words = (
+            usual if isinstance(usual, str) else " ".join(usual) if _is_words(usual) else write_toml(usual)
+        )
         asked[key] = (_question(field), words)
     return asked
 
 
 def new_plan(kind: "type[Mechanism] | Registration", answers: Mapping[str, str]) -> str:
-    """A plan for a mechanism: settings that were asked for, then all others as comments with their sentence."""
-    needed = _needed(kind)
+    """Return a plan for a mechanism: settings that were asked for, then all others as comments."""
+    needed = _find_required(kind)
     lines = []
     for key, field in kind.Config.model_fields.items():
         value = _value(field, answers[key]) if key in needed else _example(field)
-        start = f"{'' if key in needed else '# '}{key} = {toml(value)}"
+        start = f"{'' if key in needed else '# '}{key} = {write_toml(value)}"
         lines.append(f"{start.ljust(28)}  # {field.description}\n")
     table = ""
     if kind.Config.example_table is not None:
         record_type, by = kind.Config.example_table
-        table = TABLE.format(name="-by-".join(reversed(by)), record_type=record_type, by=toml(list(by)))
+        table = TABLE.format(name="-by-".join(reversed(by)), record_type=record_type, by=write_toml(list(by)))
     return HEAD.format(
         summary=(kind.Config.__doc__ or kind.name).strip().splitlines()[0],
-        title=toml(answers["title"]),
-        census=toml(answers["census"]),
+        title=write_toml(answers["title"]),
+        census=write_toml(answers["census"]),
         name=kind.name,
         settings="".join(lines),
         table=table,
@@ -84,8 +86,8 @@ def new_plan(kind: "type[Mechanism] | Registration", answers: Mapping[str, str])
     )
 
 
-def _needed(kind: "type[Mechanism] | Registration") -> dict[str, FieldInfo]:
-    """The settings before the last one that must be given, and that one; or the first alone."""
+def _find_required(kind: "type[Mechanism] | Registration") -> dict[str, FieldInfo]:
+    """Return the required settings and those before the first of them; else the first setting alone."""
     fields = kind.Config.model_fields
     required = [index for index, field in enumerate(fields.values()) if field.is_required()]
     own = [key for index, key in enumerate(fields) if index in required or (required and index < required[0])]
@@ -97,11 +99,11 @@ def _example(field: FieldInfo) -> object:
 
 
 def _value(field: FieldInfo, answer: str) -> object:
-    """An answer as the setting's type has it; a list is typed as words."""
+    """Convert an answer to the type of the setting; a list is typed as words."""
     example = _example(field)
     if isinstance(example, str):
         return answer
-    return answer.replace(",", " ").split() if _is_words(example) else toml_of(f"v = {answer}")["v"]
+    return answer.replace(",", " ").split() if _is_words(example) else parse_toml(f"v = {answer}")["v"]
 
 
 def _is_words(value: object) -> TypeGuard[list[str]]:

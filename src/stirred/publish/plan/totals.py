@@ -8,10 +8,10 @@ import polars as pl
 
 from stirred.errors import PlanError, did_you_mean
 from stirred.publish.plan.description import WeightsPlan
-from stirred.toml_text import plain_text
+from stirred.toml_text import read_plain_text
 
-TOTAL = "total"
-AGREE = 1e-6  # how far the sums of two public tables may differ, relative to the sum
+TOTAL_COLUMN = "total"
+RELATIVE_TOLERANCE = 1e-6  # how far the sums of two public tables may differ, relative to the sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,15 @@ class PublicTotals:
 
     @property
     def sum(self) -> float:
-        """The total of all cells."""
-        return float(self.frame[TOTAL].sum())
+        """Return the total of all cells."""
+        return float(self.frame[TOTAL_COLUMN].sum())
 
 
-def public_totals(weights: WeightsPlan, folder: Path) -> tuple[PublicTotals, ...]:
-    """The public tables that a plan names; refused where one cannot be read or two contradict each other."""
+def read_totals(weights: WeightsPlan, folder: Path) -> tuple[PublicTotals, ...]:
+    """Read the public tables that a plan names; refuse unreadable or contradictory ones."""
     found = tuple(_read(folder / name) for name in weights.recalibrate_to)
     sums = [table.sum for table in found]
-    if max(sums) - min(sums) > AGREE * max(sums):
+    if max(sums) - min(sums) > RELATIVE_TOLERANCE * max(sums):
         raise PlanError(
             "the public totals contradict each other",
             why=f"they sum to {min(sums):,.6g} in one file and to {max(sums):,.6g} in another",
@@ -43,18 +43,18 @@ def public_totals(weights: WeightsPlan, folder: Path) -> tuple[PublicTotals, ...
 
 def _read(path: Path) -> PublicTotals:
     try:
-        frame = pl.read_csv(plain_text(path).encode(), infer_schema=False)
-        frame = frame.with_columns(pl.col(TOTAL).str.strip_chars().cast(pl.Float64))
+        frame = pl.read_csv(read_plain_text(path).encode(), infer_schema=False)
+        frame = frame.with_columns(pl.col(TOTAL_COLUMN).str.strip_chars().cast(pl.Float64))
     except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError):
         frame = pl.DataFrame()
-    variables = tuple(name for name in frame.columns if name != TOTAL)
+    variables = tuple(name for name in frame.columns if name != TOTAL_COLUMN)
     wrong = (
         frame.is_empty()
         or not variables
-        or frame[TOTAL].null_count() > 0
-        or bool((~frame[TOTAL].is_finite()).any())
+        or frame[TOTAL_COLUMN].null_count() > 0
+        or bool((~frame[TOTAL_COLUMN].is_finite()).any())
     )
-    if wrong or frame[TOTAL].min() < 0 or frame[TOTAL].sum() <= 0:  # type: ignore[operator]
+    if wrong or frame[TOTAL_COLUMN].min() < 0 or frame[TOTAL_COLUMN].sum() <= 0:  # type: ignore[operator]
         raise PlanError(
             f"{path.name} holds no public totals",
             why="it is not there, or it lacks a column of variables or a column total with numbers of at least 0",
@@ -70,7 +70,7 @@ def _read(path: Path) -> PublicTotals:
 
 
 def require_totals(totals: Sequence[PublicTotals], weights: WeightsPlan, released: Sequence[str]) -> None:
-    """The variables of public totals must be released with the records that get weights; their column must be new."""
+    """Refuse public totals with variables that are not released, or with a column that exists already."""
     for table in totals:
         for name in table.variables:
             if name not in released:

@@ -4,11 +4,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from stirred.census import DROPPED, Invalid
+from stirred.census import DROPPED_NOTE, Invalid
 from stirred.errors import InputError, StirredError
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.config import parsed, toml
-from stirred.mechanisms.registry import find
+from stirred.mechanisms.config import parse_settings, write_toml
+from stirred.mechanisms.registry import find_mechanism
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import parse, with_invalid, with_language, with_small_effect
 
@@ -34,15 +34,15 @@ def plan_of(
     language: str | None = None,
     accept_small_effect: str = "",
 ) -> Plan:
-    """The plan that runs one mechanism on the census in ``folder``; a path among its settings starts there."""
-    config = parsed(type(mechanism).Config, mechanism.settings(), what=f"mechanism {mechanism.name}")
+    """Return the plan that runs one mechanism on the census in ``folder``, where its paths start."""
+    config = parse_settings(type(mechanism).Config, mechanism.settings(), what=f"mechanism {mechanism.name}")
     paths = {name: os.path.relpath(str(getattr(config, name)), folder) for name in config.paths()}
     values = {name: value for name, value in (mechanism.settings() | paths).items() if value is not None}
     text = _TEXT.format(
-        title=toml(title or f"Released by {mechanism.name}"),
-        census=toml(census),
-        name=toml(mechanism.name),
-        settings="".join(f"{name} = {toml(value)}\n" for name, value in values.items()),
+        title=write_toml(title or f"Released by {mechanism.name}"),
+        census=write_toml(census),
+        name=write_toml(mechanism.name),
+        settings="".join(f"{name} = {write_toml(value)}\n" for name, value in values.items()),
     )
     plan = with_language(with_invalid(parse(text, folder=folder), invalid), language)
     return with_small_effect(plan, accept_small_effect)
@@ -51,14 +51,14 @@ def plan_of(
 def plan_of_release(
     release: Release, folder: Path, *, census: str = CENSUS, title: str = "", accept_small_effect: str = ""
 ) -> Plan:
-    """The plan that makes a release again; refused where no plan can state the settings of its mechanism."""
-    kind = find(release.mechanism)
+    """Return the plan that makes a release again; refuse settings that no plan can state."""
+    kind = find_mechanism(release.mechanism)
     settings = release.settings or {
         name: value for name, value in release.parameters.items() if name in kind.Config.model_fields
     }
     try:
-        invalid: Invalid = "drop" if DROPPED in release.specification.notes else "refuse"
-        made = kind.of(parsed(kind.Config, settings))
+        invalid: Invalid = "drop" if DROPPED_NOTE in release.specification.notes else "refuse"
+        made = kind.of(parse_settings(kind.Config, settings))
         plan = plan_of(
             made,
             folder,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.publish.run.execute import run as run
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run", "save"]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "execute": ("run",),

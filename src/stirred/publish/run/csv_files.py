@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 
 from stirred.arrow import pads, pc
 
-ROWS = 65_536  # in a batch
-FORMULA = "^[=+\\-@\\t\\r]"  # the first characters of what a spreadsheet computes
-NUMBER = r"^[+-]?[0-9]+(\.[0-9]+)?$"
+ROWS_PER_BATCH = 65_536  # in a batch
+FORMULA_PATTERN = "^[=+\\-@\\t\\r]"  # the first characters of what a spreadsheet computes
+NUMBER_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?$"
 
 
 def write_csv(data: "pa.Table | pads.Dataset", path: Path, *, escape: bool = True) -> None:
@@ -20,21 +20,22 @@ def write_csv(data: "pa.Table | pads.Dataset", path: Path, *, escape: bool = Tru
     With ``escape`` texts that a spreadsheet would compute, such as ``=1+1``, begin with an apostrophe; numbers do not.
     """
     schema = pa.schema(
-        [(_escaped_name(field.name) if escape else field.name, _plain(field.type)) for field in data.schema]
+        [(_escape_name(field.name) if escape else field.name, _plain(field.type)) for field in data.schema]
     )
     with pa.csv.CSVWriter(str(path), schema) as file:
         for batch in _batches(data):
             columns = [column.cast(_plain(column.type)) for column in batch.columns]
-            columns = [_escaped(column) for column in columns] if escape else columns
+            columns = [_escape_column(column) for column in columns] if escape else columns
             file.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
 
 
-def _escaped(column: pa.Array) -> pa.Array:
-    """Texts with an apostrophe before what a spreadsheet would compute (OWASP, CSV injection)."""
+def _escape_column(column: pa.Array) -> pa.Array:
+    """Prefix an apostrophe to texts that a spreadsheet would compute (OWASP, CSV injection)."""
     if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
         return column
     computed = pc.and_(
-        pc.match_substring_regex(column, FORMULA), pc.invert(pc.match_substring_regex(column, NUMBER))
+        pc.match_substring_regex(column, FORMULA_PATTERN),
+        pc.invert(pc.match_substring_regex(column, NUMBER_PATTERN)),
     )
     if not pc.any(computed).as_py():
         return column
@@ -45,8 +46,8 @@ def _escaped(column: pa.Array) -> pa.Array:
     return pc.if_else(computed, pc.binary_join_element_wise(mark, column, nothing), column)
 
 
-def _escaped_name(name: str) -> str:
-    return str(_escaped(pa.array([name], pa.string()))[0].as_py())
+def _escape_name(name: str) -> str:
+    return str(_escape_column(pa.array([name], pa.string()))[0].as_py())
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -55,10 +56,10 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 def _batches(data: "pa.Table | pads.Dataset") -> Iterator[pa.RecordBatch]:
     if isinstance(data, pa.Table):
-        yield from data.to_batches(max_chunksize=ROWS)
+        yield from data.to_batches(max_chunksize=ROWS_PER_BATCH)
         return
     for name in data.files:
         # one row group at a time: a scan of the whole file reads ahead and keeps what it read
         with pq.ParquetFile(name, pre_buffer=False) as file:
             for group in range(file.num_row_groups):
-                yield from file.iter_batches(batch_size=ROWS, row_groups=[group], use_threads=False)
+                yield from file.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=[group], use_threads=False)

@@ -13,20 +13,20 @@ from stirred.engine import Engine, Progress, silent
 from stirred.errors import ClusterError, ForgedStateError, PrivacyError, StirredError, require_path
 from stirred.mechanisms.arguments import require_key
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.publish.before.promise import DATA, continued
-from stirred.publish.before.refusals import ReadyPlan, prepare, weighed
+from stirred.publish.before.promise import DATA_FOLDER, write_earlier_packet
+from stirred.publish.before.refusals import ReadyPlan, find_weighted, prepare
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import load
-from stirred.publish.plan.totals import public_totals
+from stirred.publish.plan.totals import read_totals
 from stirred.publish.run.inputs import require_unchanged
-from stirred.publish.run.lock import locked
+from stirred.publish.run.lock import hold_lock
 from stirred.publish.run.part import PartFolder
-from stirred.publish.run.state import Unfinished
-from stirred.publish.run.tabulate import tabulated
-from stirred.publish.run.weights import recalibrated
-from stirred.publish.run.writer import Content, data_folder, write
+from stirred.publish.run.state import UnfinishedRun
+from stirred.publish.run.tabulate import tabulate_release
+from stirred.publish.run.weights import recalibrate
+from stirred.publish.run.writer import PacketContent, data_folder, write_packet
 
 
 def run(
@@ -45,7 +45,7 @@ def run(
     if not isinstance(plan, Plan):
         plan = load(plan)
     out = Path(out)
-    with locked(out):
+    with hold_lock(out):
         return _run(plan, out, key, engine, progress or silent, internal=internal, prepared=prepared)
 
 
@@ -62,7 +62,7 @@ def _run(
     report("promise", 0, 1)
     ready = prepared or prepare(plan, out, engine, progress=report)
     report("promise", 1, 1)
-    unfinished = Unfinished(PartFolder(out))
+    unfinished = UnfinishedRun(PartFolder(out))
     require_unchanged(ready.stamps, ready.census)
     unfinished.begin(plan, key, ready.census)
     try:
@@ -71,7 +71,7 @@ def _run(
         releases: list[Release] = []
         for number in range(len(plan.steps)):
             releases.append(_release(plan, number, ready, key, unfinished, report, releases))
-        content = Content(
+        content = PacketContent(
             plan=plan,
             schema=ready.census.schema,
             specification=ready.specification,
@@ -80,8 +80,8 @@ def _run(
             promise=ready.promise,
         )
         truth = ready.census if internal and plan.utility else None
-        write(content, unfinished.part, progress=report, truth=truth, internal=internal)
-        unfinished.same_input(plan, key, ready.census)
+        write_packet(content, unfinished.part, progress=report, truth=truth, internal=internal)
+        unfinished.require_same_input(plan, key, ready.census)
     except (ForgedStateError, ClusterError):
         raise
     except StirredError:  # a refusal, however late; an interrupted run is kept, to be taken up
@@ -96,7 +96,7 @@ def _release(
     number: int,
     ready: ReadyPlan,
     key: Key,
-    unfinished: Unfinished,
+    unfinished: UnfinishedRun,
     progress: Progress,
     before: Sequence[Release],
 ) -> Release:
@@ -104,7 +104,7 @@ def _release(
     place = unfinished.part / PUBLIC / data_folder(plan, number)
     mechanism = _mechanism(plan, number, ready, unfinished)
     specification = ready.promise.parts[number]
-    release = unfinished.finished(place, mechanism, ready.census, specification, key)
+    release = unfinished.load_finished(place, mechanism, ready.census, specification, key)
     if release is None:
         work = unfinished.work(place)
         levels = unfinished.state / f"{place.name}.levels"  # what the mechanism finished, and takes up again
@@ -114,7 +114,7 @@ def _release(
                 ready.census, key=key, engine=ready.engine, out=work, state=levels, progress=progress
             )
         else:
-            release = tabulated(
+            release = tabulate_release(
                 mechanism,
                 before[source],
                 ready.census,
@@ -130,22 +130,22 @@ def _release(
                 why="the specification of its release is not the one that was stated before",
                 fix="nothing was released; report this",
             )
-        if plan.weights is not None and weighed(plan, ready.census) == number:
-            totals = public_totals(plan.weights, plan.folder)
+        if plan.weights is not None and find_weighted(plan, ready.census) == number:
+            totals = read_totals(plan.weights, plan.folder)
             release = replace(release, schema=ready.census.schema, folder=ready.census.folder)
-            release = recalibrated(release, totals, plan.weights, work, ready.engine)
+            release = recalibrate(release, totals, plan.weights, work, ready.engine)
         release = unfinished.finish(release, place, work, key)
     return replace(release, schema=ready.census.schema, folder=ready.census.folder)
 
 
-def _mechanism(plan: Plan, number: int, ready: ReadyPlan, unfinished: Unfinished) -> Mechanism:
-    """The mechanism of a plan; one that continues or reads an earlier release finds it in the state of the run."""
+def _mechanism(plan: Plan, number: int, ready: ReadyPlan, unfinished: UnfinishedRun) -> Mechanism:
+    """Return a mechanism of the plan; one that needs an earlier release finds it in the state of the run."""
     step = plan.steps[number]
     if step.earlier is None:
         return step.mechanism
     place = unfinished.state / f"continued-{number + 1}"
     shutil.rmtree(place, ignore_errors=True)
-    continued(place, ready.promise.parts[step.earlier])
+    write_earlier_packet(place, ready.promise.parts[step.earlier])
     earlier = unfinished.part / PUBLIC / data_folder(plan, step.earlier)
-    (place / DATA).symlink_to(earlier.resolve(), target_is_directory=True)
+    (place / DATA_FOLDER).symlink_to(earlier.resolve(), target_is_directory=True)
     return step.after(place, plan.folder)

@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from stirred.arrow import pads
 from stirred.engine.local.released import write_released
-from stirred.file_names import file_names, path_in
+from stirred.file_names import make_file_names, path_in
 from stirred.mechanisms.base import Release
 
-OWN = "mechanism"  # the folder of what a mechanism adds to the records
+MECHANISM_FOLDER = "mechanism"  # the folder of what a mechanism adds to the records
 
 
 def store(release: Release, folder: Path) -> None:
@@ -38,10 +38,10 @@ def move(release: Release, folder: Path, work: Path) -> None:
 
 def _store_tables(release: Release, folder: Path, files: Sequence[Path]) -> Path:
     """Write the mechanism's own tables; returns the folder of its own files, made where there are any."""
-    own = folder / OWN
+    own = folder / MECHANISM_FOLDER
     if release.tables or files:
         own.mkdir()
-    names = file_names(release.tables)
+    names = make_file_names(release.tables)
     for name, table in release.tables.items():
         write_released(table, path_in(own, names[name], ".parquet"))
     return own
@@ -49,14 +49,14 @@ def _store_tables(release: Release, folder: Path, files: Sequence[Path]) -> Path
 
 def store_internal(release: Release, folder: Path) -> None:
     """Write what only the office may see of a release; a release without it leaves no folder."""
-    names = file_names(release.internal)
+    names = make_file_names(release.internal)
     for name, table in release.internal.items():
         folder.mkdir(parents=True, exist_ok=True)
         write_released(table, path_in(folder, names[name], ".parquet"))
 
 
 def table_bytes(table: pa.Table) -> bytes:
-    """A table as bytes."""
+    """Return a table as bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -64,13 +64,13 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def table_of(content: bytes) -> pa.Table:
-    """The table that was written as bytes."""
+    """Return the table that was written as bytes."""
     with pa.ipc.open_stream(content) as reader:
         return reader.read_all()
 
 
-def located(release: Release, folder: Path) -> Release:
-    """The release with records that are read from a folder."""
+def locate_release(release: Release, folder: Path) -> Release:
+    """Return the release with records that are read from a folder."""
     return replace(
         release,
         microdata={name: pads.dataset(path_in(folder, name, ".parquet")) for name in release.microdata},
@@ -78,7 +78,7 @@ def located(release: Release, folder: Path) -> Release:
 
 
 def _move(data: "pa.Table | pads.Dataset", path: Path) -> None:
-    """One Parquet file for a record type, or a folder of them, moved where it is on disk."""
+    """Move the Parquet file or folder of a record type."""
     if isinstance(data, pa.Table):
         write_released(data, path)
         return
@@ -94,7 +94,7 @@ def _move(data: "pa.Table | pads.Dataset", path: Path) -> None:
 
 
 def _copy(data: "pa.Table | pads.Dataset", path: Path) -> None:
-    """The same, copied: the files belong to whoever made the release."""
+    """Copy the Parquet file or folder of a record type, which belongs to whoever made the release."""
     if isinstance(data, pa.Table):
         write_released(data, path)
         return

@@ -5,9 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from stirred.census import Census
-from stirred.census.readers.paths import far, resolve
+from stirred.census.readers.paths import is_remote, resolve_files
 from stirred.chance import Key
-from stirred.chance.authentic import digest_of
+from stirred.chance.authentic import digest_file
 from stirred.errors import PrivacyError, StirredError
 
 Stamps = tuple[
@@ -16,25 +16,25 @@ Stamps = tuple[
 
 
 def input_identity(census: Census, key: Key, more: Iterable[Path] = ()) -> bytes:
-    """A keyed digest of all that a run reads; files that only an engine can reach count by their address.
+    """Return a keyed digest of all that a run reads; files that only an engine reaches count by address.
 
     It is computed when a run begins and again before the packet is sealed, so that files that change in between, or
     between an interruption and the run that takes it up, are noticed whatever their size and time say.
     """
-    told = [f"{name} {path.resolve()} {digest_of(path).hex()}" for name, path in input_files(census)]
-    told += [f"{path.name} {digest_of(path).hex()}" for path in more]
+    told = [f"{name} {path.resolve()} {digest_file(path).hex()}" for name, path in input_files(census)]
+    told += [f"{path.name} {digest_file(path).hex()}" for path in more]
     told += [
         f"{record.name} {name}"
         for record in census.schema.records
         for name in record.source.files
-        if far(name)
+        if is_remote(name)
     ]
     # census.toml and the files of codes are in the schema
     return key.digest(b"input", repr(census.schema).encode(), "\n".join(told).encode())
 
 
 def input_stamps(census: Census) -> Stamps:
-    """Return what the system says of every input file; taken before records are checked, it costs no reading."""
+    """Return path, number, size and times of every input file, without reading the files."""
     found = []
     with suppress(StirredError, OSError):  # a file that is not there is told by the check of the records
         for _, path in input_files(census):
@@ -59,7 +59,7 @@ def changed_input() -> PrivacyError:
 
 
 def input_files(census: Census) -> Iterator[tuple[str, Path]]:
-    """Every file on this machine that holds records, areas, or descriptions of a record's layout."""
+    """Yield every file on this machine that holds records, areas, or descriptions of a record's layout."""
     schema, folder = census.schema, census.folder
     groups = {record.name: record.source.files for record in schema.records}
     groups |= {f"{record.name} ddi": (record.source.ddi,) for record in schema.records if record.source.ddi}
@@ -67,6 +67,6 @@ def input_files(census: Census) -> Iterator[tuple[str, Path]]:
     if schema.geography.areas is not None:
         groups["areas"] = schema.geography.areas.files
     for name, files in groups.items():
-        near = tuple(file for file in files if not far(file))
-        for path in resolve(near, folder) if near and folder is not None else ():
+        near = tuple(file for file in files if not is_remote(file))
+        for path in resolve_files(near, folder) if near and folder is not None else ():
             yield name, path

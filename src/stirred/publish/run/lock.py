@@ -13,27 +13,27 @@ from stirred.errors import InputError
 if sys.platform != "win32":
     import fcntl
 
-_HELD: set[Path] = set()  # by this process; a run that a command started finds the lock of the command
+_HELD_PATHS: set[Path] = set()  # by this process; a run that a command started finds the lock of the command
 
 
 @contextmanager
-def locked(out: Path) -> Iterator[None]:
+def hold_lock(out: Path) -> Iterator[None]:
     """Hold ``OUT.lock`` while the block runs; a second run is refused and told who holds it."""
     path = out.absolute().with_name(out.name + ".lock")
-    if path in _HELD:
+    if path in _HELD_PATHS:
         yield
         return
-    lock = _taken(path)
-    _HELD.add(path)
+    lock = _take_lock(path)
+    _HELD_PATHS.add(path)
     try:
         yield
     finally:
-        _HELD.discard(path)
+        _HELD_PATHS.discard(path)
         path.unlink(missing_ok=True)  # while it is still held: no other run can have this file
         os.close(lock)
 
 
-def _taken(path: Path) -> int:
+def _take_lock(path: Path) -> int:
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         if sys.platform == "win32":

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from stirred.chance.authentic import keep_mark, mark_of
+from stirred.chance.authentic import keep_mark, read_mark
 from stirred.closed_files import (
     FOLDER_MODE,
     close_folder,
@@ -24,7 +24,7 @@ from stirred.errors import PrivacyError
 from stirred.publish.packet.checksums import INTERNAL, PUBLIC
 
 MARK, MARK_BEGUN = "run", "run.new"
-WHOLE = "whole"  # the result, in the moment before it gets its name
+WHOLE_FOLDER = "whole"  # the result, in the moment before it gets its name
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ class PartFolder:
 
     @property
     def path(self) -> Path:
-        """The folder itself."""
+        """Return the folder itself."""
         return self.out.with_name(self.out.name + ".part")
 
     def mark(self) -> bytes:
         """Return who makes the result; empty where the folder carries no mark."""
-        return mark_of(self.path / MARK) or b""
+        return read_mark(self.path / MARK) or b""
 
     def require_own(self) -> None:
         """Refuse a folder of this name that carries no mark of ours; an empty one holds nothing that could be lost."""
@@ -56,7 +56,7 @@ class PartFolder:
             )
 
     def _is_empty(self) -> bool:
-        """Whether nothing is in it but a mark: of a process that was killed before its first file or after its last."""
+        """Return whether the folder holds nothing but a mark, as a killed process leaves it."""
         return all(entry.name in (MARK, MARK_BEGUN) for entry in self.path.iterdir())
 
     def begin(self, mark: str) -> None:
@@ -82,11 +82,11 @@ class PartFolder:
 
         A result that is ``closed`` has no public part. The mark is deleted after the result has its name.
         """
-        whole = self.path / WHOLE
+        whole = self.path / WHOLE_FOLDER
         delete(whole)
         whole.mkdir(mode=FOLDER_MODE)
         for entry in list(self.path.iterdir()):
-            if entry.name not in (MARK, MARK_BEGUN, WHOLE):
+            if entry.name not in (MARK, MARK_BEGUN, WHOLE_FOLDER):
                 entry.replace(whole / entry.name)
         if closed:
             close_folder(whole)
@@ -133,7 +133,7 @@ def _open_mode(whole: Path) -> int:
     public = whole / PUBLIC
     if public.is_dir():
         return public.stat().st_mode & 0o777
-    probe = whole / WHOLE
+    probe = whole / WHOLE_FOLDER
     probe.mkdir()
     try:
         return probe.stat().st_mode & 0o777

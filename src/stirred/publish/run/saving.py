@@ -6,16 +6,16 @@ from pathlib import Path
 from stirred.engine import Engine, Local, silent
 from stirred.errors import require_kind, require_path
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.released import schema_of
-from stirred.publish.before.promise import joined
+from stirred.mechanisms.released import require_schema
+from stirred.publish.before.promise import join_promises
 from stirred.publish.before.refusals import require_effects, require_finite, require_kept, require_room
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.writing import CENSUS, plan_of_release
-from stirred.publish.run.files import located, store
-from stirred.publish.run.lock import locked
+from stirred.publish.run.files import locate_release, store
+from stirred.publish.run.lock import hold_lock
 from stirred.publish.run.part import write_whole
-from stirred.publish.run.writer import Content, data_folder, write
+from stirred.publish.run.writer import PacketContent, data_folder, write_packet
 
 
 def save(
@@ -47,23 +47,23 @@ def save(
     require_room(out)
     require_kept([release])
     require_finite(release.specification, str(release.settings.get("without_guarantee", "")))
-    schema = schema_of(release)
+    schema = require_schema(release)
     plan = plan_of_release(
         release, release.folder or Path(), census=census, title=title, accept_small_effect=accept_small_effect
     )
-    promise = replace(joined(plan, [release.specification]), effects=(release.effect,))
+    promise = replace(join_promises(plan, [release.specification]), effects=(release.effect,))
     promise = require_effects(plan, promise, rehearsal=not release.private)
-    with locked(out), write_whole(out, "save", closed=False) as part:
+    with hold_lock(out), write_whole(out, "save", closed=False) as part:
         place = part / PUBLIC / data_folder(plan, 0)
         place.parent.mkdir()
         store(release, place)
-        content = Content(
+        content = PacketContent(
             plan=plan,
             schema=schema,
             specification=promise.whole,
-            releases=(located(release, place),),
+            releases=(locate_release(release, place),),
             engine=engine or Local(),
             promise=promise,
         )
-        write(content, part, progress=silent, internal=internal)
+        write_packet(content, part, progress=silent, internal=internal)
     return Packet(out)

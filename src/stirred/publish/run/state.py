@@ -22,16 +22,16 @@ import pyarrow.parquet as pq
 from stirred.arrow import pads
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.chance.authentic import AuthenticFolder, digest_of, forged
-from stirred.chance.cipher import keystream
+from stirred.chance.authentic import AuthenticFolder, digest_file, make_forged_error
+from stirred.chance.cipher import read_keystream
 from stirred.closed_files import make_closed_folder
-from stirred.file_names import file_names, path_in
+from stirred.file_names import make_file_names, path_in
 from stirred.mechanisms.base import Check, ExpectedEffect, Guard, Mechanism, Release
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.receipt import guard_lines, json_bytes
-from stirred.publish.packet.walk import entries
+from stirred.publish.packet.walk import list_entries
 from stirred.publish.plan.description import Plan
-from stirred.publish.run.files import OWN, located, move, table_bytes, table_of
+from stirred.publish.run.files import MECHANISM_FOLDER, locate_release, move, table_bytes, table_of
 from stirred.publish.run.inputs import changed_input, input_identity
 from stirred.publish.run.part import PartFolder, delete
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
@@ -42,23 +42,23 @@ log = logging.getLogger("stirred.run")
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class UnfinishedRun:
     """A run in its folder ``OUT.part``, which carries the identity of the run as its mark."""
 
     folder: PartFolder
 
     @property
     def part(self) -> Path:
-        """The folder of all that the run makes."""
+        """Return the folder of all that the run makes."""
         return self.folder.path
 
     @property
     def state(self) -> Path:
-        """The folder of what is finished; it is removed when the packet is whole."""
+        """Return the folder of what is finished; it is removed when the packet is whole."""
         return self.part / "state"
 
     def remove(self) -> None:
-        """Leave nothing: after a refusal the corrected run starts anew."""
+        """Delete everything, so that the corrected run starts anew after a refusal."""
         with contextlib.suppress(OSError):
             self._forget()
         self.folder.remove()
@@ -75,10 +75,10 @@ class Unfinished:
         """Make the folder, or take it up for the same plan and key, on files that did not change since."""
         self.folder.begin(_identity(plan, key, census))
         if os.path.lexists(self.state) and (self.state.is_symlink() or not self.state.is_dir()):
-            raise forged(self.part)
+            raise make_forged_error(self.part)
         make_closed_folder(self.state)
 
-    def same_input(self, plan: Plan, key: Key, census: Census) -> None:
+    def require_same_input(self, plan: Plan, key: Key, census: Census) -> None:
         """Refuse a packet of files that changed since the run began."""
         identity = _identity(plan, key, census)
         if self.folder.mark() != identity.encode():
@@ -101,15 +101,15 @@ class Unfinished:
         self._forget()
         self.folder.complete()
 
-    def _sealed(self, key: Key) -> AuthenticFolder:
-        """What is finished, as only this run can have written it."""
+    def _open_state(self, key: Key) -> AuthenticFolder:
+        """Return the authenticated folder of what is finished, which only this run can have written."""
         return AuthenticFolder(self.state, key, self.folder.mark())
 
-    def finished(
+    def load_finished(
         self, place: Path, mechanism: Mechanism, census: Census, specification: Specification, key: Key
     ) -> Release | None:
-        """The release that was finished before, or None."""
-        told = self._sealed(key).read(f"{place.name}.json")
+        """Return the release that was finished before, or None."""
+        told = self._open_state(key).read(f"{place.name}.json")
         if told is None or not place.is_dir():
             return None
         saved = json.loads(told)
@@ -123,8 +123,8 @@ class Unfinished:
             specification=specification,
             microdata={name: pads.dataset(path_in(place, name, ".parquet")) for name in saved["microdata"]},
             tables={
-                name: pq.read_table(path_in(place / OWN, file, ".parquet"))
-                for name, file in file_names(saved["tables"]).items()
+                name: pq.read_table(path_in(place / MECHANISM_FOLDER, file, ".parquet"))
+                for name, file in make_file_names(saved["tables"]).items()
             },
             checks=tuple(Check(**check) for check in saved["checks"]),
             ledger=_ledger_from(saved["ledger"]),
@@ -136,7 +136,7 @@ class Unfinished:
             input_digest=saved["input_digest"],
             private=saved["private"] and key.private,
             internal={
-                name: self._told(file, key)
+                name: self._read_internal(file, key)
                 for name, file in _internal_files(place, saved["internal"]).items()
             },
             schema=census.schema,
@@ -145,15 +145,15 @@ class Unfinished:
             effect=None if saved["effect"] is None else ExpectedEffect(**saved["effect"]),
         )
 
-    def _told(self, file: str, key: Key) -> pa.Table:
-        """What the office alone may know of a release that was finished before."""
-        found = self._sealed(key).read(file)
+    def _read_internal(self, file: str, key: Key) -> pa.Table:
+        """Read the confidential log of a release that was finished before."""
+        found = self._open_state(key).read(file)
         if found is None:
-            raise forged(self.state)
-        return table_of(_hidden(found, key, file, self.folder.mark()))
+            raise make_forged_error(self.state)
+        return table_of(_encrypt(found, key, file, self.folder.mark()))
 
     def work(self, place: Path) -> Path:
-        """An empty folder for what the mechanism writes."""
+        """Return an empty folder for what the mechanism writes."""
         shutil.rmtree(place, ignore_errors=True)
         work = self.state / f"{place.name}.work"
         shutil.rmtree(work, ignore_errors=True)
@@ -167,8 +167,8 @@ class Unfinished:
         move(release, final, work)
         for name, file in _internal_files(place, release.internal).items():
             content = table_bytes(release.internal[name])
-            self._sealed(key).keep(file, _hidden(content, key, file, self.folder.mark()))
-        self._sealed(key).keep(
+            self._open_state(key).keep(file, _encrypt(content, key, file, self.folder.mark()))
+        self._open_state(key).keep(
             f"{place.name}.json",
             json_bytes(
                 {
@@ -194,41 +194,41 @@ class Unfinished:
         )
         final.replace(place)
         shutil.rmtree(work, ignore_errors=True)
-        return located(release, place)
+        return locate_release(release, place)
 
 
 def _internal_files(place: Path, names: Iterable[str]) -> dict[str, str]:
-    return {name: f"{place.name}.{file}.internal" for name, file in file_names(names).items()}
+    return {name: f"{place.name}.{file}.internal" for name, file in make_file_names(names).items()}
 
 
-def _hidden(content: bytes, key: Key, name: str, run: bytes) -> bytes:
-    """Records encrypted for the time of a run; the same run writes the same content, so no key stream serves two."""
+def _encrypt(content: bytes, key: Key, name: str, run: bytes) -> bytes:
+    """Encrypt content for the time of a run; the key stream depends on the run and on the name."""
     secret = key.digest(b"internal", run, name.encode())
-    mask = keystream(secret, 0, len(content))
+    mask = read_keystream(secret, 0, len(content))
     return (np.frombuffer(content, np.uint8) ^ mask).tobytes()
 
 
 def _identity(plan: Plan, key: Key, census: Census) -> str:
-    """What a run is: its plan, and all that it reads, by content."""
+    """Return the identity of a run: its plan and all that it reads, by content."""
     totals = () if plan.weights is None else plan.weights.recalibrate_to
     read = input_identity(census, key, [plan.folder / name for name in totals])
     return key.digest(b"run", plan.digest.encode(), read).hex()
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    """The SHA-256 of every file of a folder."""
-    return {entry.name: digest_of(entry.path).hex() for entry in entries(folder)}
+    """Return the SHA-256 of every file of a folder."""
+    return {entry.name: digest_file(entry.path).hex() for entry in list_entries(folder)}
 
 
 def _only_own(place: Path, files: Mapping[str, str]) -> None:
     """Refuse files that are not as the run wrote them, and delete those that it did not write."""
-    for entry in list(entries(place)):
+    for entry in list(list_entries(place)):
         if entry.name not in files:
             entry.path.unlink()
-        elif entry.fault or digest_of(entry.path).hex() != files[entry.name]:
-            raise forged(place.parent.parent)
+        elif entry.fault or digest_file(entry.path).hex() != files[entry.name]:
+            raise make_forged_error(place.parent.parent)
     if any(not (place / name).exists() for name in files):
-        raise forged(place.parent.parent)
+        raise make_forged_error(place.parent.parent)
 
 
 def _ledger_to(ledger: Ledger | None) -> dict[str, object] | None:

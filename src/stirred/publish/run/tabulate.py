@@ -11,12 +11,12 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress
 from stirred.errors import PlanError
 from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.released import MEASURES, lazy
+from stirred.mechanisms.released import MEASURE_COLUMNS, scan_records
 from stirred.spec import Specification
 
 
 def released_census(release: Release, census: Census) -> Census:
-    """The released records in the place of the census's own: same schema, same areas."""
+    """Return a census with the released records in place of its own: same schema, same areas."""
     missing = [name for name in census.schema.record_types if name not in release.microdata]
     if missing:
         raise PlanError(
@@ -24,11 +24,11 @@ def released_census(release: Release, census: Census) -> Census:
             why="a [[mechanism]] with from reads released records in the place of the census",
             fix="name a [[mechanism]] that releases all records, such as permutation-swapping",
         )
-    files: dict[str, pl.LazyFrame] = {name: lazy(data) for name, data in release.microdata.items()}
+    files: dict[str, pl.LazyFrame] = {name: scan_records(data) for name, data in release.microdata.items()}
     return Census(schema=census.schema, files=files, folder=census.folder)
 
 
-def tabulated(
+def tabulate_release(
     mechanism: Mechanism,
     earlier: Release,
     census: Census,
@@ -39,12 +39,12 @@ def tabulated(
     out: Path,
     progress: Progress,
 ) -> Release:
-    """The mechanism's tables of the released records, which are public, counted where the plan runs.
+    """Return the mechanism's tables of the released records, which are public.
 
     An interval around a count of released records would be about these records and not about the census, so that counts
     alone are kept; so would a check of an invariant.
     """
-    made = mechanism.tabulated(
+    made = mechanism.tabulate_public(
         engine.census(released_census(earlier, census)), key=key, engine=engine, out=out, progress=progress
     )
     return replace(
@@ -61,4 +61,6 @@ def tabulated(
 
 
 def _counts(table: pa.Table) -> pa.Table:
-    return table.select([name for name in table.column_names if name == "count" or name not in MEASURES])
+    return table.select(
+        [name for name in table.column_names if name == "count" or name not in MEASURE_COLUMNS]
+    )

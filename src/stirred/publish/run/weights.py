@@ -21,19 +21,19 @@ from stirred.engine import Engine
 from stirred.errors import InputError
 from stirred.frames import frame_of
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.released import counted
+from stirred.mechanisms.released import count_records
 from stirred.publish.plan.description import WeightsPlan
-from stirred.publish.plan.totals import TOTAL, PublicTotals
+from stirred.publish.plan.totals import TOTAL_COLUMN, PublicTotals
 
 ROUNDS, CLOSE = 1_000, 1e-9  # rounds of raking, and how near every total must be met
 
 
-def raked(cells: pl.DataFrame, totals: Sequence[PublicTotals]) -> NDArray[np.float64]:
-    """The weight of a record in each cell; ``cells`` has the variables as text and the number of records.
+def rake(cells: pl.DataFrame, totals: Sequence[PublicTotals]) -> NDArray[np.float64]:
+    """Return the weight of a record in each cell; ``cells`` has variables as text and numbers of records.
 
     >>> cells = pl.DataFrame({"region": ["a", "a", "b"], "sex": ["f", "m", "f"], "count": [1, 1, 2]})
     >>> region = PublicTotals("r.csv", ("region",), pl.DataFrame({"region": ["a", "b"], "total": [30.0, 10.0]}))
-    >>> raked(cells, [region]).tolist()
+    >>> rake(cells, [region]).tolist()
     [15.0, 15.0, 5.0]
     """
     count = cells["count"].to_numpy().astype(np.float64)
@@ -43,7 +43,7 @@ def raked(cells: pl.DataFrame, totals: Sequence[PublicTotals]) -> NDArray[np.flo
         for index, wanted in steps:
             have = np.bincount(index, weights=weight * count, minlength=len(wanted))
             weight = weight * np.divide(wanted, have, out=np.zeros_like(wanted), where=have > 0)[index]
-        off = max(_missed(weight * count, *step) for step in steps)
+        off = max(_measure_miss(weight * count, *step) for step in steps)
         if off <= CLOSE:
             return weight
     raise InputError(
@@ -53,14 +53,16 @@ def raked(cells: pl.DataFrame, totals: Sequence[PublicTotals]) -> NDArray[np.flo
     )
 
 
-def _missed(shares: NDArray[np.float64], index: NDArray[np.int64], wanted: NDArray[np.float64]) -> float:
-    """By how much the worst total is missed, as a share of the population."""
+def _measure_miss(
+    shares: NDArray[np.float64], index: NDArray[np.int64], wanted: NDArray[np.float64]
+) -> float:
+    """Return by how much the worst total is missed, as a share of the population."""
     have = np.bincount(index, weights=shares, minlength=len(wanted))
     return float(np.max(np.abs(have - wanted)) / wanted.sum())
 
 
 def _step(cells: pl.DataFrame, table: PublicTotals) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Where each cell stands in a public table, and the totals."""
+    """Return the index of each cell in a public table, and the totals."""
     keys = list(table.variables)
     wanted = table.frame.with_row_index("_row")
     index = cells.join(wanted, on=keys, how="left", maintain_order="left")["_row"]
@@ -71,20 +73,20 @@ def _step(cells: pl.DataFrame, table: PublicTotals) -> tuple[NDArray[np.int64], 
             why=f"{records:,} released records have a combination of {', '.join(keys)} that it does not list",
             fix="add a row for every combination; a total may be 0",
         )
-    empty = wanted.filter(~pl.col("_row").is_in(index.unique().to_list()) & (pl.col(TOTAL) > 0)).height
+    empty = wanted.filter(~pl.col("_row").is_in(index.unique().to_list()) & (pl.col(TOTAL_COLUMN) > 0)).height
     if empty:
         raise InputError(
             f"{table.name} has totals that no record can carry",
             why=f"{empty:,} of its combinations of {', '.join(keys)} have no released record",
             fix="join these rows with others, or leave the variable out",
         )
-    return index.to_numpy().astype(np.int64), table.frame[TOTAL].to_numpy().astype(np.float64)
+    return index.to_numpy().astype(np.int64), table.frame[TOTAL_COLUMN].to_numpy().astype(np.float64)
 
 
-def recalibrated(
+def recalibrate(
     release: Release, totals: Sequence[PublicTotals], weights: WeightsPlan, work: Path, engine: Engine
 ) -> Release:
-    """The release with a column of weights that meet the public totals; files of records are written again in ``work``."""
+    """Return the release with a column of weights that meet the totals; write record files in ``work``."""
     if weights.record_type not in release.microdata:
         raise InputError(
             f"the release has no {weights.record_type} records to weight",
@@ -92,13 +94,13 @@ def recalibrated(
             fix="leave [weights] out of the plan, or release records",
         )
     keys = list(dict.fromkeys(name for table in totals for name in table.variables))
-    found = counted(release, keys, record_type=weights.record_type, engine=engine)
+    found = count_records(release, keys, record_type=weights.record_type, engine=engine)
     cells = found.with_columns(pl.col(keys).cast(pl.String)).group_by(keys).agg(pl.col("count").sum())
     cells = cells.sort(keys, nulls_last=False)
-    looked_up = cells.with_columns(pl.Series(weights.column, raked(cells, totals)))
+    looked_up = cells.with_columns(pl.Series(weights.column, rake(cells, totals)))
     data = release.microdata[weights.record_type]
     if isinstance(data, pa.Table):
-        made: pa.Table | pads.Dataset = _weighted(data, keys, looked_up, weights.column)
+        made: pa.Table | pads.Dataset = _add_weights(data, keys, looked_up, weights.column)
     else:
         files = [Path(name) for name in data.files]
         for path in files:
@@ -117,18 +119,20 @@ def _digest(table: PublicTotals) -> str:
     return hashlib.sha256(table.frame.write_csv().encode()).hexdigest()[:16]
 
 
-def _weighted(table: pa.Table, keys: list[str], cells: pl.DataFrame, column: str) -> pa.Table:
+def _add_weights(table: pa.Table, keys: list[str], cells: pl.DataFrame, column: str) -> pa.Table:
     own = frame_of(table.select(keys)).with_columns(pl.col(keys).cast(pl.String))
     joined = own.join(cells, on=keys, how="left", nulls_equal=True, maintain_order="left")
     return table.append_column(column, joined[column].to_arrow())
 
 
 def _write_again(path: Path, keys: list[str], cells: pl.DataFrame, column: str, work: Path) -> None:
-    """The file with one more column, batch by batch; the old file stays until the new one is whole."""
+    """Write the file with one more column, batch by batch; keep the old file until the new one is whole."""
     temporary = work / f"{path.name}.weighted"
     with pq.ParquetFile(path) as source:
         kind = source.schema_arrow.append(pa.field(column, pa.float64()))
         with pq.ParquetWriter(temporary, kind) as writer:
             for batch in source.iter_batches(batch_size=1 << 18):
-                writer.write_table(_weighted(pa.Table.from_batches([batch]), keys, cells, column).cast(kind))
+                writer.write_table(
+                    _add_weights(pa.Table.from_batches([batch]), keys, cells, column).cast(kind)
+                )
     temporary.replace(path)

@@ -10,17 +10,17 @@ import pyarrow as pa
 from stirred.census import Census, Schema
 from stirred.engine import Engine, Progress
 from stirred.engine.local.released import write_released
-from stirred.file_names import file_name, path_in
+from stirred.file_names import make_file_name, path_in
 from stirred.mechanisms.base import Release
-from stirred.mechanisms.released import lazy, own_table
-from stirred.publish.before.account import account
+from stirred.mechanisms.released import find_own_table, scan_records
+from stirred.publish.before.account import build_account
 from stirred.publish.before.promise import PlanPromise
 from stirred.publish.before.refusals import require_kept
 from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
 from stirred.publish.packet.labels import write_labels
-from stirred.publish.packet.quoting import COLUMNS, publishable
-from stirred.publish.packet.receipt import receipt, write_json
-from stirred.publish.papers.documents import Papers
+from stirred.publish.packet.quoting import COLUMNS, prepare_table
+from stirred.publish.packet.receipt import build_receipt, write_json
+from stirred.publish.papers.documents import PacketDocuments
 from stirred.publish.plan.description import Plan, TablePlan
 from stirred.publish.run.csv_files import write_csv
 from stirred.publish.run.files import store_internal
@@ -28,8 +28,8 @@ from stirred.spec import Specification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """What a packet is made of: the releases of a plan's mechanisms, and the promise of the whole."""
+class PacketContent:
+    """Content of a packet: the releases of a plan's mechanisms, and the promise of the whole."""
 
     plan: Plan
     schema: Schema
@@ -40,12 +40,17 @@ class Content:
 
 
 def data_folder(plan: Plan, number: int) -> str:
-    """The folder of a mechanism's records in the public part."""
+    """Return the folder of a mechanism's records in the public part."""
     return "data" if len(plan.steps) == 1 else f"data-{number + 1}"
 
 
-def write(
-    content: Content, part: Path, *, progress: Progress, truth: Census | None = None, internal: bool = False
+def write_packet(
+    content: PacketContent,
+    part: Path,
+    *,
+    progress: Progress,
+    truth: Census | None = None,
+    internal: bool = False,
 ) -> None:
     """Write the public part; the records lie in it already.
 
@@ -54,7 +59,7 @@ def write(
     """
     require_kept(content.releases)
     plan, public = content.plan, part / PUBLIC
-    tables = all_tables(content)
+    tables = list_tables(content)
     made = _tables(content, tables, public, progress)
     if not plan.microdata:
         for folder in public.glob("data*"):
@@ -70,18 +75,18 @@ def write(
     counted = {table.name: table.record_type for table, _ in tables}
     write_json(
         public / "receipt.json",
-        receipt(
+        build_receipt(
             plan,
             content.releases,
             tables=counted,
             engine=content.engine.name,
-            account=account(plan, content.promise),
+            account=build_account(plan, content.promise),
         ),
     )
     (public / "plan.toml").write_text(plan.text, encoding="utf-8")
     write_labels(public, content.schema, [release.labels for release in content.releases])
     shown = {table.name: (table.by, made[table.name]) for table, _ in tables}
-    papers = Papers.of(
+    papers = PacketDocuments.build(
         plan,
         content.schema,
         content.specification,
@@ -105,21 +110,21 @@ def write(
     progress("report", 1, 1)
 
 
-def all_tables(content: Content) -> list[tuple[TablePlan, int]]:
-    """The plan's tables and those that the mechanisms counted themselves, each with the number of its mechanism."""
+def list_tables(content: PacketContent) -> list[tuple[TablePlan, int]]:
+    """Return the plan's tables and those of the mechanisms, each with the number of its mechanism."""
     found = [
-        (table, _source(content.releases, table) if table.source is None else table.source)
+        (table, _choose_source(content.releases, table) if table.source is None else table.source)
         for table in content.plan.tables
     ]
     names = {table.name for table in content.plan.tables}
     stated = {frozenset(table.by) for table in content.plan.tables if table.source is None}
     for number, (step, release) in enumerate(zip(content.plan.steps, content.releases, strict=True)):
-        for name, by in step.mechanism.counted(release).items():
+        for name, by in step.mechanism.list_own_tables(release).items():
             own = step.source is not None or "standard_error" in release.tables[name].column_names
             if frozenset(by) in stated and not own:
                 continue
-            file = file_name(name)
-            called = file if file not in names else file_name(f"{step.label}-{name}")
+            file = make_file_name(name)
+            called = file if file not in names else make_file_name(f"{step.label}-{name}")
             if called not in names:
                 record_type = step.mechanism.record_type
                 found.append(
@@ -129,17 +134,17 @@ def all_tables(content: Content) -> list[tuple[TablePlan, int]]:
     return found
 
 
-def _source(releases: Sequence[Release], table: TablePlan) -> int:
-    """The first release that has a table's variables; else the first that has its records or the table itself."""
+def _choose_source(releases: Sequence[Release], table: TablePlan) -> int:
+    """Choose the release a plan table is computed from."""
     numbers = range(len(releases))
     whole = (n for n in numbers if _columns(releases[n], table) >= set(table.variables))
     some = (n for n in numbers if table.record_type in releases[n].microdata)
-    own = (n for n in numbers if own_table(releases[n], table.by) is not None)
+    own = (n for n in numbers if find_own_table(releases[n], table.by) is not None)
     return next((n for found in (whole, own, some) for n in found), 0)
 
 
 def _columns(release: Release, table: TablePlan) -> set[str]:
-    """The columns of the released records that a table may count by."""
+    """Return the columns of the released records that a table may count by."""
     record = None if release.schema is None else release.schema.record(table.record_type)
     if table.record_type not in release.microdata or record is None:
         return set()
@@ -148,12 +153,12 @@ def _columns(release: Release, table: TablePlan) -> set[str]:
         name
         for kind in types
         if kind and kind in release.microdata
-        for name in lazy(release.microdata[kind]).collect_schema().names()
+        for name in scan_records(release.microdata[kind]).collect_schema().names()
     }
 
 
 def _tables(
-    content: Content, tables: Sequence[tuple[TablePlan, int]], public: Path, progress: Progress
+    content: PacketContent, tables: Sequence[tuple[TablePlan, int]], public: Path, progress: Progress
 ) -> dict[str, pa.Table]:
     folder = public / "tables"
     folder.mkdir(exist_ok=True)
@@ -162,7 +167,7 @@ def _tables(
     for index, (table, source) in enumerate(tables):
         progress("tables", index, len(tables))
         mechanism, release = content.plan.mechanisms[source], content.releases[source]
-        made[table.name] = publishable(table.made(release, mechanism, engine=content.engine))
+        made[table.name] = prepare_table(table.tabulate(release, mechanism, engine=content.engine))
         for name in dict.fromkeys(("parquet", *content.plan.formats)):
             writers[name](made[table.name], path_in(folder, table.name, f".{name}"))
     if tables:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stirred.report.charts.marks import Spec, drawn, from_zero, quantity
-from stirred.report.document import Chart, table
+from stirred.report.charts.marks import Spec, from_zero, make_spec, quantity
+from stirred.report.document import Chart, make_table
 
 ERROR, RISK = "mean absolute error of a cell", "risk"
-NEAR = 0.03  # of the whole axis: names of lines nearer than this would overlap
+MIN_LABEL_DISTANCE = 0.03  # of the whole axis: names of lines nearer than this would overlap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ def frontier(
     guesses: Sequence[tuple[str, float]] = (),
     methods: Sequence[str] = (),
 ) -> Chart:
-    """The points, joined by method in the order of their error; ``guesses`` are horizontal lines.
+    """Draw the points, joined by method in the order of their error; ``guesses`` are horizontal lines.
 
     A method has the same colour in all charts that are given the same ``methods``.
     """
@@ -85,14 +85,14 @@ def frontier(
         name=name,
         title=title,
         sentence=sentence,
-        spec=drawn({"layer": layers, "resolve": {"legend": {"stroke": "independent"}}}, rows, height=380),
-        data=table(title, columns, below, numeric=columns[2:6], digits=2),
+        spec=make_spec({"layer": layers, "resolve": {"legend": {"stroke": "independent"}}}, rows, height=380),
+        data=make_table(title, columns, below, numeric=columns[2:6], digits=2),
     )
 
 
 def _lines(guesses: Sequence[tuple[str, float]]) -> list[Spec]:
     data = {"values": [{"g": name, "r": value} for name, value in guesses]}
-    words = {"values": [{"g": names, "r": value} for names, value in labelled(guesses)]}
+    words = {"values": [{"g": names, "r": value} for names, value in join_near_labels(guesses)]}
     level: Spec = {"field": "r", "type": "quantitative"}
     tip = [{"field": "g", "title": "guess", "type": "nominal"}, {**level, "format": ".1%", "title": "finds"}]
     return [
@@ -116,15 +116,15 @@ def _lines(guesses: Sequence[tuple[str, float]]) -> list[Spec]:
     ]
 
 
-def labelled(guesses: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
-    """The names of lines, joined where two lines are so near that their names would overlap.
+def join_near_labels(guesses: Sequence[tuple[str, float]]) -> list[tuple[str, float]]:
+    """Join the names of lines that are so near that their names would overlap.
 
-    >>> labelled([("modal guess", 0.0), ("majority", 0.01), ("the truth", 1.0)])
+    >>> join_near_labels([("modal guess", 0.0), ("majority", 0.01), ("the truth", 1.0)])
     [('modal guess, majority', 0.01), ('the truth', 1.0)]
     """
     found: list[tuple[str, float]] = []
     for name, value in sorted(guesses, key=lambda one: one[1]):
-        if found and value - found[-1][1] < NEAR:
+        if found and value - found[-1][1] < MIN_LABEL_DISTANCE:
             found[-1] = (f"{found[-1][0]}, {name}", value)
         else:
             found.append((name, value))

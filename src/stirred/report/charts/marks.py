@@ -3,20 +3,20 @@
 from collections.abc import Mapping, Sequence
 
 from stirred.languages import Phrase
-from stirred.mechanisms.exhibits import beside
-from stirred.report.document import Chart, table
+from stirred.mechanisms.exhibits import format_beside_error
+from stirred.report.document import Chart, make_table
 
 Rows = Sequence[Mapping[str, object]]
 Spec = dict[str, object]
 
 
-def drawn(marks: Spec, rows: Sequence[Mapping[str, object]], *, height: int) -> Spec:
-    """A specification that fills the column's width; a fixed height keeps the page steady while charts draw."""
+def make_spec(marks: Spec, rows: Sequence[Mapping[str, object]], *, height: int) -> Spec:
+    """Return a specification that fills the column's width, with a fixed height."""
     return {"data": {"values": [dict(row) for row in rows]}, "width": "container", "height": height, **marks}
 
 
 def quantity(field: str, title: str, **more: object) -> Spec:
-    """A numeric channel."""
+    """Return a numeric channel."""
     return {"field": field, "type": "quantitative", "title": title, **more}
 
 
@@ -30,7 +30,7 @@ def _tip(field: str, title: str, form: str = "") -> Spec:
 
 
 def _rows(rows: Rows, category: str, value: str, group: str | None) -> list[Spec]:
-    """The same rows under short names, which no title can break."""
+    """Return the same rows under short names, which no title can break."""
     return [
         {"c": row[category], "v": row[value], **({"g": row[group]} if group else {})}
         for row in rows
@@ -45,7 +45,7 @@ def _category(title: str | None = None) -> Spec:
 def bars(
     name: str, title: str, sentence: str, rows: Rows, *, category: str, value: str, group: str | None = None
 ) -> Chart:
-    """Grouped horizontal bars: one entry for each category, one colour for each group."""
+    """Draw grouped horizontal bars: one entry for each category, one colour for each group."""
     channels: Spec = {
         "y": _category(),
         "x": quantity("v", value),
@@ -59,13 +59,17 @@ def bars(
         name=name,
         title=title,
         sentence=sentence,
-        spec=drawn({"mark": "bar", "encoding": channels}, _rows(rows, category, value, group), height=height),
-        data=table(title, columns, [[row[c] for c in columns] for row in rows], numeric=[value], digits=2),
+        spec=make_spec(
+            {"mark": "bar", "encoding": channels}, _rows(rows, category, value, group), height=height
+        ),
+        data=make_table(
+            title, columns, [[row[c] for c in columns] for row in rows], numeric=[value], digits=2
+        ),
     )
 
 
 def dots(name: str, title: str, sentence: str, rows: Rows, *, category: str, value: str, group: str) -> Chart:
-    """One dot for each category and group, on a symmetric logarithmic axis that shows zero and thousands."""
+    """Draw one dot for each category and group, on a symmetric logarithmic axis that shows zero and thousands."""
     channels: Spec = {
         "y": _category(),
         "x": quantity("v", value, **from_zero([float(str(row[value])) for row in rows])),
@@ -79,12 +83,14 @@ def dots(name: str, title: str, sentence: str, rows: Rows, *, category: str, val
         name=name,
         title=title,
         sentence=sentence,
-        spec=drawn(
+        spec=make_spec(
             {"mark": mark, "encoding": channels},
             _rows(rows, category, value, group),
             height=max(110, 34 * _number(rows, category)),
         ),
-        data=table(title, columns, [[row[c] for c in columns] for row in rows], numeric=[value], digits=2),
+        data=make_table(
+            title, columns, [[row[c] for c in columns] for row in rows], numeric=[value], digits=2
+        ),
     )
 
 
@@ -93,7 +99,7 @@ def _number(rows: Rows, name: str | None) -> int:
 
 
 def from_zero(values: Sequence[float], constant: float = 0.1) -> Spec:
-    """A symmetric logarithmic scale from zero, with zero and the powers of ten that the values reach as its marks."""
+    """Return a symmetric logarithmic scale from zero, with marks at zero and at powers of ten."""
     largest = max([constant, *(value for value in values if value == value)])
     ticks, power = [0.0], constant
     while power <= largest:
@@ -116,7 +122,7 @@ def ranges(
     group: str,
     columns: Sequence[str],
 ) -> Chart:
-    """For each category and group the middle (point) and a range (line) of a size in per cent, from zero.
+    """Draw the middle (point) and a range (line) in per cent, from zero, for each category and group.
 
     A row has category, group, low, middle and high; ``columns`` are the titles of the last three in the table below.
     """
@@ -160,17 +166,17 @@ def ranges(
         name=name,
         title=title,
         sentence=sentence,
-        spec=drawn(
+        spec=make_spec(
             {"layer": [line, point], "encoding": shared},
             data,
             height=max(110, _number(rows, category) * step),
         ),
-        data=table(title, titles, below, numeric=list(columns), digits=2),
+        data=make_table(title, titles, below, numeric=list(columns), digits=2),
     )
 
 
 def intervals(name: str, title: str, sentence: str, rows: Rows, *, label: str) -> Chart:
-    """Published numbers (points), estimates (ticks) and their intervals (rules), told apart by the legend."""
+    """Draw published numbers (points), estimates (ticks) and their intervals (rules), with a legend."""
     published, estimated = Phrase("report.chart.published"), Phrase("report.chart.estimated")
     data = [
         {
@@ -201,21 +207,23 @@ def intervals(name: str, title: str, sentence: str, rows: Rows, *, label: str) -
         },
     ]
     columns = [label, "published", "estimate", "low", "high"]
-    below = [[row[label], row["published"], *_written(row)] for row in rows]
+    below = [[row[label], row["published"], *_write_interval(row)] for row in rows]
     titles = [cell, published, *(Phrase(f"report.chart.{field}") for field in columns[2:])]
     return Chart(
         name=name,
         title=title,
         sentence=sentence,
-        spec=drawn({"layer": layers, "encoding": {"y": _category()}}, data, height=max(90, 22 * len(rows))),
-        data=table(title, titles, below, numeric=titles[1:]),
+        spec=make_spec(
+            {"layer": layers, "encoding": {"y": _category()}}, data, height=max(90, 22 * len(rows))
+        ),
+        data=make_table(title, titles, below, numeric=titles[1:]),
     )
 
 
-def _written(row: Mapping[str, object]) -> list[str]:
+def _write_interval(row: Mapping[str, object]) -> list[str]:
     """Estimate and interval, down to the last digit of the standard error that the interval's width shows."""
     estimate, low, high = (float(str(row[name])) for name in ("estimate", "low", "high"))
-    return [beside(number, (high - low) / 4) for number in (estimate, low, high)]
+    return [format_beside_error(number, (high - low) / 4) for number in (estimate, low, high)]
 
 
 def lines(
@@ -230,7 +238,7 @@ def lines(
     log_x: bool = False,
     log_y: bool = False,
 ) -> Chart:
-    """One or more curves."""
+    """Draw one or more curves."""
     scales = {True: {"type": "log", "nice": False}, False: {"type": "linear", "nice": False}}
     channels: Spec = {
         "x": quantity("c", x, scale=scales[log_x]),
@@ -245,6 +253,6 @@ def lines(
         name=name,
         title=title,
         sentence=sentence,
-        spec=drawn({"mark": mark, "encoding": channels}, _rows(rows, x, y, group), height=300),
-        data=table(title, columns, [[row[c] for c in columns] for row in rows], numeric=[x, y]),
+        spec=make_spec({"mark": mark, "encoding": channels}, _rows(rows, x, y, group), height=300),
+        data=make_table(title, columns, [[row[c] for c in columns] for row in rows], numeric=[x, y]),
     )

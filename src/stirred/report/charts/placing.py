@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from math import ceil, sqrt
 
 
-def curve(width: int, height: int) -> Iterator[tuple[int, int]]:
-    """Every place of a rectangle once, each next to the one before (a Hilbert curve for any rectangle).
+def walk_curve(width: int, height: int) -> Iterator[tuple[int, int]]:
+    """Yield every place of a rectangle once, each next to the one before (a generalised Hilbert curve).
 
     The recursion is J. Červený's generalized Hilbert curve: halve the longer side, walk the halves one after the other.
 
-    >>> list(curve(2, 2))
+    >>> list(walk_curve(2, 2))
     [(0, 0), (0, 1), (1, 1), (1, 0)]
     """
     if width >= height:
@@ -23,7 +23,7 @@ def _sign(value: int) -> int:
 
 
 def _half(value: int) -> int:
-    """Half of a signed length, rounded toward minus infinity."""
+    """Return half of a signed length, rounded toward minus infinity."""
     return value // 2
 
 
@@ -58,10 +58,10 @@ def _walk(x: int, y: int, ax: int, ay: int, bx: int, by: int) -> Iterator[tuple[
     )
 
 
-def grid(number: int, *, shape: float = 1.7) -> list[tuple[int, int]]:
-    """Places for that many tiles in a rectangle about ``shape`` times as wide as high.
+def place_tiles(number: int, *, shape: float = 1.7) -> list[tuple[int, int]]:
+    """Return places for that many tiles in a rectangle about ``shape`` times as wide as high.
 
-    >>> places = grid(10)
+    >>> places = place_tiles(10)
     >>> len(places), max(abs(a - c) + abs(b - d) for (a, b), (c, d) in zip(places, places[1:]))
     (10, 1)
     """
@@ -69,4 +69,4 @@ def grid(number: int, *, shape: float = 1.7) -> list[tuple[int, int]]:
         return []
     height = max(1, ceil(sqrt(number / shape)))
     width = ceil(number / height)
-    return [place for place, _ in zip(curve(width, height), range(number), strict=False)]
+    return [place for place, _ in zip(walk_curve(width, height), range(number), strict=False)]

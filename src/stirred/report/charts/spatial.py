@@ -8,19 +8,19 @@ import numpy as np
 
 from stirred.census.shapes import BorderLines
 from stirred.languages import Phrase
-from stirred.report.charts.marks import Spec, drawn, quantity
-from stirred.report.charts.placing import grid
-from stirred.report.document import Chart, table
+from stirred.report.charts.marks import Spec, make_spec, quantity
+from stirred.report.charts.placing import place_tiles
+from stirred.report.document import Chart, make_table
 
 FEWEST, MOST = 6, 2_500  # areas that are worth a picture, and those that a page can hold
 TILE, WIDE = 52, 1_080  # pixels: the largest tile, the widest picture
-LISTED = 60  # areas in the table below the picture
-NAMED = 24  # parents whose names are written on the tiles
+MAX_AREAS_LISTED = 60  # areas in the table below the picture
+MAX_PARENTS_NAMED = 24  # parents whose names are written on the tiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """The areas that numbers stand on: levels, coarsest first, each area's ancestors, and borders where they are known."""
+    """The areas that numbers belong to: levels, coarsest first, ancestors, and borders where known."""
 
     levels: tuple[str, ...] = ()
     ancestors: Mapping[str, Mapping[str, tuple[str, ...]]] = field(
@@ -31,11 +31,11 @@ class Ground:
 
     @property
     def drawn_level(self) -> str:
-        """The level that has borders."""
+        """Return the level that has borders."""
         return self.borders.level if self.borders else ""
 
     def order(self, level: str, codes: Sequence[str]) -> list[str]:
-        """The areas in the order of the spine: those of one parent together.
+        """Return the areas in the order of the spine: those of one parent together.
 
         >>> Ground(ancestors={"block": {"2": ("a",), "3": ("b",), "4": ("a",)}}).order("block", ["2", "3", "4"])
         ['2', '4', '3']
@@ -59,7 +59,7 @@ def areas(
     value: str,
     signed: bool = False,
 ) -> Chart | None:
-    """A picture of one number an area, or None for too few or too many areas; ``signed`` numbers get two colours."""
+    """Draw one number for each area, or return None for too few or too many areas."""
     values = {code: number for code, number in values.items() if number == number}
     if not FEWEST <= len(values) <= MOST:
         return None
@@ -74,14 +74,14 @@ def areas(
         else _tiles(ground, values, colour, level, value)
     )
     how = Phrase("report.areas.map" if mapped else "report.areas.tiles", end=_digits(largest))
-    rows = sorted(values.items(), key=lambda item: -abs(item[1]))[:LISTED]
+    rows = sorted(values.items(), key=lambda item: -abs(item[1]))[:MAX_AREAS_LISTED]
     caption = Phrase("report.areas.listed", title=title, number=len(rows))
     return Chart(
         name=name,
         title=title,
         sentence=Phrase("report.two", first=sentence, second=how),
         spec=spec,
-        data=table(caption, [level, value], rows, numeric=[value], digits=2),
+        data=make_table(caption, [level, value], rows, numeric=[value], digits=2),
     )
 
 
@@ -90,7 +90,7 @@ def _digits(value: float) -> Decimal:
 
 
 def _colour(title: str, largest: float, *, signed: bool) -> Spec:
-    """Colours end at the 98th percentile, so that one area does not pale the others; the legend has both halves."""
+    """Return the colour channel, which ends at the 98th percentile of the values."""
     halves = [-largest, -largest / 2, 0, largest / 2, largest] if signed else [0, largest / 2, largest]
     domain = [-largest, 0, largest] if signed else [0, largest]
     legend = {
@@ -126,7 +126,7 @@ def _map(borders: BorderLines, values: Mapping[str, float], colour: Spec, level:
         )
     mark = {"type": "geoshape", "strokeWidth": 0.5, "stroke": "#8886"}
     height = max(160, round(720 * borders.height / max(borders.width, 1)))
-    return drawn(
+    return make_spec(
         {
             "projection": {"type": "identity"},
             "mark": mark,
@@ -139,7 +139,7 @@ def _map(borders: BorderLines, values: Mapping[str, float], colour: Spec, level:
 
 def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str, value: str) -> Spec:
     codes = ground.order(level, list(values))
-    places = grid(len(codes), shape=2.2)
+    places = place_tiles(len(codes), shape=2.2)
     rows = [
         {"area": code, "v": round(values[code], 3), "x": x, "y": y, "p": ground.parent(level, code)}
         for code, (x, y) in zip(codes, places, strict=True)
@@ -172,16 +172,16 @@ def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str
     }
     layers: list[Spec] = [rect]
     parents = sorted({str(row["p"]) for row in rows if row["p"]})
-    if 1 < len(parents) <= NAMED:
-        layers += _between(rows, ends)
+    if 1 < len(parents) <= MAX_PARENTS_NAMED:
+        layers += _border_lines(rows, ends)
     side = min(
         TILE, WIDE // across
     )  # tiles are square on a wide page; the page shrinks what is wider than it
-    return {**drawn({"layer": layers}, rows, height=side * down), "width": side * across}
+    return {**make_spec({"layer": layers}, rows, height=side * down), "width": side * across}
 
 
-def _between(rows: Sequence[Mapping[str, object]], ends: Spec) -> list[Spec]:
-    """Lines between tiles of different parents."""
+def _border_lines(rows: Sequence[Mapping[str, object]], ends: Spec) -> list[Spec]:
+    """Return the lines between tiles of different parents."""
     there = {(int(str(row["x"])), int(str(row["y"]))): row["p"] for row in rows}
     cuts = []
     for (x, y), parent in there.items():

@@ -1,20 +1,27 @@
 """The chapter on risk: who stands alone, what exact numbers give away, and what attacks find beside a guess."""
 
-from stirred.report.risk.alone import alone, before_and_after
-from stirred.report.risk.attacks import LeftOut, Undone, left_out, majority, noisy, undone
-from stirred.report.risk.given import given
-from stirred.report.risk.measured import measured, written
+from stirred.report.risk.alone import write_before_and_after, write_unique
+from stirred.report.risk.attacks import (
+    InversionShares,
+    SkippedPart,
+    write_inversion,
+    write_majority,
+    write_noisy_tables,
+    write_skipped,
+)
+from stirred.report.risk.given import write_disclosure
+from stirred.report.risk.measured import write_measures, write_number
 
 __all__ = [
-    "LeftOut",
-    "Undone",
-    "alone",
-    "before_and_after",
-    "given",
-    "left_out",
-    "majority",
-    "measured",
-    "noisy",
-    "undone",
-    "written",
+    "InversionShares",
+    "SkippedPart",
+    "write_before_and_after",
+    "write_disclosure",
+    "write_inversion",
+    "write_majority",
+    "write_measures",
+    "write_noisy_tables",
+    "write_number",
+    "write_skipped",
+    "write_unique",
 ]

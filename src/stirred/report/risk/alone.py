@@ -4,21 +4,21 @@ from collections.abc import Mapping, Sequence
 
 from stirred.assess.uniqueness import Uniqueness
 from stirred.languages import Phrase
-from stirred.report.document import Block, Paragraphs, Section, table
-from stirred.report.risk.words import kind_of, named
+from stirred.report.document import Block, Paragraphs, Section, make_table
+from stirred.report.risk.words import join_labels, kind_of
 from stirred.report.texts import percent
 
-HEADS = ("what", "on", "records", "alone", "share")
+UNIQUE_HEADS = ("what", "on", "records", "alone", "share")
 
 
-def alone(
+def write_unique(
     found: Sequence[Uniqueness],
     cells: tuple[int, int],
     *,
     limited: bool,
     labels: Mapping[str, str] | None = None,
 ) -> Section | None:
-    """Records that no other is like, or cells that count one record, from what is published alone.
+    """Write the section on unique records, or on cells that count one record, from public numbers alone.
 
     ``cells`` are the published cells and those that show a count of 1; ``limited`` says that the budget is finite.
     """
@@ -29,20 +29,23 @@ def alone(
     said.append(Phrase("risk.alone.source"))
     blocks: list[Block] = []
     if found:
-        heads = [Phrase(f"risk.alone.head.{name}") for name in HEADS]
+        heads = [Phrase(f"risk.alone.head.{name}") for name in UNIQUE_HEADS]
         rows = [
             [_kind(one), _on(one, labels or {}), one.records, one.alone, f"{percent(one.share)} %"]
             for one in found
         ]
-        blocks.append(table(Phrase("risk.alone.caption"), heads, rows, numeric=heads[2:]))
+        blocks.append(make_table(Phrase("risk.alone.caption"), heads, rows, numeric=heads[2:]))
     blocks.append(Paragraphs(paragraphs=tuple(said)))
     return Section(
-        title=Phrase("risk.alone.title"), lead=_lead(found, cells), blocks=tuple(blocks), chapter="risk"
+        title=Phrase("risk.alone.title"),
+        lead=_unique_lead(found, cells),
+        blocks=tuple(blocks),
+        chapter="risk",
     )
 
 
-def _lead(found: Sequence[Uniqueness], cells: tuple[int, int]) -> str:
-    """The first type of records, without and with its place; without records, the cells."""
+def _unique_lead(found: Sequence[Uniqueness], cells: tuple[int, int]) -> str:
+    """Return the first sentence: the first type of records without and with its place, or the cells."""
     if not found:
         return Phrase("risk.alone.cells", cells=cells[0], ones=cells[1])
     first = found[0]
@@ -60,17 +63,21 @@ def _kind(one: Uniqueness) -> str:
 
 
 def _on(one: Uniqueness, labels: Mapping[str, str]) -> str:
-    """The variables in words; many of them by their number."""
+    """Return the variables in words; many of them by their number."""
     own = [name for name in one.by if name != one.place]
-    words = Phrase("risk.alone.many", number=len(own)) if len(own) > MOST_NAMED else named(own, labels)
+    words = (
+        Phrase("risk.alone.many", number=len(own))
+        if len(own) > MAX_VARIABLES_NAMED
+        else join_labels(own, labels)
+    )
     return Phrase("risk.alone.with", variables=words, place=one.place) if one.place else words
 
 
-MOST_NAMED = 6
+MAX_VARIABLES_NAMED = 6
 
 
-def before_and_after(found: Sequence[Uniqueness]) -> Section | None:
-    """The same counts in the census, and how many records that were alone are shown as they were. Internal."""
+def write_before_and_after(found: Sequence[Uniqueness]) -> Section | None:
+    """Write the section that compares unique records of census and release. Internal."""
     told = [one for one in found if one.before is not None and one.as_shown is not None]
     if not told:
         return None
@@ -92,7 +99,7 @@ def before_and_after(found: Sequence[Uniqueness]) -> Section | None:
         title="Who stood alone, before and after",
         lead=lead,
         blocks=(
-            table("Records that no other is like", heads, rows, numeric=heads[2:]),
+            make_table("Records that no other is like", heads, rows, numeric=heads[2:]),
             Paragraphs(
                 paragraphs=(
                     "A record that is shown as it was need not be the same one: another may have taken its place. "

@@ -5,20 +5,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from stirred.languages import Phrase
-from stirred.report.document import Paragraphs, Section, table
-from stirred.report.risk.words import kind_of, named
+from stirred.report.document import Paragraphs, Section, make_table
+from stirred.report.risk.words import join_labels, kind_of
 from stirred.report.texts import percent
 
 if TYPE_CHECKING:
     from stirred.assess.attack.inference.majority import MajorityGuess
-    from stirred.assess.attack.inference.published import BelievedTable
+    from stirred.assess.attack.inference.published import InferredTable
 
-MOST_GUESSED = 8  # variables that are listed, those that the area tells most about
+MAX_VARIABLES_GUESSED = 8  # variables that are listed, those that the area tells most about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Undone:
-    """What the best undo of a swap finds, as shares of records."""
+class InversionShares:
+    """The results of the best inversion of a swap, as shares of records."""
 
     record_type: str
     share: float  # that are where they are shown, as far as can be known
@@ -27,8 +27,8 @@ class Undone:
     sure: float  # that are where they are shown with chance 0.95 or more
 
 
-def undone(found: Undone) -> Section:
-    """What the best undo of a swap finds, from the released file and the public law of the swap alone."""
+def write_inversion(found: InversionShares) -> Section:
+    """Write the section on the best inversion of a swap, from the release and the public law alone."""
     kind = kind_of(found.record_type)
     lead = Phrase("risk.undone.lead", share=percent(found.share, 3), guess=percent(found.guess), kind=kind)
     said = (
@@ -42,8 +42,8 @@ def undone(found: Undone) -> Section:
     )
 
 
-def noisy(found: Sequence["BelievedTable"]) -> Section | None:
-    """How many cells of published tables can be guessed right by one who knows their errors, beside a guess without them."""
+def write_noisy_tables(found: Sequence["InferredTable"]) -> Section | None:
+    """Write the section on cells that can be guessed from stated errors, beside a guess without them."""
     if not found:
         return None
     worst = max(found, key=lambda one: one.found - one.guess)
@@ -59,7 +59,7 @@ def noisy(found: Sequence["BelievedTable"]) -> Section | None:
             guess=percent(worst.guess),
         ),
         blocks=(
-            table(Phrase("risk.noisy.caption"), heads, rows, numeric=heads[1:]),
+            make_table(Phrase("risk.noisy.caption"), heads, rows, numeric=heads[1:]),
             Paragraphs(paragraphs=tuple(Phrase(f"risk.noisy.{name}") for name in said)),
         ),
         chapter="risk",
@@ -70,17 +70,18 @@ def _share(share: float, digits: int = 2) -> str:
     return Phrase("risk.share", share=percent(share, digits))
 
 
-def majority(
+def write_majority(
     record_type: str, found: Sequence["MajorityGuess"], labels: Mapping[str, str] | None = None
 ) -> Section | None:
-    """What someone guesses right who knows only the area, beside the commonest value of all records."""
+    """Write the section on guesses from the area alone, beside the commonest value of all records."""
     if not found:
         return None
-    ranked = sorted(found, key=lambda one: (-one.gain, one.variable))[:MOST_GUESSED]
+    ranked = sorted(found, key=lambda one: (-one.gain, one.variable))[:MAX_VARIABLES_GUESSED]
     first = ranked[0]
     heads = [Phrase(f"risk.majority.head.{name}") for name in ("variable", "found", "guess")]
     rows = [
-        [named([one.variable], labels or {}), _share(one.found, 3), _share(one.guess, 3)] for one in ranked
+        [join_labels([one.variable], labels or {}), _share(one.found, 3), _share(one.guess, 3)]
+        for one in ranked
     ]
     said = ("meaning", "absolute", "source")
     return Section(
@@ -88,13 +89,13 @@ def majority(
         lead=Phrase(
             "risk.majority.lead",
             area=first.area,
-            variable=named([first.variable], labels or {}),
+            variable=join_labels([first.variable], labels or {}),
             found=percent(first.found, 3),
             guess=percent(first.guess, 3),
             kind=kind_of(record_type),
         ),
         blocks=(
-            table(Phrase("risk.majority.caption", area=first.area), heads, rows, numeric=heads[1:]),
+            make_table(Phrase("risk.majority.caption", area=first.area), heads, rows, numeric=heads[1:]),
             Paragraphs(paragraphs=tuple(Phrase(f"risk.majority.{name}") for name in said)),
         ),
         chapter="risk",
@@ -102,8 +103,8 @@ def majority(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
-    """A count or an attack that a report does without, because there are too many records for it."""
+class SkippedPart:
+    """A count or an attack that a report omits, because there are too many records for it."""
 
     what: str  # "alone", "undone" or "majority"
     record_type: str
@@ -111,8 +112,8 @@ class LeftOut:
     most: int
 
 
-def left_out(found: Sequence[LeftOut]) -> Section | None:
-    """What was not computed for this report, why, and the command that does it."""
+def write_skipped(found: Sequence[SkippedPart]) -> Section | None:
+    """Write the section on what was not computed, why, and the command that computes it."""
     if not found:
         return None
     said = [

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from stirred.assess.risk import RiskMeasure
 from stirred.languages import Phrase
-from stirred.report.document import Note, Paragraphs, Section, shown, table
+from stirred.report.document import Note, Paragraphs, Section, format_value, make_table
 from stirred.report.texts import percent
 
 
-def measured(
+def write_measures(
     title: str, lead: str, found: Sequence[tuple[str, RiskMeasure]], *, said: Sequence[str] = ()
 ) -> Section:
-    """Measures of risk, a table for each release, each beside what guesses find; what is unknown says why. Internal.
+    """Write measures of risk as one table for each release, beside what guesses find. Internal.
 
     ``said`` are sentences before the tables.
     """
@@ -19,14 +19,14 @@ def measured(
         Phrase(f"measure.head.{name}") for name in ("name", "about", "value", "interval", "beside", "kind")
     ]
     tables = [
-        table(
+        make_table(
             release,
             heads,
             [
                 [
                     one.name,
                     one.about,
-                    Phrase("measure.unknown") if one.value is None else written(one.value, one.unit),
+                    Phrase("measure.unknown") if one.value is None else write_number(one.value, one.unit),
                     _interval(one),
                     _beside(one),
                     Phrase(f"measure.kind.{one.kind}"),
@@ -47,23 +47,25 @@ def measured(
 def _interval(one: RiskMeasure) -> str:
     if one.low is None or one.high is None:
         return ""
-    return Phrase("measure.interval", low=written(one.low, one.unit), high=written(one.high, one.unit))
+    return Phrase(
+        "measure.interval", low=write_number(one.low, one.unit), high=write_number(one.high, one.unit)
+    )
 
 
 def _beside(one: RiskMeasure) -> str:
-    """What guesses and ceilings find, and why a value is unknown."""
-    told = [f"{guess.name} {written(guess.value, one.unit)}" for guess in one.baselines]
+    """Return what guesses and ceilings find, and why a value is unknown."""
+    told = [f"{guess.name} {write_number(guess.value, one.unit)}" for guess in one.baselines]
     return "; ".join([*([one.reason] if one.value is None else []), *told])
 
 
-def written(value: float, unit: str) -> str:
-    """A number of a measure: shares in per cent, the rest with few digits.
+def write_number(value: float, unit: str) -> str:
+    """Write a number of a measure: shares in per cent, the rest with few digits.
 
-    >>> written(0.1234, "share").split(), written(12.0, "count"), written(1.69115, "epsilon")
+    >>> write_number(0.1234, "share").split(), write_number(12.0, "count"), write_number(1.69115, "epsilon")
     (['12', '%'], '12', '1.691')
     """
     return (
         f"{percent(value)}\N{NO-BREAK SPACE}%"
         if unit == "share"
-        else shown(round(value) if unit == "count" else value)
+        else format_value(round(value) if unit == "count" else value)
     )

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 
 from stirred.languages import Phrase
-from stirred.report.texts import relabelled
+from stirred.report.texts import relabel
 
 
 def kind_of(record_type: str) -> str:
-    """The records of a type in words."""
+    """Return the records of a type in words."""
     name = record_type if record_type in ("household", "person") else "other"
     return Phrase(f"risk.kind.{name}", name=record_type)
 
 
-def named(names: Sequence[str], labels: Mapping[str, str]) -> str:
-    """Variables by their labels, with commas."""
-    return ", ".join(relabelled(labels.get(name, name), {}) for name in names)
+def join_labels(names: Sequence[str], labels: Mapping[str, str]) -> str:
+    """Join variables by their labels, with commas."""
+    return ", ".join(relabel(labels.get(name, name), {}) for name in names)

@@ -9,7 +9,7 @@ from stirred.spec.domain import Domain
 from stirred.spec.multiverse import Multiverse
 from stirred.spec.neighbours import Neighbours, neighbours_connect
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.outputs.divergences import Approximate, OutputPremetric, no_conversion
+from stirred.spec.outputs.divergences import Approximate, OutputPremetric, make_conversion_error
 from stirred.spec.premetrics import InputPremetric
 from stirred.spec.units import Constant
 
@@ -22,17 +22,17 @@ def account(
     input_premetric: InputPremetric,
     output_premetric: OutputPremetric,
 ) -> tuple[Budget, tuple[str, ...]]:
-    """The budget of all parts together under exactly this premetric (its δ included); and the rules used."""
-    measure, budget, notes = measured(
+    """Return the total budget of all parts under exactly this premetric (its δ included), and the rules used."""
+    measure, budget, notes = convert_and_compose(
         parts, domain=domain, multiverse=multiverse, input_premetric=input_premetric, kind=output_premetric
     )
-    found = measure.converted(budget, output_premetric)
+    found = measure.convert(budget, output_premetric)
     if found is None:
-        raise no_conversion(measure, output_premetric)
+        raise make_conversion_error(measure, output_premetric)
     return found, notes
 
 
-def measured(
+def convert_and_compose(
     parts: Sequence[Part],
     *,
     domain: Domain,
@@ -40,7 +40,7 @@ def measured(
     input_premetric: InputPremetric,
     kind: OutputPremetric,
 ) -> tuple[OutputPremetric, Budget, tuple[str, ...]]:
-    """The parts, each converted once from its first statement, and composed in a premetric of this kind.
+    """Convert each part once from its first statement, compose them in a premetric of this kind, and return it.
 
     Which premetric of the kind that is, its δ, is what the parts add up to.
     """
@@ -51,16 +51,16 @@ def measured(
             tables = ", ".join(table.words() for table in part.measures)
             notes.add(f"noise on what the invariants fix costs nothing: {tables}")
             continue
-        constant = constant_of(part, input_premetric, domain, multiverse)
+        constant = find_part_constant(part, input_premetric, domain, multiverse)
         if constant.because:
             notes.add(constant.because)
-        statements.append(in_unit(part, constant.factor))
-    measure, budget = kind.composed(statements)
+        statements.append(change_part_unit(part, constant.factor))
+    measure, budget = kind.compose_parts(statements)
     return measure, budget, tuple(sorted(notes))
 
 
 def is_free(part: Part, domain: Domain, multiverse: Multiverse) -> bool:
-    """Whether the invariants determine all that a part is computed from: its output then has one law in each universe.
+    """Return whether the invariants determine all that a part is computed from, so that it costs nothing.
 
     Publishing it costs nothing there (Proposition 1, with noise that does not depend on the data).
     """
@@ -70,9 +70,9 @@ def is_free(part: Part, domain: Domain, multiverse: Multiverse) -> bool:
     return bool(multiverse.refines(Multiverse.of(*part.measures, *own), domain))
 
 
-def in_unit(part: Part, factor: Fraction) -> tuple[OutputPremetric, Budget]:
-    """A part in another unit; where its ε differs by universe, under a premetric that is right in all of them."""
-    measure, budget = part.output_premetric.scaled(part.budget, factor)
+def change_part_unit(part: Part, factor: Fraction) -> tuple[OutputPremetric, Budget]:
+    """Return the premetric and budget of a part in another unit, valid in every universe where its ε differs."""
+    measure, budget = part.output_premetric.scale(part.budget, factor)
     if part.varies is None or factor == 1 or not isinstance(part.output_premetric, Approximate):
         return measure, budget
     # δ·(e^{cε} − 1)/(e^ε − 1) is monotone in ε: it grows for c > 1 and falls for c < 1
@@ -83,11 +83,11 @@ def in_unit(part: Part, factor: Fraction) -> tuple[OutputPremetric, Budget]:
             why=f"its ε differs by universe ({part.varies.words}) and has no bound, so no δ is right in all of them",
             fix="state a bound of ε over all universes",
         )
-    return part.output_premetric.scaled(worst, factor)[0], budget
+    return part.output_premetric.scale(worst, factor)[0], budget
 
 
-def constant_of(part: Part, to: InputPremetric, domain: Domain, multiverse: Multiverse) -> Constant:
-    """The constant from the distance of a part into another; paths run in the universes the part was stated in."""
+def find_part_constant(part: Part, to: InputPremetric, domain: Domain, multiverse: Multiverse) -> Constant:
+    """Return the constant from the distance of a part to another, in the universes where the part was stated."""
     source, measure = part.input_premetric, part.output_premetric
     try:
         found = source.constant(to, domain, multiverse)

@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import Generic
 
 from stirred.errors import SpecificationError
-from stirred.spec.algebra.accounting import in_unit
+from stirred.spec.algebra.accounting import change_part_unit
 from stirred.spec.algebra.stated import Spec
 from stirred.spec.algebra.statement import BudgetFunction
 from stirred.spec.verdict import Verdict
 from stirred.spec.verdicts.implication import implies
 
-OPEN = (
+OPEN_QUESTION = (
     "whether the second step adds protection of its own (a smaller budget, or fewer invariants) is unknown: "
     "no rule gives the specification of such a chain"
 )
@@ -23,7 +23,7 @@ OPEN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain(Generic[Spec]):
-    """What is proved about a chain, and whether something sharper is known."""
+    """The proved specification of a chain, and whether a sharper one is known."""
 
     specification: Spec
     sharper: Verdict
@@ -31,7 +31,7 @@ class Chain(Generic[Spec]):
 
 
 def chain(first: Spec, second: Spec, *, stability: int | Fraction | None = None) -> Chain[Spec]:
-    r"""The specification of reading the first output through the second mechanism.
+    r"""Return what is proved of reading the first output through the second mechanism.
 
     Rule 1, post-processing: whatever reads the output alone keeps the first promise.
 
@@ -54,11 +54,11 @@ def chain(first: Spec, second: Spec, *, stability: int | Fraction | None = None)
     # what leaves is what the second step makes of the first one's output
     kept = replace(
         first,
-        notes=tuple(sorted({*first.notes, "chained: " + OPEN})),
+        notes=tuple(sorted({*first.notes, "chained: " + OPEN_QUESTION})),
         released=second.views or first.released,
     )
     if stability is None:
-        return Chain(specification=kept, sharper=Verdict.unknown(OPEN))
+        return Chain(specification=kept, sharper=Verdict.unknown(OPEN_QUESTION))
     if isinstance(stability, float) or stability < 0:
         raise SpecificationError(
             f"{stability} is no stability",
@@ -78,7 +78,7 @@ def chain(first: Spec, second: Spec, *, stability: int | Fraction | None = None)
             ),
         )
     try:
-        carried = _carried(first, second, Fraction(stability))
+        carried = _carry_promise(first, second, Fraction(stability))
     except SpecificationError as void:  # no δ below 1 is left, or none that is right in every universe
         return Chain(specification=kept, sharper=Verdict.unknown(f"{void.what}: {void.why}"))
     if implies(carried, kept):
@@ -90,9 +90,9 @@ def chain(first: Spec, second: Spec, *, stability: int | Fraction | None = None)
     )
 
 
-def _carried(first: Spec, second: Spec, stability: Fraction) -> Spec:
-    """The second promise for a stable first step, in the universes of both."""
-    measure, budget = in_unit(replace(second, parts=()).statements[0], stability)
+def _carry_promise(first: Spec, second: Spec, stability: Fraction) -> Spec:
+    """Return the second promise scaled by the stability of the first step, in the universes of both."""
+    measure, budget = change_part_unit(replace(second, parts=()).statements[0], stability)
     note = f"chained: the first step is {stability}-stable and keeps the invariants of both, as stated by the caller"
     return replace(
         second,
@@ -101,13 +101,13 @@ def _carried(first: Spec, second: Spec, stability: Fraction) -> Spec:
         budget=budget,
         parts=(),
         bounds=(),
-        varies=second.varies if stability == 1 else _scaled(second.varies, stability),
+        varies=second.varies if stability == 1 else _scale_function(second.varies, stability),
         notes=tuple(sorted({*second.notes, note})),
     )
 
 
-def _scaled(function: BudgetFunction | None, stability: Fraction) -> BudgetFunction | None:
-    """A budget function times a constant, known by its words and its bounds alone."""
+def _scale_function(function: BudgetFunction | None, stability: Fraction) -> BudgetFunction | None:
+    """Return a budget function times a constant; only its words and its bounds are known."""
     if function is None:
         return None
     return BudgetFunction(

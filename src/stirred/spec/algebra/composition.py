@@ -7,21 +7,21 @@ from functools import reduce
 from typing import Literal
 
 from stirred.errors import IncompatibleError, SpecificationError
-from stirred.spec.algebra.accounting import account, is_free, measured
+from stirred.spec.algebra.accounting import account, convert_and_compose, is_free
 from stirred.spec.algebra.stated import Spec
 from stirred.spec.algebra.statement import Part
-from stirred.spec.laws.functions import joint_function
+from stirred.spec.laws.functions import build_joint_function
 from stirred.spec.multiverse import Invariant, Multiverse
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.outputs.divergences import OutputPremetric, no_conversion
+from stirred.spec.outputs.divergences import OutputPremetric, make_conversion_error
 from stirred.spec.premetrics import InputPremetric, RecordPremetric
 from stirred.spec.released import join_views
 from stirred.spec.verdict import Answer
 from stirred.spec.verdicts.reach import refines_within_reach
 
 
-def _rebuilt(
+def _rebuild(
     spec: Spec,
     parts: tuple[Part, ...],
     *,
@@ -31,13 +31,13 @@ def _rebuilt(
     exactly: bool = False,
     kept: frozenset[str] | None = None,
 ) -> Spec:
-    """The specification of these parts under a changed flavor, its budget accounted afresh.
+    """Return the specification of these parts under a changed flavor, with its budget computed anew.
 
     The δ of an (ε, δ) premetric is what the parts add up to, unless the premetric is asked for ``exactly``.
     """
     flavor_multiverse = spec.multiverse if multiverse is None else multiverse
     unit = input_premetric or spec.input_premetric
-    measure, budget, notes = measured(
+    measure, budget, notes = convert_and_compose(
         parts,
         domain=spec.domain,
         multiverse=flavor_multiverse,
@@ -45,9 +45,9 @@ def _rebuilt(
         kind=output_premetric or spec.output_premetric,
     )
     if exactly and output_premetric is not None:
-        found = measure.converted(budget, output_premetric)
+        found = measure.convert(budget, output_premetric)
         if found is None:
-            raise no_conversion(measure, output_premetric)
+            raise make_conversion_error(measure, output_premetric)
         measure, budget = output_premetric, found
 
     def total(taken: Sequence[Part]) -> Budget:
@@ -73,19 +73,19 @@ def _rebuilt(
         output_premetric=measure,
         budget=budget,
         bounds=spec.bounds if same else (),
-        notes=tuple(sorted({*(_own_notes(spec) if kept is None else kept), *notes})),
+        notes=tuple(sorted({*(_find_own_notes(spec) if kept is None else kept), *notes})),
         parts=() if alone else parts,
-        varies=joint_function(
+        varies=build_joint_function(
             [part for part in parts if not is_free(part, spec.domain, flavor_multiverse)], measure, total
         ),
         measures=parts[0].measures if len(parts) == 1 else (),
     )
 
 
-def _own_notes(spec: Spec) -> frozenset[str]:
-    """The notes without those on rules that were used for the unit and premetric it is stated in now."""
+def _find_own_notes(spec: Spec) -> frozenset[str]:
+    """Return the notes of a specification without those that its current unit and premetric gave rise to."""
     try:
-        _, _, derived = measured(
+        _, _, derived = convert_and_compose(
             spec.statements,
             domain=spec.domain,
             multiverse=spec.multiverse,
@@ -98,7 +98,7 @@ def _own_notes(spec: Spec) -> frozenset[str]:
 
 
 def compose(specs: Sequence[Spec]) -> Spec:
-    """All outputs published together: invariants join, every part is converted once, budgets compose.
+    """Return the specification of publishing all outputs: invariants join, parts convert once, budgets compose.
 
     >>> from stirred.spec import Budget, Domain, Hamming, Margin, Multiplicative, Multiverse, Specification
     >>> spec = Specification(
@@ -119,8 +119,8 @@ def compose(specs: Sequence[Spec]) -> Spec:
     multiverse = Multiverse(frozenset().union(*(spec.multiverse.invariants for spec in specs)))
     free = [all(is_free(part, first.domain, multiverse) for part in spec.statements) for spec in specs]
     charged = [spec for spec, costs_nothing in zip(specs, free, strict=True) if not costs_nothing] or [first]
-    input_premetric = reduce(lambda a, b: a.joined(b), (spec.input_premetric for spec in charged))
-    output_premetric = reduce(lambda a, b: a.joined(b), (spec.output_premetric for spec in charged))
+    input_premetric = reduce(lambda a, b: a.join(b), (spec.input_premetric for spec in charged))
+    output_premetric = reduce(lambda a, b: a.join(b), (spec.output_premetric for spec in charged))
     together = replace(
         first,
         evidence=reduce(lambda a, b: a & b, (spec.evidence for spec in specs)),
@@ -128,33 +128,36 @@ def compose(specs: Sequence[Spec]) -> Spec:
         untouched=tuple(sorted({word for spec in specs for word in spec.untouched})),
         released=join_views(first.domain, (spec.views for spec in specs)),
     )
-    return _rebuilt(
+    return _rebuild(
         together,
         parts,
         multiverse=multiverse,
         input_premetric=input_premetric,
         output_premetric=output_premetric,
-        kept=frozenset().union(*(_own_notes(spec) for spec in specs)),
+        kept=frozenset().union(*(_find_own_notes(spec) for spec in specs)),
     )
 
 
-def given(spec: Spec, more: Multiverse | Invariant) -> Spec:
-    """More invariants, same budget (Proposition 5); the parts remember the universes they were stated in."""
+def add_invariants(spec: Spec, more: Multiverse | Invariant) -> Spec:
+    """Return the specification with more invariants and the same budget (Proposition 5).
+
+    The parts keep the universes they were stated in.
+    """
     finer = spec.multiverse & more
     if finer == spec.multiverse:
         return spec
     return replace(spec, multiverse=finer, parts=spec.statements)
 
 
-def without(spec: Spec, dropped: Sequence[Invariant], *, released: bool) -> Spec:
-    """Fewer invariants declared; what then holds depends on whether they are published all the same."""
+def drop_invariants(spec: Spec, dropped: Sequence[Invariant], *, released: bool) -> Spec:
+    """Return the specification with fewer invariants; the budget depends on whether they are still published."""
     rest = Multiverse(spec.multiverse.invariants - frozenset(dropped))
     verdict = refines_within_reach(rest, spec.multiverse, spec.domain, spec.input_premetric)
     if verdict:
-        return replace(spec, multiverse=rest, parts=() if _alone(spec, rest) else spec.parts)
-    if not released and _stated_within(spec, rest):
+        return replace(spec, multiverse=rest, parts=() if _is_single_part(spec, rest) else spec.parts)
+    if not released and _is_stated_within(spec, rest):
         with suppress(IncompatibleError):  # a constant between units may need what was dropped
-            return _rebuilt(spec, spec.statements, multiverse=rest)
+            return _rebuild(spec, spec.statements, multiverse=rest)
     words = ", ".join(sorted(invariant.words() for invariant in dropped))
     told = "released exactly but not declared invariant" if released else "no longer declared invariant"
     proved = (
@@ -174,8 +177,8 @@ def without(spec: Spec, dropped: Sequence[Invariant], *, released: bool) -> Spec
     )
 
 
-def _stated_within(spec: Spec, multiverse: Multiverse) -> bool:
-    """Whether every part was stated in universes that hold those of this multiverse."""
+def _is_stated_within(spec: Spec, multiverse: Multiverse) -> bool:
+    """Return whether every part was stated in universes that contain those of this multiverse."""
     return all(
         part.multiverse is not None
         and refines_within_reach(multiverse, part.multiverse, spec.domain, spec.input_premetric)
@@ -183,19 +186,19 @@ def _stated_within(spec: Spec, multiverse: Multiverse) -> bool:
     )
 
 
-def _alone(spec: Spec, multiverse: Multiverse) -> bool:
-    """Whether its one part says what the specification says in these universes."""
+def _is_single_part(spec: Spec, multiverse: Multiverse) -> bool:
+    """Return whether the only part states the same as the specification does in these universes."""
     return spec.parts == replace(spec, multiverse=multiverse, parts=()).statements
 
 
-def per(
+def change_unit(
     spec: Spec,
     unit: str | InputPremetric,
     *,
     link: Literal["kept", "free"] | None,
     copies: int | None,
 ) -> Spec:
-    """Another unit of protection; every part is converted from the unit it was first stated in."""
+    """Return the specification for another protection unit; parts convert from their first unit."""
     if isinstance(unit, InputPremetric):
         target: InputPremetric = unit
     elif isinstance(now := spec.input_premetric.unrestricted, RecordPremetric):
@@ -212,9 +215,9 @@ def per(
             why="it does not count records of one type, so the name of a record type does not say which distance is meant",
             fix="give the input premetric itself: spec.per(Hamming(…))",
         )
-    return _rebuilt(spec, spec.statements, input_premetric=target)
+    return _rebuild(spec, spec.statements, input_premetric=target)
 
 
-def under(spec: Spec, output_premetric: OutputPremetric) -> Spec:
-    """Another output premetric."""
-    return _rebuilt(spec, spec.statements, output_premetric=output_premetric, exactly=True)
+def change_output_premetric(spec: Spec, output_premetric: OutputPremetric) -> Spec:
+    """Return the specification under another output premetric."""
+    return _rebuild(spec, spec.statements, output_premetric=output_premetric, exactly=True)

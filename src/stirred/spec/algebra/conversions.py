@@ -26,7 +26,7 @@ from stirred.spec.premetrics import Hamming, SymmetricDifference
 from stirred.spec.units import Link
 
 Figure = Literal["published", "bureau", "proved"]
-GIVEN = "given the guarantee of the code, which is published"
+GIVEN_THE_CODE = "given the guarantee of the code, which is published"
 GIVEN_THE_MECHANISM = "given that the production code counts and adds noise as it is documented"
 GROUP_PRIVACY = (
     "group privacy: changing one record is removing one and adding one, which doubles ρ and multiplies ρ² by 4, "
@@ -40,7 +40,7 @@ DISJOINT_CELLS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """What a budget per record added or removed is multiplied by, for which unit it then holds, and why.
+    """A factor for a budget per record added or removed, with the unit for which it holds and the reason.
 
     ``link`` says whether a changed person may move to another household. ``theorem`` names the theorem about the mechanism
     itself that gives the factor; without one the factor follows from the promise per record added or removed alone.
@@ -53,19 +53,19 @@ class Factor:
     theorem: str = ""
 
     @property
-    def given(self) -> str:
-        """What a figure of the Bureau's own run takes for granted when it uses this factor."""
-        return GIVEN_THE_MECHANISM if self.theorem else GIVEN
+    def assumption(self) -> str:
+        """Return the assumption that a figure of the Bureau's own run makes when it uses this factor."""
+        return GIVEN_THE_MECHANISM if self.theorem else GIVEN_THE_CODE
 
     @property
     def reason(self) -> str:
-        """The theorem, where one is named, and the argument."""
+        """Return the argument for the factor, preceded by its theorem where one is named."""
         return f"{self.theorem}: {self.because}" if self.theorem else self.because
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """The factor that was published, the one that the Bureau's arguments prove, and the one that a theorem here proves.
+    """The factor that was published, the one the Bureau's arguments prove, and the one a theorem proves.
 
     ``bureau`` is the published factor where an argument for it is known, and group privacy where there is none.
 
@@ -86,11 +86,11 @@ class Conversion:
         return (self.published.times, self.published.unit) == (self.proved.times, self.proved.unit)
 
     def factor(self, figure: Figure) -> Factor:
-        """The factor of a figure."""
+        """Return the factor that belongs to a figure."""
         return {"published": self.published, "bureau": self.bureau, "proved": self.proved}[figure]
 
-    def restated(self, spec: Spec, *, figure: Figure = "proved") -> Spec:
-        """A zCDP promise per record added or removed, stated per changed record by one of the factors.
+    def restate(self, spec: Spec, *, figure: Figure = "proved") -> Spec:
+        """Return a zCDP promise per record added or removed, restated per changed record by one of the factors.
 
         A promise in another premetric is returned as it is: composition restates it by group privacy, which is what both
         arguments give for pure DP.
@@ -103,7 +103,7 @@ class Conversion:
         return replace(
             spec,
             input_premetric=Hamming(by.unit, copies=counted.copies),
-            budget=Budget.sqrt(spec.budget.squared() * by.times),
+            budget=Budget.sqrt(spec.budget.square() * by.times),
             bounds=(),
             parts=(),
             evidence=replace(spec.evidence, status="published") if figure == "published" else spec.evidence,
@@ -118,33 +118,33 @@ class Conversion:
         )
 
     def words(self, counted: Fraction, printed: Fraction) -> str:
-        """The factors with their figures and their reasons; equal ones are said once."""
+        """Return the factors with their figures and reasons in words; equal factors are named once."""
         said, argued, shown = self.published, self.bureau, self.proved
         exact = counted * said.times
-        rounded = "" if printed == exact else f", printed {_decimal(printed)}"
+        rounded = "" if printed == exact else f", printed {_write_decimal(printed)}"
         words = [
-            f"the code counts records added or removed at ρ² = {_decimal(counted)}",
-            f"published: times {said.times} per {said.unit}, {_decimal(exact)}{rounded}",
+            f"the code counts records added or removed at ρ² = {_write_decimal(counted)}",
+            f"published: times {said.times} per {said.unit}, {_write_decimal(exact)}{rounded}",
         ]
         if self.agree:
-            words.append(f"this factor is proved, {shown.given} ({shown.reason})")
+            words.append(f"this factor is proved, {shown.assumption} ({shown.reason})")
             return "; ".join(words)
         words[-1] += f" ({said.because})"
         if (argued.times, argued.unit) != (said.times, said.unit):
             words.append(
-                f"by group privacy, {argued.given}: times {argued.times} per {argued.unit}, "
-                f"{_decimal(counted * argued.times)}"
+                f"by group privacy, {argued.assumption}: times {argued.times} per {argued.unit}, "
+                f"{_write_decimal(counted * argued.times)}"
             )
         stays = " who stays in the household" if shown.link == "kept" and shown.unit == PERSON else ""
         words.append(
-            f"proved, {shown.given}: times {shown.times} per {shown.unit}{stays}, "
-            f"{_decimal(counted * shown.times)} ({shown.reason})"
+            f"proved, {shown.assumption}: times {shown.times} per {shown.unit}{stays}, "
+            f"{_write_decimal(counted * shown.times)} ({shown.reason})"
         )
         return "; ".join(words)
 
 
-def _decimal(value: Fraction) -> str:
-    """A decimal figure with all its digits; every figure of the production settings has at most seven."""
+def _write_decimal(value: Fraction) -> str:
+    """Write a decimal figure with all its digits; figures of the production settings have at most seven."""
     whole, rest = divmod(value * 10**7, 10**7)
     digits = f"{int(rest):07d}".rstrip("0")
     return f"{int(whole)}.{digits}" if digits else str(int(whole))

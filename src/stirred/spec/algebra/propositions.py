@@ -64,7 +64,7 @@ def exact_release(
 def only_invariants_are_free(
     output_premetric: OutputPremetric, *, varies_at_finite_distance: bool
 ) -> Verdict:
-    """Proposition 2: if the output's law varies inside a universe at finite distance and D is a metric, then ε > 0."""
+    """Decide by Proposition 2 whether ε > 0: the output varies inside a universe and the premetric is a metric."""
     if not output_premetric.is_metric:
         raise SpecificationError(
             f"Proposition 2 does not apply to {output_premetric}",
@@ -81,7 +81,7 @@ def only_invariants_are_free(
 
 
 def loss_is_no_smaller(coarser: Multiverse, finer: Multiverse, domain: Domain) -> Verdict:
-    """Proposition 3: with fewer invariants the loss of one mechanism is at least as large."""
+    """Decide by Proposition 3 whether the loss of a mechanism is at least as large with fewer invariants."""
     verdict = finer.refines(coarser, domain)
     if verdict:
         return Verdict.yes(
@@ -91,7 +91,7 @@ def loss_is_no_smaller(coarser: Multiverse, finer: Multiverse, domain: Domain) -
 
 
 def lemma_1(budgets: Budgets, finer: Budgets) -> Verdict:
-    """Lemma 1: M(spec) ⊂ M(spec') if each D' lies in some D with ε_D ≤ ε'_{D'} (finitely many universes: δ = 0).
+    """Decide by Lemma 1 whether M(spec) ⊂ M(spec'): each D' lies in some D with ε_D ≤ ε'_{D'} (δ = 0).
 
     >>> whole, half = frozenset("ab"), frozenset("a")
     >>> bool(lemma_1({whole: Budget.of(1)}, {half: Budget.of(2)}))

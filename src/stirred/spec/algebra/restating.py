@@ -17,12 +17,12 @@ from stirred.spec.laws.stratum import LargestStratum
 from stirred.spec.multiverse import AtLeast, Custom, Invariant, Margin, Multiverse, Restriction
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.premetrics import InputPremetric, RecordPremetric
-from stirred.spec.released import Views, largest_views, view_of
+from stirred.spec.released import Views, largest_views, make_view
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """Which variable and which record type of one domain is which of another."""
+class NameMapping:
+    """A mapping of the variables and record types of one domain to those of another."""
 
     domain: Domain
     variables: Mapping[str, str]
@@ -108,13 +108,13 @@ class Names:
         return replace(function, words=words, statistic=self.statistic(function.statistic))
 
     def views(self, views: Views) -> Views:
-        """The released tables without columns that have no counterpart: what is left out is taken for not released."""
+        """Return the views with mapped names; columns without a counterpart are dropped and count as not released."""
         kept = []
         for view in views:
             with suppress(SpecificationError):  # a restriction or a record type that the other domain lacks
                 named = [self.variables.get(name, name) for name in view.by]
                 part = self.margin(Margin(view.record_type, (), view.where))
-                kept.append(view_of(self.domain, part.record_type, named, part.conditions()))
+                kept.append(make_view(self.domain, part.record_type, named, part.conditions()))
         return largest_views(self.domain, kept)
 
     def part(self, part: Part) -> Part:
@@ -127,14 +127,14 @@ class Names:
         )
 
 
-def on(
+def change_domain(
     spec: Spec,
     domain: Domain,
     mapping: Mapping[str, str] | None = None,
     *,
     record_types: Mapping[str, str] | None = None,
 ) -> Spec:
-    """The specification with the names of another domain; equal names need no entry in the mapping.
+    """Return the specification with the names of another domain; equal names need no entry in the mapping.
 
     >>> from stirred.spec import Budget, Hamming, Multiplicative, Specification
     >>> from stirred.spec.domain import RecordType, Variable
@@ -142,10 +142,10 @@ def on(
     ...     domain=Domain(name="mine"), multiverse=Multiverse.of(Margin("household", ("ward",))),
     ...     input_premetric=Hamming("household"), output_premetric=Multiplicative(), budget=Budget.of(1))
     >>> tracts = RecordType(name="household", variables=(Variable(name="tract"), Variable(name="tenure")))
-    >>> print(on(mine, Domain(name="theirs", record_types=(tracts,)), {"ward": "tract"}))
+    >>> print(change_domain(mine, Domain(name="theirs", record_types=(tracts,)), {"ward": "tract"}))
     theirs | {households by tract} | d_Ham(household) | D_mult | ε = 1.0000
     """
-    names = Names(domain, dict(mapping or {}), dict(record_types or {}))
+    names = NameMapping(domain, dict(mapping or {}), dict(record_types or {}))
     told = ", ".join(
         f"{mine} = {theirs}" for mine, theirs in sorted(names.variables.items()) if mine != theirs
     )

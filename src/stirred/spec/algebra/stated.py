@@ -16,8 +16,8 @@ from stirred.spec.outputs.divergences import OutputPremetric
 from stirred.spec.premetrics import InputPremetric
 
 
-class Stated(Protocol):
-    """The fields of a `Specification`, which says what each of them means."""
+class SpecificationFields(Protocol):
+    """The fields of a `Specification` that the rules read; the class says what each of them means."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
@@ -53,4 +53,4 @@ class Stated(Protocol):
     def statements(self) -> tuple[Part, ...]: ...
 
 
-Spec = TypeVar("Spec", bound=Stated)
+Spec = TypeVar("Spec", bound=SpecificationFields)

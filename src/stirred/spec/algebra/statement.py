@@ -16,7 +16,7 @@ _WEAKNESS: dict[str, int] = {"proved": 0, "published": 1, "estimated": 2, "unkno
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """How the budget is known, and from where.
+    """The status of a budget (proved, published, estimated, unknown) and its source.
 
     >>> (Evidence(source="a") & Evidence(status="published", source="b"))
     Evidence(status='published', source='a; b')
@@ -26,7 +26,7 @@ class Evidence:
     source: str = ""
 
     def __and__(self, other: "Evidence") -> "Evidence":
-        """Both are needed: the weaker status, all the sources."""
+        """Return the joint evidence of two: the weaker status and all the sources."""
         sources = sorted({s for e in (self, other) for s in e.source.split("; ") if s})
         worse = max(self.status, other.status, key=lambda status: _WEAKNESS[status])
         return Evidence(status=worse, source="; ".join(sources))
@@ -100,7 +100,7 @@ class Part:
     ] = ()  # all that its output is computed from, beside its invariants; empty: not stated
 
     def order(self) -> tuple[str, ...]:
-        """A fixed order of parts, so that a sum does not depend on who was added first."""
+        """Return a sort key of parts, so that a sum does not depend on the order of its terms."""
         kept = () if self.multiverse is None else (i.identity() for i in self.multiverse)
         return (
             str(self.input_premetric),

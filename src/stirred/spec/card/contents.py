@@ -3,11 +3,17 @@
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from stirred.languages import Language, Phrase, recognised, spelled
+from stirred.languages import Language, Phrase, recognise, spell_number
 from stirred.languages import unit as noun
-from stirred.spec.card.odds import DELTA, Allowed, allowed
-from stirred.spec.card.words import counted, decimal, measure, small, status
-from stirred.spec.invariants.brief import brief
+from stirred.spec.card.odds import DEFAULT_DELTA, OddsBound, bound_odds
+from stirred.spec.card.words import (
+    describe_measure,
+    describe_status,
+    describe_unit,
+    write_decimal,
+    write_small,
+)
+from stirred.spec.invariants.brief import abbreviate
 from stirred.spec.outputs.divergences import NormalizedRenyi, rho_squared_to_epsilon
 from stirred.spec.premetrics import SymmetricDifference
 from stirred.spec.specification import Specification
@@ -35,12 +41,12 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class CardContents:
-    """A specification with a title and all it takes to read it; ``at_least`` marks a total that leaves releases out."""
+    """A specification with a title and all that a reader needs; ``at_least`` marks an incomplete total."""
 
     specification: Specification
     title: str = ""  # empty: "Specification"
     subtitle: str = ""
-    delta: Fraction = DELTA
+    delta: Fraction = DEFAULT_DELTA
     distance: int | None = None  # the smallest distance, where no rule can know it
     at_least: bool = False
     pieces: tuple[TotalPart, ...] = ()
@@ -55,46 +61,46 @@ class CardContents:
 
     @property
     def speech(self) -> Language:
-        """The language it is written in."""
+        """Return the language the card is written in."""
         return Language.of(self.language)
 
     def says(self, key: str, /, **values: str) -> str:
-        """The text of a key in its language."""
+        """Return the text of a catalog key in the language of the card."""
         return self.speech.say(key, **values)
 
-    def translated(self, text: str) -> str:
-        """A text in its language; one that is not in the catalog stays as it is."""
-        return self.speech.translated(text)
+    def translate(self, text: str) -> str:
+        """Return a text in the language of the card; a text that is not in the catalog stays as it is."""
+        return self.speech.translate(text)
 
-    def _known(self, text: str) -> str:
-        """A text of a file as a phrase, where the catalog has it; English needs none."""
-        return text if self.speech.is_english else recognised(text)
+    def _find_phrase(self, text: str) -> str:
+        """Return a text from a file as a catalog phrase where the catalog has it; English text stays as it is."""
+        return text if self.speech.is_english else recognise(text)
 
     @property
     def heading(self) -> str:
-        """The title; one from the catalog is translated, one that people wrote is not."""
-        return self.translated(self.title) if isinstance(self.title, Phrase) else self.title
+        """Return the title, translated if it comes from the catalog."""
+        return self.translate(self.title) if isinstance(self.title, Phrase) else self.title
 
-    def allowed(self) -> Allowed:
-        """What the budget allows at the smallest distance that occurs."""
-        return allowed(self.specification, delta=self.delta, distance=self.distance)
+    def bound_odds(self) -> OddsBound:
+        """Return how far the budget lets odds move at the smallest distance that occurs."""
+        return bound_odds(self.specification, delta=self.delta, distance=self.distance)
 
     def budget(self) -> str:
-        """The budget with its letter, four decimals, rounded up: ρ² for zCDP (the usual parameter), ε otherwise."""
-        return self.translated(self.shown_budget())
+        """Return the budget with its letter and four decimals, rounded up: ρ² for zCDP, ε otherwise."""
+        return self.translate(self.shown_budget())
 
     def shown_budget(self) -> Phrase:
-        """The budget for every language."""
+        """Return the budget as a phrase that can be written in every language."""
         spec = self.specification
         zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
-        number = decimal((spec.rho_squared if zcdp else spec.budget).upper(4))
+        number = write_decimal((spec.rho_squared if zcdp else spec.budget).upper(4))
         letter = "ρ²" if zcdp else spec.output_premetric.budget_symbol
         return Phrase("card.budget", letter=letter, relation="≥" if self.at_least else "=", number=number)
 
     def sentence(self) -> str:
-        """The specification as one sentence a data user understands."""
-        spec, what = self.specification, self.allowed()
-        kept = tuple(self._known(brief(invariant, spec.domain)) for invariant in spec.multiverse)
+        """Return the specification as one sentence for data users."""
+        spec, what = self.specification, self.bound_odds()
+        kept = tuple(self._find_phrase(abbreviate(invariant, spec.domain)) for invariant in spec.multiverse)
         among = Phrase("card.sentence.among", kept=kept) if kept else Phrase("card.sentence.any_data")
         if what.distance is None:
             key = "card.sentence.single" if what.sure else "card.sentence.unknown"
@@ -107,14 +113,16 @@ class CardContents:
                 "card.sentence.moves", among=among, change=what.change, budget=budget, measure=measured
             )
         key = "card.sentence.known_bounds" if self.at_least else "card.sentence.odds"
-        return self.says(key, among=among, change=what.change, factor=_but(what.factor, what.exception))
+        return self.says(
+            key, among=among, change=what.change, factor=_add_exception(what.factor, what.exception)
+        )
 
     def rows(self) -> tuple[tuple[str, str], ...]:
-        """The five parts, what they allow and how we know, as a table of two columns."""
-        return tuple((self.translated(name), self.translated(text)) for name, text in self._rows())
+        """Return a table of two columns: the five parts, what they allow and how the budget is known."""
+        return tuple((self.translate(name), self.translate(text)) for name, text in self._rows())
 
     def _rows(self) -> tuple[tuple[str, str], ...]:
-        spec, what = self.specification, self.allowed()
+        spec, what = self.specification, self.bound_odds()
         exact = spec.rho_squared if isinstance(spec.output_premetric, NormalizedRenyi) else spec.budget
         odds = Phrase("card.odds.factor", factor=what.factor, distance=str(what.distance))
         if what.distance is None:
@@ -123,14 +131,14 @@ class CardContents:
             odds = Phrase("card.odds.no_rule", measure=str(spec.output_premetric))
         elif what.exception:
             odds = Phrase("lists.comma_pair", first=odds, second=what.exception)
-        kept = self.speech.listed([invariant.words() for invariant in spec.multiverse])
-        exact_too = ((Phrase("card.row.untouched"), self.untouched()),) if spec.untouched else ()
+        kept = self.speech.join_list([invariant.words() for invariant in spec.multiverse])
+        exact_too = ((Phrase("card.row.untouched"), self.describe_untouched()),) if spec.untouched else ()
         errs = what.error[:1].isdigit()
         unit, measured = (
             Phrase("lists.comma_pair", first=words, second=str(formal))
             for words, formal in (
-                (counted(spec.input_premetric), spec.input_premetric),
-                (measure(spec.output_premetric), spec.output_premetric),
+                (describe_unit(spec.input_premetric), spec.input_premetric),
+                (describe_measure(spec.output_premetric), spec.output_premetric),
             )
         )
         return (
@@ -141,7 +149,7 @@ class CardContents:
             (Phrase("card.row.measure"), measured),
             (
                 Phrase("card.row.budget"),
-                Phrase("card.budget_exactly", budget=self.shown_budget(), exact=shortened(exact.exact)),
+                Phrase("card.budget_exactly", budget=self.shown_budget(), exact=shorten(exact.exact)),
             ),
             (Phrase("card.row.distance"), self.nearness()),
             (Phrase("card.row.odds"), odds),
@@ -153,48 +161,48 @@ class CardContents:
         )
 
     def _evidence(self) -> str:
-        words, source = self.translated(status(self.specification.evidence.status)), self.source()
+        words, source = self.translate(describe_status(self.specification.evidence.status)), self.source()
         return f"{words}: {source}".rstrip(": ")
 
     def source(self) -> str:
-        """Where the budget is known from."""
-        return self.speech.listed(self.specification.evidence.source.split("; "))
+        """Return the source from which the budget is known."""
+        return self.speech.join_list(self.specification.evidence.source.split("; "))
 
-    def untouched(self) -> str:
-        """The records that are released exactly."""
-        return self.says("card.untouched", records=self.speech.listed(self.specification.untouched))
+    def describe_untouched(self) -> str:
+        """Return in words which records are released exactly."""
+        return self.says("card.untouched", records=self.speech.join_list(self.specification.untouched))
 
     def nearness(self) -> str:
-        """The smallest distance between two data sets that the release tells apart, and why it is that one."""
-        what = self.allowed()
+        """Return the smallest distance between two data sets that the release tells apart, and the reason for it."""
+        what = self.bound_odds()
         distance = Phrase("card.none") if what.distance is None else str(what.distance)
         return self.says("card.nearness", distance=distance, reason=what.reason)
 
     def readings(self) -> tuple[tuple[int, str, str, str], ...]:
-        """(distance, δ, simple ε, tight ε) of a zCDP budget at distances 1, 2 and the smallest; else none."""
+        """Return (distance, δ, simple ε, tight ε) of a zCDP budget at distances 1, 2 and the smallest, or nothing."""
         spec = self.specification
         if not isinstance(spec.output_premetric, NormalizedRenyi) or not spec.budget.is_finite:
             return ()
-        delta = self.translated(small(self.delta))
+        delta = self.translate(write_small(self.delta))
         return tuple(
             (distance, delta, self._read(distance), self._read(distance, tight=True))
-            for distance in sorted({1, 2, self.allowed().distance or 1})
+            for distance in sorted({1, 2, self.bound_odds().distance or 1})
         )
 
     def _read(self, distance: int, *, tight: bool = False) -> str:
         rho_squared = self.specification.rho_squared
         epsilon = rho_squared_to_epsilon(rho_squared, self.delta, distance=distance, tight=tight)
-        return self.translated(decimal(epsilon))
+        return self.translate(write_decimal(epsilon))
 
     def epsilon(self) -> Phrase | None:
-        """The simple ε of a zCDP budget between neighbours; None where there is no such reading."""
+        """Return the simple ε of a zCDP budget between neighbours, or None where there is no such reading."""
         if not self.readings():
             return None
-        return decimal(rho_squared_to_epsilon(self.specification.rho_squared, self.delta, distance=1))
+        return write_decimal(rho_squared_to_epsilon(self.specification.rho_squared, self.delta, distance=1))
 
-    def worked(self) -> str:
-        """One worked household (or person): what someone could at most believe afterwards."""
-        spec, what = self.specification, self.allowed()
+    def write_example(self) -> str:
+        """Write a worked example of one household or person: the largest belief that is possible afterwards."""
+        spec, what = self.specification, self.bound_odds()
         if what.distance is None:
             key = "card.worked.nothing_left" if what.sure else "card.worked.unknown"
             return self.says(key, reason=what.reason)
@@ -203,14 +211,17 @@ class CardContents:
         even, rare = what.belief(Fraction(1, 2)), what.belief(Fraction(1, 1000))
         rare = Phrase("card.worked.at_most", belief=rare)
         return self.says(
-            "card.worked.example", example=self._example(what), even=even, rare=_but(rare, what.exception)
+            "card.worked.example",
+            example=self._describe_example(what),
+            even=even,
+            rare=_add_exception(rare, what.exception),
         )
 
-    def _example(self, what: Allowed) -> Phrase:
-        """Two data sets at the smallest distance, and someone who does not know which of them it was."""
+    def _describe_example(self, what: OddsBound) -> Phrase:
+        """Describe two data sets at the smallest distance, for the worked example."""
         counts = self.specification.input_premetric.unrestricted
         one, records = noun(what.changed, "one"), noun(what.changed, "records")
-        number = spelled(what.distance or 1)
+        number = spell_number(what.distance or 1)
         if isinstance(counts, SymmetricDifference):
             if what.distance == 1:
                 return Phrase("card.worked.in_or_out", one=one)
@@ -226,37 +237,37 @@ class CardContents:
         return Phrase("card.worked.arranged", number=number, records=records)
 
     def warning(self) -> str:
-        """What to say above a factor of 1,000: the bound alone does not prevent near-certainty."""
-        what = self.allowed()
+        """Return the warning for a factor above 1,000 or where no limit is known, or an empty text."""
+        what = self.bound_odds()
         if what.distance is None:
             return self.says("card.warning.nothing" if what.sure else "card.warning.unknown")
         return self.says("card.warning.near_certain") if what.near_certain else ""
 
     def banner(self) -> str:
-        """Return what stands on the first line: that an office publishes nearly the truth, with its reason; else nothing."""
-        found = (recognised(note) for note in self.specification.notes)
+        """Return the first line, that an office publishes nearly the truth and why, or an empty text."""
+        found = (recognise(note) for note in self.specification.notes)
         accepted = [note for note in found if isinstance(note, Phrase) and note.key == "effect.accepted"]
-        return " ".join(self.translated(note) for note in accepted)
+        return " ".join(self.translate(note) for note in accepted)
 
     def notes(self) -> tuple[str, ...]:
-        """What must be read with the numbers."""
-        return tuple(self.translated(note) for note in self.all_notes())
+        """Return the notes that must be read with the numbers, in the language of the card."""
+        return tuple(self.translate(note) for note in self.all_notes())
 
     def all_notes(self) -> tuple[str, ...]:
-        """The notes for every language."""
+        """Return the notes as phrases that can be written in every language."""
         varies = self.specification.varies
         by_universe: tuple[str, ...] = ()
         if varies is not None:
-            words, universe = self._known(varies.words), self._known(varies.universe)
+            words, universe = self._find_phrase(varies.words), self._find_phrase(varies.universe)
             by_universe = (Phrase("card.varies", words=words, universe=universe),)
         return tuple(dict.fromkeys((*by_universe, *self.specification.notes, *self.more_notes)))
 
 
-def _but(text: str, exception: str) -> str:
-    """A text with the probability with which it may fail."""
+def _add_exception(text: str, exception: str) -> str:
+    """Add to a text the probability with which the statement may fail."""
     return Phrase("card.with_exception", text=text, exception=exception) if exception else text
 
 
-def shortened(exact: str, most: int = 60) -> str:
-    """An exact number that fits a line; spec.json has all of it."""
+def shorten(exact: str, most: int = 60) -> str:
+    """Shorten an exact number so that it fits a line; spec.json has all of it."""
     return exact if len(exact) <= most else f"{exact[: most // 2]}…{exact[-most // 3 :]}"

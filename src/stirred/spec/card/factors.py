@@ -11,20 +11,20 @@ from mpmath import iv, mp, mpf
 
 from stirred.languages import Phrase
 
-NEAR_CERTAINTY = 1000  # above this factor on the odds a bound alone no longer prevents near-certainty
-_DIGITS = 60
+NEAR_CERTAINTY_FACTOR = 1000  # above this factor on the odds a bound alone no longer prevents near-certainty
+_DECIMAL_DIGITS = 60
 _SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 
 
-def significant(value: mpf, digits: int, *, up: bool) -> Phrase:
-    """A number for people with the given significant digits, rounded to the named side.
+def write_significant(value: mpf, digits: int, *, up: bool) -> Phrase:
+    """Write a number with the given significant digits, rounded up or down as asked.
 
-    >>> significant(mpf("1234.5"), 3, up=True), significant(mpf("25179000000000"), 3, up=True)
+    >>> write_significant(mpf("1234.5"), 3, up=True), write_significant(mpf("25179000000000"), 3, up=True)
     ('1,240', '2.52 × 10¹³')
     """
     if value == 0:
         return Phrase("numbers.plain", number=0)
-    with mp.workdps(_DIGITS):
+    with mp.workdps(_DECIMAL_DIGITS):
         exponent = int(mp.floor(mp.log10(value)))
         scaled = value * mpf(10) ** (digits - 1 - exponent)
         whole = int(mp.ceil(scaled)) if up else int(mp.floor(scaled))
@@ -38,105 +38,105 @@ def significant(value: mpf, digits: int, *, up: bool) -> Phrase:
     return Phrase("numbers.power", mantissa=mantissa, power=str(exponent).translate(_SUPERSCRIPTS))
 
 
-def power_of_e(exponent: Decimal) -> mpf:
-    """An upper bound of e to the exponent, from interval arithmetic."""
-    with mp.workdps(_DIGITS):
-        iv.dps = _DIGITS
+def bound_power_of_e(exponent: Decimal) -> mpf:
+    """Return an upper bound of e to the exponent, by interval arithmetic."""
+    with mp.workdps(_DECIMAL_DIGITS):
+        iv.dps = _DECIMAL_DIGITS
         return mpf(iv.exp(iv.mpf(str(exponent))).b)
 
 
-def factor(log_odds: Decimal) -> Phrase:
-    """The largest factor by which odds may move when their logarithm moves by at most this much.
+def write_factor(log_odds: Decimal) -> Phrase:
+    """Write the largest factor by which odds may move when their logarithm moves by at most this much.
 
-    >>> factor(Decimal("30.859")), factor(Decimal("0.6932"))
+    >>> write_factor(Decimal("30.859")), write_factor(Decimal("0.6932"))
     ('2.53 × 10¹³', '2.01')
     """
-    return significant(power_of_e(log_odds), 3, up=True)
+    return write_significant(bound_power_of_e(log_odds), 3, up=True)
 
 
-def posterior(prior: Fraction, log_odds: Decimal) -> mpf:
+def bound_posterior(prior: Fraction, log_odds: Decimal) -> mpf:
     r"""The largest belief Bayes' rule allows after the release: $\pi f/(\pi f + 1 - \pi)$, $f$ the factor on the odds.
 
-    >>> round(float(posterior(Fraction(1, 2), Decimal(3).ln())), 3)
+    >>> round(float(bound_posterior(Fraction(1, 2), Decimal(3).ln())), 3)
     0.75
     """
-    with mp.workdps(_DIGITS):
-        odds = power_of_e(log_odds) * prior.numerator / (prior.denominator - prior.numerator)
+    with mp.workdps(_DECIMAL_DIGITS):
+        odds = bound_power_of_e(log_odds) * prior.numerator / (prior.denominator - prior.numerator)
         return odds / (1 + odds)
 
 
-def chance(probability: mpf) -> Phrase:
-    """A probability that is an upper bound, as people say it; close to 1 as what is missing to certainty.
+def write_chance(probability: mpf) -> Phrase:
+    """Write an upper bound of a probability for readers; near 1, write how much is missing to certainty.
 
-    >>> chance(mpf("0.7311")), chance(posterior(Fraction(1, 2), Decimal(10)))
+    >>> write_chance(mpf("0.7311")), write_chance(bound_posterior(Fraction(1, 2), Decimal(10)))
     ('73.2 %', 'certainty but for 1 in 22,028')
     """
-    with mp.workdps(_DIGITS):
+    with mp.workdps(_DECIMAL_DIGITS):
         rest = 1 - probability
         if rest <= 0:
             return Phrase("card.chance.certain")
         if rest < mpf("0.001"):
-            return Phrase("card.chance.but_for", number=one_in(rest))
-        return Phrase("card.chance.percent", number=significant(100 * probability, 3, up=True))
+            return Phrase("card.chance.but_for", number=write_one_in(rest))
+        return Phrase("card.chance.percent", number=write_significant(100 * probability, 3, up=True))
 
 
-def one_in(probability: mpf) -> Phrase:
-    """The N of "1 in N" for a probability that is a lower bound: N is rounded up, the chance never overstated."""
-    with mp.workdps(_DIGITS):
+def write_one_in(probability: mpf) -> Phrase:
+    """Write the N of "1 in N" for a lower bound of a probability; N is rounded up."""
+    with mp.workdps(_DECIMAL_DIGITS):
         # the tiny subtraction keeps 1/(1/N) from being pushed to the next number by the last binary digit
         inverse = 1 / probability * (1 - mpf(10) ** -12)
         if inverse < 10**9:
             return Phrase("numbers.plain", number=int(mp.ceil(inverse)))
-        return significant(inverse, 3, up=True)
+        return write_significant(inverse, 3, up=True)
 
 
-def at_least(probability: mpf) -> Phrase:
-    """A lower bound of a probability as people say it, rounded down: a share, or "1 in N" below one per cent.
+def write_at_least(probability: mpf) -> Phrase:
+    """Write a lower bound of a probability, rounded down: a share, or "1 in N" below one per cent.
 
-    >>> at_least(mpf("0.40319")), at_least(mpf("0.000125"))
+    >>> write_at_least(mpf("0.40319")), write_at_least(mpf("0.000125"))
     ('40.3 %', '1 in 8,000')
     """
-    with mp.workdps(_DIGITS):
+    with mp.workdps(_DECIMAL_DIGITS):
         if probability >= mpf("0.01"):
-            return Phrase("card.chance.percent", number=significant(100 * probability, 3, up=False))
-        return Phrase("card.chance.one_in", number=one_in(probability))
+            return Phrase("card.chance.percent", number=write_significant(100 * probability, 3, up=False))
+        return Phrase("card.chance.one_in", number=write_one_in(probability))
 
 
-def pure_error(log_odds: Decimal) -> mpf:
+def bound_pure_error(log_odds: Decimal) -> mpf:
     r"""The smallest error rate a test can have on both sides at once under $D_{mult}$: $1/(1+e^{k\varepsilon})$.
 
     A test with false-alarm rate α finds the truth with probability at most min(e^E α, 1 − e^{−E}(1 − α)),
     E = kε (Kairouz, Oh and Viswanath 2015, with δ = 0); both bounds meet at α = 1/(1 + e^E).
 
-    >>> round(float(pure_error(Decimal(3).ln())), 3)
+    >>> round(float(bound_pure_error(Decimal(3).ln())), 3)
     0.25
     """
-    with mp.workdps(_DIGITS):
-        return 1 / (1 + power_of_e(log_odds))
+    with mp.workdps(_DECIMAL_DIGITS):
+        return 1 / (1 + bound_power_of_e(log_odds))
 
 
-def approximate_error(log_odds: Decimal, delta: Fraction) -> mpf:
+def bound_approximate_error(log_odds: Decimal, delta: Fraction) -> mpf:
     r"""The same under (E, Δ): $(1-\Delta)/(1+e^E)$ (Kairouz, Oh and Viswanath 2015, Theorem 2.1 with its corollary).
 
     Error rates α and β satisfy α + e^E β ≥ 1 − Δ and e^E α + β ≥ 1 − Δ; the two meet at α = β.
 
-    >>> round(float(approximate_error(Decimal(3).ln(), Fraction(1, 5))), 3)
+    >>> round(float(bound_approximate_error(Decimal(3).ln(), Fraction(1, 5))), 3)
     0.2
     """
-    with mp.workdps(_DIGITS):
-        return (delta.denominator - delta.numerator) * pure_error(log_odds) / delta.denominator
+    with mp.workdps(_DECIMAL_DIGITS):
+        return (delta.denominator - delta.numerator) * bound_pure_error(log_odds) / delta.denominator
 
 
-def concentrated_error(rho_squared: Decimal) -> mpf:
-    r"""A lower bound of the mean of the two error rates of any test under zCDP.
+def bound_concentrated_error(rho_squared: Decimal) -> mpf:
+    r"""Return a lower bound of the mean of the two error rates of any test under zCDP.
 
     The Kullback–Leibler divergence is at most ρ² (α → 1), so the total variation is at most $\sqrt{\rho^2/2}$
     (Pinsker) and at most $\sqrt{1-e^{-\rho^2}}$ (Bretagnolle and Huber 1979); the mean error is (1 − TV)/2.
 
-    >>> round(float(concentrated_error(Decimal("0.02"))), 3)
+    >>> round(float(bound_concentrated_error(Decimal("0.02"))), 3)
     0.45
     """
-    with mp.workdps(_DIGITS):
+    with mp.workdps(_DECIMAL_DIGITS):
         kl = mpf(str(rho_squared))
         # 1 − √(1−x) = x/(1+√(1−x)) keeps its digits when x is tiny
         x = mp.exp(-kl)

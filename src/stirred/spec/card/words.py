@@ -5,68 +5,72 @@ from fractions import Fraction
 
 from mpmath import mpf
 
-from stirred.languages import Phrase, spelled, unit
-from stirred.spec.card.factors import significant
+from stirred.languages import Phrase, spell_number, unit
+from stirred.spec.card.factors import write_significant
 from stirred.spec.neighbours import Neighbours
-from stirred.spec.numbers.numerals import digits
+from stirred.spec.numbers.numerals import write_digits
 from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
-from stirred.spec.outputs.group import rounded_up
+from stirred.spec.outputs.group import round_up_digits
 from stirred.spec.premetrics import InputPremetric, SymmetricDifference
 
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUPERSCRIPT_DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def status(name: str) -> Phrase:
-    """How a budget is known, in words."""
+def describe_status(name: str) -> Phrase:
+    """Return in words how a budget is known."""
     return Phrase(f"card.status.{name}")
 
 
-def decimal(value: Decimal) -> Phrase:
-    """A number for people: four decimals, rounded up; from 10⁹ on five significant digits.
+def write_decimal(value: Decimal) -> Phrase:
+    """Write a number with four decimals, rounded up; from 10⁹ on with five significant digits.
 
-    >>> decimal(Decimal("52.825422")), decimal(Decimal("272938796980.7720"))
+    >>> write_decimal(Decimal("52.825422")), write_decimal(Decimal("272938796980.7720"))
     ('52.8255', '2.7294 × 10¹¹')
     """
     if value.is_infinite():
         return Phrase("numbers.plain", number="∞")
     if value >= 10**9:
-        return significant(mpf(str(value)), 5, up=True)
+        return write_significant(mpf(str(value)), 5, up=True)
     # more digits than any budget has, so that rounding to four decimals is the only rounding
     shown = value.quantize(Decimal("0.0001"), rounding=ROUND_CEILING, context=Context(prec=400))
     return Phrase("numbers.plain", number=shown)
 
 
-def small(value: Fraction) -> Phrase:
-    """A small probability such as δ; one of many digits is rounded up.
+def write_small(value: Fraction) -> Phrase:
+    """Write a small probability such as δ; one of many digits is rounded up.
 
-    >>> small(Fraction(1, 10**10)), small(Fraction(3, 100)), small(Fraction(371829, 10**12))
+    >>> write_small(Fraction(1, 10**10)), write_small(Fraction(3, 100)), write_small(Fraction(371829, 10**12))
     ('10⁻¹⁰', '3/100', '3.72 × 10⁻⁷')
     """
-    exponent = len(digits(value.denominator)) - 1
+    exponent = len(write_digits(value.denominator)) - 1
     if value.numerator == 1 and value.denominator == 10**exponent and exponent > 2:
-        return Phrase("numbers.plain", number=f"10⁻{str(exponent).translate(_RAISED)}")
+        return Phrase("numbers.plain", number=f"10⁻{str(exponent).translate(_SUPERSCRIPT_DIGITS)}")
     if value.numerator >= 1000:
-        shown = rounded_up(value, 3)
+        shown = round_up_digits(value, 3)
         if shown.adjusted() >= -4:
             return Phrase("numbers.plain", number=shown)
-        power = f"⁻{str(-shown.adjusted()).translate(_RAISED)}"
+        power = f"⁻{str(-shown.adjusted()).translate(_SUPERSCRIPT_DIGITS)}"
         return Phrase("numbers.power", mantissa=shown.scaleb(-shown.adjusted()), power=power)
-    return Phrase("numbers.plain", number=f"{digits(value.numerator)}/{digits(value.denominator)}")
+    return Phrase(
+        "numbers.plain", number=f"{write_digits(value.numerator)}/{write_digits(value.denominator)}"
+    )
 
 
-def change(named: str, distance: int | None, premetric: InputPremetric, *, occurs: str = "") -> Phrase:
-    """What happens at that distance, as the subject of a sentence.
+def describe_change(
+    named: str, distance: int | None, premetric: InputPremetric, *, occurs: str = ""
+) -> Phrase:
+    """Describe the change at that distance, as the subject of a sentence.
 
     >>> from stirred.spec.premetrics import Hamming
-    >>> change("household", 4, Hamming("household"))
+    >>> describe_change("household", 4, Hamming("household"))
     'a change of four household records (the smallest that can occur)'
     """
     if isinstance(premetric, Neighbours):
-        return change(named, distance, premetric.inner, occurs=occurs)
+        return describe_change(named, distance, premetric.inner, occurs=occurs)
     if distance is None:
         return Phrase("card.change.none")
     occurs = occurs or Phrase("distance.can_occur")
-    records, number = unit(named, "records"), spelled(distance)
+    records, number = unit(named, "records"), spell_number(distance)
     if isinstance(premetric, SymmetricDifference):
         if distance == 1:
             return Phrase("card.change.presence", of_one=unit(named, "of_one"))
@@ -80,22 +84,22 @@ def change(named: str, distance: int | None, premetric: InputPremetric, *, occur
     return Phrase("card.change.several", number=number, records=records, occurs=occurs)
 
 
-def measure(premetric: OutputPremetric) -> str:
-    """How a change of the output is measured, in words."""
+def describe_measure(premetric: OutputPremetric) -> str:
+    """Describe in words how a change of the output is measured."""
     if isinstance(premetric, Multiplicative):
         return Phrase("card.measure.pure")
     if isinstance(premetric, NormalizedRenyi):
         return Phrase("card.measure.zcdp")
     if isinstance(premetric, Approximate):
-        return Phrase("card.measure.approximate", delta=small(premetric.delta))
+        return Phrase("card.measure.approximate", delta=write_small(premetric.delta))
     words = (type(premetric).__doc__ or str(premetric)).strip().splitlines()[0].rstrip(".")
     return words[:1].lower() + words[1:]
 
 
-def counted(premetric: InputPremetric) -> Phrase:
-    """What counts as one change, in words."""
+def describe_unit(premetric: InputPremetric) -> Phrase:
+    """Describe in words what counts as one change."""
     if isinstance(premetric, Neighbours):
-        return Phrase("card.counted.neighbours", change=counted(premetric.inner))
+        return Phrase("card.counted.neighbours", change=describe_unit(premetric.inner))
     record = unit(premetric.unit, "one_record")
     if isinstance(premetric, SymmetricDifference):
         return Phrase("card.counted.added", one_record=record)

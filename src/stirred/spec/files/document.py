@@ -23,30 +23,30 @@ from stirred.spec.files.parts import (
     part_to_json,
     register,
 )
-from stirred.spec.files.text import indented
+from stirred.spec.files.text import write_indented
 from stirred.spec.multiverse import Invariant, Margin, Multiverse
 from stirred.spec.numbers.budget import Bound, Budget
 from stirred.spec.outputs.divergences import OutputPremetric
 from stirred.spec.premetrics import InputPremetric
 from stirred.spec.specification import Specification
-from stirred.toml_text import json_of, plain_text
+from stirred.toml_text import parse_json, read_plain_text
 
 FORMAT = "stirred-specification"
 VERSION = 1
 Json = Any
-_EXPORT = "write one with: stirred spec export NAME --spec --out spec.json"
+_EXPORT_HINT = "write one with: stirred spec export NAME --spec --out spec.json"
 
 
 @cache
 def schema() -> Mapping[str, Json]:
-    """The JSON Schema of spec.json, version 1."""
+    """Return the JSON Schema of spec.json, version 1."""
     text = (files("stirred.spec.files") / "spec.schema.json").read_text(encoding="utf-8")
     document: dict[str, Json] = json.loads(text)
     return document
 
 
 def to_json(specification: Specification) -> dict[str, Json]:
-    """The specification as a JSON document, complete.
+    """Return the complete specification as a JSON document.
 
     >>> from stirred.spec import Domain, Hamming, Multiplicative
     >>> spec = Specification(
@@ -86,7 +86,7 @@ def to_json(specification: Specification) -> dict[str, Json]:
 def from_json(document: Json) -> Specification:
     """Read a specification from its JSON document; an error names the place that cannot be read."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise InputError("this is no spec.json", why=f'it lacks "format": "{FORMAT}"', fix=_EXPORT)
+        raise InputError("this is no spec.json", why=f'it lacks "format": "{FORMAT}"', fix=_EXPORT_HINT)
     if document.get("version") != VERSION:
         raise InputError(
             f"cannot read version {str(document.get('version'))[:20]} of spec.json",
@@ -100,12 +100,14 @@ def from_json(document: Json) -> Specification:
     except StirredError:
         raise
     except RecursionError:
-        raise InputError("cannot read this spec.json", why="it is nested too deeply", fix=_EXPORT) from None
+        raise InputError(
+            "cannot read this spec.json", why="it is nested too deeply", fix=_EXPORT_HINT
+        ) from None
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise InputError(
             "cannot read this spec.json",
             why=f"its parts do not fit together: {error}",
-            fix=_EXPORT,
+            fix=_EXPORT_HINT,
         ) from None
 
 
@@ -172,7 +174,7 @@ def _multiverse_from(document: Json) -> Multiverse | None:
 
 @cache
 def _validator() -> Any:
-    """The validator of spec.json, which looks at a list of texts at once: a tree of areas has thousands of them."""
+    """Return the validator of spec.json; it checks a long list of texts in one step, because trees are large."""
     from jsonschema import Draft202012Validator, validators
 
     each = Draft202012Validator.VALIDATORS["items"]
@@ -199,16 +201,16 @@ def _validate(document: Json) -> None:
 
 
 def dumps(specification: Specification) -> str:
-    """The text of spec.json, the same bytes for equal specifications."""
-    return indented(to_json(specification)) + "\n"
+    """Return the text of spec.json; equal specifications give the same bytes."""
+    return write_indented(to_json(specification)) + "\n"
 
 
 def digest(specification: Specification) -> str:
-    """SHA-256 of spec.json's bytes: what other documents cite."""
+    """Return the SHA-256 of the bytes of spec.json, which other documents cite."""
     return hashlib.sha256(dumps(specification).encode()).hexdigest()
 
 
-_NAMED = (
+_FILE_ERRORS = (
     errno.ENOENT,
     errno.ENOTDIR,
     errno.EISDIR,
@@ -226,7 +228,7 @@ def save(specification: Specification, path: Path | str) -> Path:
     try:
         target.write_text(dumps(specification), encoding="utf-8")
     except OSError as error:
-        if error.errno not in _NAMED:
+        if error.errno not in _FILE_ERRORS:
             raise  # a full disk or a limit of the system says nothing about the file that was named
         raise InputError(
             f"cannot write {target.name}",
@@ -240,19 +242,21 @@ def load(path: Path | str) -> Specification:
     """Read spec.json; an unreadable file gives one error."""
     source = Path(path)
     try:
-        text = plain_text(source)
+        text = read_plain_text(source)
     except (OSError, UnicodeDecodeError) as error:
         reason = (
             "it is not text"
             if isinstance(error, UnicodeDecodeError)
             else (error.strerror or "unknown reason")
         )
-        raise InputError(f"cannot read {source.name}", why=reason, fix=_EXPORT) from None
+        raise InputError(f"cannot read {source.name}", why=reason, fix=_EXPORT_HINT) from None
     try:
-        document = json_of(text)
+        document = parse_json(text)
     except ValueError as error:
         place = f"line {error.lineno}" if isinstance(error, json.JSONDecodeError) else str(error)
-        raise InputError(f"cannot read {source.name}", why=f"it is no JSON: {place}", fix=_EXPORT) from None
+        raise InputError(
+            f"cannot read {source.name}", why=f"it is no JSON: {place}", fix=_EXPORT_HINT
+        ) from None
     return from_json(document)
 
 

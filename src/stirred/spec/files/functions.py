@@ -7,13 +7,13 @@ from stirred.spec.laws.sizes import SizeLaw
 from stirred.spec.laws.stratum import LargestStratum
 from stirred.spec.multiverse import Restriction
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.numbers.numerals import text_of
+from stirred.spec.numbers.numerals import write_fraction
 
 Json = Any
 
 
 def function_to_json(function: BudgetFunction | None) -> Json:
-    """A budget function, complete; what it does not have is left out.
+    """Return a budget function as JSON; absent fields are left out.
 
     >>> function = BudgetFunction(law=SizeLaw("by-size", "1/20"), b=9)
     >>> function_to_json(function)["law"], function_from_json(function_to_json(function)) == function
@@ -29,7 +29,11 @@ def function_to_json(function: BudgetFunction | None) -> Json:
     }
     if function.law is not None:
         law = function.law
-        found["law"] = {"kind": law.kind, "rate": text_of(law.rate), "highest": text_of(law.highest)}
+        found["law"] = {
+            "kind": law.kind,
+            "rate": write_fraction(law.rate),
+            "highest": write_fraction(law.highest),
+        }
     if function.statistic is not None:
         found["statistic"] = _statistic(function.statistic)
     if function.b is not None:

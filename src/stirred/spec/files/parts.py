@@ -13,14 +13,14 @@ from stirred.errors import InputError, did_you_mean
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
 from stirred.spec.multiverse import AtLeast, Custom, Margin, Restriction
 from stirred.spec.neighbours import Neighbours
-from stirred.spec.numbers.numerals import fraction_of, text_of
+from stirred.spec.numbers.numerals import parse_fraction, write_fraction
 from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi
 from stirred.spec.premetrics import Hamming, SymmetricDifference
 
 Json = Any
 T = TypeVar("T")
 
-KINDS: dict[str, type[Any]] = {
+CLASS_BY_KIND: dict[str, type[Any]] = {
     "margin": Margin,
     "at-least": AtLeast,
     "declared": Custom,
@@ -31,7 +31,7 @@ KINDS: dict[str, type[Any]] = {
     "normalized-renyi": NormalizedRenyi,
     "approximate": Approximate,
 }
-_INNER: tuple[type[Any], ...] = (Variable, RecordType, Dependency, Constraint)
+_INNER_CLASSES: tuple[type[Any], ...] = (Variable, RecordType, Dependency, Constraint)
 
 
 def register(kind: str, part: type[T]) -> type[T]:
@@ -42,23 +42,25 @@ def register(kind: str, part: type[T]) -> type[T]:
             why="it is not a dataclass, so its fields are not known",
             fix="decorate it with @dataclass(frozen=True)",
         )
-    if KINDS.get(kind, part).__qualname__ != part.__qualname__:  # the same class, loaded again, may come back
+    if (
+        CLASS_BY_KIND.get(kind, part).__qualname__ != part.__qualname__
+    ):  # the same class, loaded again, may come back
         raise InputError(
             f"cannot register {part.__name__} as {kind!r}",
-            why=f"{kind!r} already stands for {KINDS[kind].__name__}",
+            why=f"{kind!r} already stands for {CLASS_BY_KIND[kind].__name__}",
             fix="choose another kind",
         )
-    KINDS[kind] = part
+    CLASS_BY_KIND[kind] = part
     return part
 
 
 def part_to_json(part: object) -> Json:
-    """A part with its kind and its fields.
+    """Return a part as JSON, with its kind and its fields.
 
     >>> part_to_json(Hamming("household"))
     {'kind': 'hamming', 'record_type': 'household', 'link': 'kept', 'copies': 1}
     """
-    for kind, known in KINDS.items():
+    for kind, known in CLASS_BY_KIND.items():
         if type(part) is known:
             return {
                 "kind": kind,
@@ -74,35 +76,36 @@ def part_to_json(part: object) -> Json:
 def part_from_json(document: Json, expected: type[T]) -> T:
     """Read a part of the expected class from its JSON document."""
     kind = document.get("kind") if isinstance(document, dict) else None
-    if kind not in KINDS:
+    if kind not in CLASS_BY_KIND:
         raise InputError(
             f"spec.json holds a part of unknown kind {kind!r}",
             why="no class is registered for it",
-            fix=did_you_mean(str(kind), KINDS) + "; register a class of your own before you read the file",
+            fix=did_you_mean(str(kind), CLASS_BY_KIND)
+            + "; register a class of your own before you read the file",
         )
-    part = KINDS[kind]
+    part = CLASS_BY_KIND[kind]
     if not issubclass(part, expected):
         raise InputError(
             f"spec.json has a {kind} where it needs a {expected.__name__}",
             why=f"{part.__name__} is not a kind of {expected.__name__}",
             fix="write the file anew with stirred.spec.files.save",
         )
-    return _built(part, {key: value for key, value in document.items() if key != "kind"})
+    return _build(part, {key: value for key, value in document.items() if key != "kind"})
 
 
 def value_to_json(value: object) -> Json:
-    """A field's value as JSON."""
+    """Return the value of a field as JSON."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Fraction):
-        return {"fraction": text_of(value)}
+        return {"fraction": write_fraction(value)}
     if isinstance(value, tuple):
         return [item if type(item) is str else value_to_json(item) for item in value]
     if isinstance(value, Restriction):
         return {"where": {name: list(values) for name, values in value.conditions}}
-    if type(value) in KINDS.values():
+    if type(value) in CLASS_BY_KIND.values():
         return part_to_json(value)
-    for known in _INNER:
+    for known in _INNER_CLASSES:
         if type(value) is known:
             return _fields_to_json(value)
     raise InputError(
@@ -121,14 +124,14 @@ def _value_from_json(value: Json) -> object:
         return tuple(_value_from_json(item) for item in value)
     if isinstance(value, dict):
         if set(value) == {"fraction"}:
-            return fraction_of(value["fraction"], "number")
+            return parse_fraction(value["fraction"], "number")
         if set(value) == {"where"}:
             return Restriction.of(value["where"])
         return part_from_json(value, object)
     return value
 
 
-def _built(part: type[T], values: Mapping[str, Json]) -> T:
+def _build(part: type[T], values: Mapping[str, Json]) -> T:
     known = {field.name for field in fields(part)}  # type: ignore[arg-type]
     for key in values:
         if key not in known:
@@ -141,7 +144,7 @@ def _built(part: type[T], values: Mapping[str, Json]) -> T:
 
 
 def domain_to_json(domain: Domain) -> dict[str, Json]:
-    """A domain with everything in it."""
+    """Return a complete domain as JSON."""
     return _fields_to_json(domain)
 
 
@@ -150,11 +153,11 @@ def domain_from_json(document: Mapping[str, Json]) -> Domain:
     values = dict(document)
     record_types = tuple(
         RecordType(
-            name=kind["name"], variables=tuple(_built(Variable, variable) for variable in kind["variables"])
+            name=kind["name"], variables=tuple(_build(Variable, variable) for variable in kind["variables"])
         )
         for kind in values.pop("record_types", ())
     )
-    dependencies = tuple(_built(Dependency, rule) for rule in values.pop("dependencies", ()))
-    constraints = tuple(_built(Constraint, rule) for rule in values.pop("constraints", ()))
+    dependencies = tuple(_build(Dependency, rule) for rule in values.pop("dependencies", ()))
+    constraints = tuple(_build(Constraint, rule) for rule in values.pop("constraints", ()))
     rest = {key: _value_from_json(value) for key, value in values.items()}
     return Domain(record_types=record_types, dependencies=dependencies, constraints=constraints, **rest)  # type: ignore[arg-type]

@@ -19,12 +19,12 @@ from itertools import pairwise, product
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.margins import Margin
 
-MOST_CELLS = 1200
-MOST_MAPS = 600
+MAX_MODEL_CELLS = 1200
+MAX_MAPS = 600
 
 
 class UndecidedError(Exception):
-    """The model would be too large, or the domain does not say enough; the text says which."""
+    """Raised when a model would be too large, or the domain does not say enough; the text says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ModelAxis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """The axes of restricted variables, written out, and the own parts of the plain ones, as names."""
+    """A finite model: the axes of restricted variables written out, and the own parts of plain variables."""
 
     record_type: str
     axes: tuple[ModelAxis, ...]
@@ -45,7 +45,7 @@ class Model:
     parts: Mapping[str, frozenset[str]]  # the own parts that a plain variable shows
 
     def cells(self) -> list[dict[str, str]]:
-        """All combinations of levels on the axes."""
+        """Return all combinations of levels on the axes."""
         found = []
         for choice in product(*(axis.levels for axis in self.axes)):
             cell: dict[str, str] = {}
@@ -54,21 +54,21 @@ class Model:
             found.append(cell)
         return found
 
-    def shown(self, names: Iterable[str]) -> frozenset[str]:
-        """The own parts of plain variables that these variables show."""
+    def find_shown_parts(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the own parts of plain variables that these variables show."""
         return frozenset[str]().union(*(self.parts.get(name, frozenset()) for name in names)) & self.plain
 
-    def restricted(self) -> frozenset[str]:
+    def list_restricted(self) -> frozenset[str]:
         return frozenset(name for axis in self.axes for name in axis.variables)
 
 
-def models(domain: Domain, record_type: str, margins: Sequence[Margin]) -> Iterator[Model]:
-    """The models of a question: one, or one for each map that the domain leaves open (which block lies in which county).
+def build_models(domain: Domain, record_type: str, margins: Sequence[Margin]) -> Iterator[Model]:
+    """Yield the models of a question: one for each map of areas that the domain leaves open.
 
     >>> from stirred.spec.domain import RecordType, Variable
     >>> kinds = Variable(name="kind", levels=("a", "b", "c", "d"))
     >>> toy = Domain(name="toy", record_types=(RecordType(name="unit", variables=(kinds, Variable(name="x"))),))
-    >>> (model,) = models(toy, "unit", [Margin("unit", ("x",), {"kind": ["a"]})])
+    >>> (model,) = build_models(toy, "unit", [Margin("unit", ("x",), {"kind": ["a"]})])
     >>> model.axes[0].levels, sorted(model.plain)
     ((('a',), ('b',), ('c',)), ['x'])
     """
@@ -77,11 +77,13 @@ def models(domain: Domain, record_type: str, margins: Sequence[Margin]) -> Itera
     for margin in margins:
         for name, values in margin.conditions().items():
             limits.setdefault(name, []).append(frozenset(values))
-    tied = _components(domain, record_type, named)
+    tied = _group_tied_variables(domain, record_type, named)
     joint = [group for group in tied if len(group) > 1 and any(name in limits for name in group)]
     together = {name for group in joint for name in group}
     single = [
-        _classes(domain, record_type, name, limits[name]) for name in sorted(limits) if name not in together
+        _group_levels(domain, record_type, name, limits[name])
+        for name in sorted(limits)
+        if name not in together
     ]
     parts = {
         name: domain.closure(record_type, (name,))
@@ -92,51 +94,54 @@ def models(domain: Domain, record_type: str, margins: Sequence[Margin]) -> Itera
         part
         for shown in parts.values()
         for part in shown
-        if part not in limits and part not in together and not _constant(domain, record_type, part)
+        if part not in limits and part not in together and not _is_constant(domain, record_type, part)
     )
-    choices = [list(_joint(domain, record_type, group)) for group in joint]
-    if _number(choices) > MOST_MAPS:
+    choices = [list(_enumerate_joint_levels(domain, record_type, group)) for group in joint]
+    if _count_choices(choices) > MAX_MAPS:
         raise UndecidedError(
             "the domain does not say which area lies in which, and too many ways are possible"
         )
     for chosen in product(*choices):
         axes = (*single, *chosen)
-        if _number([axis.levels for axis in axes]) > MOST_CELLS:
+        if _count_choices([axis.levels for axis in axes]) > MAX_MODEL_CELLS:
             raise UndecidedError(
-                f"more than {MOST_CELLS} combinations of restricted levels would have to be weighed"
+                f"more than {MAX_MODEL_CELLS} combinations of restricted levels would have to be weighed"
             )
         yield Model(record_type=record_type, axes=axes, plain=plain, parts=parts)
 
 
-def _number(choices: Iterable[Sequence[object]]) -> int:
+def _count_choices(choices: Iterable[Sequence[object]]) -> int:
     total = 1
     for options in choices:
         total *= len(options)
     return total
 
 
-def size_of(domain: Domain, record_type: str, name: str) -> int | None:
-    """How many levels a variable has, where the domain says so."""
+def count_levels(domain: Domain, record_type: str, name: str) -> int | None:
+    """Return how many levels a variable has, or None where the domain does not say."""
     if not domain.has(record_type):
         return None
     return next((v.size for v in domain.record_type(record_type).variables if v.name == name), None)
 
 
-def _constant(domain: Domain, record_type: str, name: str) -> bool:
-    """Whether the own part of a variable takes one value: one level, or as many levels as one it determines has."""
-    size = size_of(domain, record_type, name)
+def _is_constant(domain: Domain, record_type: str, name: str) -> bool:
+    """Return whether the own part of a variable has one value only.
+
+    It has one level, or as many levels as a variable that it determines.
+    """
+    size = count_levels(domain, record_type, name)
     if size is None:
         return False
     above = domain.closure(record_type, (name,)) - {name}
-    return size == 1 or any(size_of(domain, record_type, other) == size for other in above)
+    return size == 1 or any(count_levels(domain, record_type, other) == size for other in above)
 
 
-def _classes(domain: Domain, record_type: str, name: str, limits: Sequence[frozenset[str]]) -> ModelAxis:
-    """One restricted variable: at most two levels of each class that the restrictions do not tell apart."""
+def _group_levels(domain: Domain, record_type: str, name: str, limits: Sequence[frozenset[str]]) -> ModelAxis:
+    """Return the axis of one restricted variable: two levels of each class that restrictions do not tell apart."""
     levels = domain.levels(record_type, name)
     if levels is None:
         mentioned = tuple(sorted(frozenset[str]().union(*limits)))
-        size = size_of(domain, record_type, name)
+        size = count_levels(domain, record_type, name)
         rest = 2 if size is None else max(0, min(2, size - len(mentioned)))
         levels = (*mentioned, *(f"another {name} {i + 1}" for i in range(rest)))
     classes: dict[tuple[bool, ...], list[str]] = {}
@@ -146,8 +151,8 @@ def _classes(domain: Domain, record_type: str, name: str, limits: Sequence[froze
     return ModelAxis((name,), tuple((level,) for level in kept))
 
 
-def _components(domain: Domain, record_type: str, named: Sequence[str]) -> list[list[str]]:
-    """The named variables in groups that dependencies tie together."""
+def _group_tied_variables(domain: Domain, record_type: str, named: Sequence[str]) -> list[list[str]]:
+    """Return the named variables in groups that dependencies tie together."""
     groups: list[set[str]] = []
     for name in named:
         reach = set(domain.closure(record_type, (name,)))
@@ -159,8 +164,8 @@ def _components(domain: Domain, record_type: str, named: Sequence[str]) -> list[
     return [sorted({*group} & {*named}) for group in groups]
 
 
-def _joint(domain: Domain, record_type: str, group: Sequence[str]) -> Iterator[ModelAxis]:
-    """Restricted variables that dependencies tie: every map that fits the stated levels, as joint levels."""
+def _enumerate_joint_levels(domain: Domain, record_type: str, group: Sequence[str]) -> Iterator[ModelAxis]:
+    """Yield the joint levels of tied, restricted variables: one axis for each map that fits the stated levels."""
     levels = {name: domain.levels(record_type, name) for name in group}
     # a chain: each variable determines the ones before it
     chain = sorted(group, key=lambda name: len(domain.closure(record_type, (name,)) & {*group}))
@@ -175,9 +180,9 @@ def _joint(domain: Domain, record_type: str, group: Sequence[str]) -> Iterator[M
     possible = 1
     for coarse, fine in pairwise(steps):
         possible *= len(coarse) ** len(fine)
-    if possible > MOST_MAPS:
+    if possible > MAX_MAPS:
         raise UndecidedError(f"the domain does not say which {chain[-1]} lies in which {chain[0]}")
-    maps = [_maps(coarse, fine) for coarse, fine in pairwise(steps)]
+    maps = [_enumerate_maps(coarse, fine) for coarse, fine in pairwise(steps)]
     for chosen in product(*maps):
         rows = []
         for leaf in steps[-1]:
@@ -188,7 +193,7 @@ def _joint(domain: Domain, record_type: str, group: Sequence[str]) -> Iterator[M
         yield ModelAxis(tuple(chain), tuple(rows))
 
 
-def _maps(coarse: Sequence[str], fine: Sequence[str]) -> list[dict[str, str]]:
-    """All ways in which every coarse area has at least one part."""
+def _enumerate_maps(coarse: Sequence[str], fine: Sequence[str]) -> list[dict[str, str]]:
+    """Return all maps from fine to coarse areas in which every coarse area has at least one part."""
     found = [dict(zip(fine, above, strict=True)) for above in product(coarse, repeat=len(fine))]
     return [way for way in found if set(way.values()) == set(coarse)]

@@ -48,15 +48,15 @@ class AtLeast(Invariant):
         than = self.than.identity() if isinstance(self.than, Margin) else self.than
         return f"AtLeast:{self.statistic.identity()}>={than}"
 
-    def realised(self, counts: SupportsCounts) -> "pa.Table":
-        return reaches(self, counts)
+    def tabulate(self, counts: SupportsCounts) -> "pa.Table":
+        return tabulate_inequality(self, counts)
 
     def __str__(self) -> str:
         return self.words()
 
 
-def reaches(invariant: AtLeast, counts: SupportsCounts) -> "pa.Table":
-    """The inequality by area; areas with the usual answer are left out.
+def tabulate_inequality(invariant: AtLeast, counts: SupportsCounts) -> "pa.Table":
+    """Return the answers to the inequality by area; areas with the usual answer are left out.
 
     Compared with a number, an area without records fails, so the areas that reach the number are listed. Compared with a
     margin, an area without records holds, so the areas that fail are listed. The table says nothing else about the counts.
@@ -65,23 +65,25 @@ def reaches(invariant: AtLeast, counts: SupportsCounts) -> "pa.Table":
     import pyarrow.compute as pc
 
     by = list(invariant.statistic.by)
-    left = _plain(
+    left = _decode_columns(
         counts.counts(invariant.statistic.record_type, by, invariant.statistic.conditions() or None)
     )
     if not by:
-        reached = _total(left) >= _threshold(invariant, counts)
+        reached = _sum_counts(left) >= _read_threshold(invariant, counts)
         return pa.table({"holds": pa.array([reached])})
     if not isinstance(invariant.than, Margin):
         chosen = left.filter(pc.greater_equal(left["count"].cast(pa.int64()), invariant.than))
-        return _listed(chosen, by, holds=True)
-    right = _plain(counts.counts(invariant.than.record_type, by, invariant.than.conditions() or None))
+        return _list_areas(chosen, by, holds=True)
+    right = _decode_columns(
+        counts.counts(invariant.than.record_type, by, invariant.than.conditions() or None)
+    )
     both = right.rename_columns([*by, "than"]).join(left, keys=by, join_type="left outer")
     missing = pc.less(pc.fill_null(both["count"].cast(pa.int64()), 0), both["than"].cast(pa.int64()))
-    return _listed(both.filter(missing), by, holds=False)
+    return _list_areas(both.filter(missing), by, holds=False)
 
 
-def _plain(table: "pa.Table") -> "pa.Table":
-    """Dictionary columns as their values: two files may code the same areas differently."""
+def _decode_columns(table: "pa.Table") -> "pa.Table":
+    """Return the table with dictionary columns decoded, because two files may code the same areas differently."""
     import pyarrow as pa
 
     columns = {
@@ -93,17 +95,17 @@ def _plain(table: "pa.Table") -> "pa.Table":
     return pa.table(columns)
 
 
-def _total(table: "pa.Table") -> int:
+def _sum_counts(table: "pa.Table") -> int:
     return sum(table["count"].to_pylist())
 
 
-def _threshold(invariant: AtLeast, counts: SupportsCounts) -> int:
+def _read_threshold(invariant: AtLeast, counts: SupportsCounts) -> int:
     if not isinstance(invariant.than, Margin):
         return invariant.than
-    return _total(counts.counts(invariant.than.record_type, (), invariant.than.conditions() or None))
+    return _sum_counts(counts.counts(invariant.than.record_type, (), invariant.than.conditions() or None))
 
 
-def _listed(table: "pa.Table", by: list[str], *, holds: bool) -> "pa.Table":
+def _list_areas(table: "pa.Table", by: list[str], *, holds: bool) -> "pa.Table":
     import pyarrow as pa
 
     chosen = table.select(by).sort_by([(name, "ascending") for name in by])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class SupportsCounts(Protocol):
-    """All that spec sees of a census: tables of counts."""
+    """The protocol by which spec reads a census: tables of counts."""
 
     def counts(
         self, record_type: str, by: Sequence[str], where: Mapping[str, Sequence[str]] | None = None
@@ -22,7 +22,7 @@ class SupportsCounts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """Only records whose variables take one of these values.
+    """A restriction to records whose variables take one of these values.
 
     >>> print(Restriction.of({"kind": ["gq"]}))
     kind = gq
@@ -42,29 +42,29 @@ class Restriction:
         return dict(self.conditions)
 
     def words(self) -> str:
-        """The conditions in words."""
-        each: list[str] = [condition(name, values) for name, values in self.conditions]
-        return reduce(_and, each) if each else ""
+        """Return the conditions in words."""
+        each: list[str] = [describe_condition(name, values) for name, values in self.conditions]
+        return reduce(_join_and, each) if each else ""
 
     def __str__(self) -> str:
         return self.words()
 
 
-def condition(variable: str, levels: Sequence[str]) -> Phrase:
-    """That a variable takes one of these values.
+def describe_condition(variable: str, levels: Sequence[str]) -> Phrase:
+    """Describe the condition that a variable takes one of these values.
 
-    >>> condition("kind", ("gq", "hh"))
+    >>> describe_condition("kind", ("gq", "hh"))
     'kind = gq or hh'
     """
-    values = reduce(_or, levels) if levels else ""
+    values = reduce(_join_or, levels) if levels else ""
     return Phrase("invariant.condition", variable=variable, values=values)
 
 
-def _or(first: str, second: str) -> str:
+def _join_or(first: str, second: str) -> str:
     return Phrase("lists.either", first=first, second=second)
 
 
-def _and(first: str, second: str) -> str:
+def _join_and(first: str, second: str) -> str:
     return Phrase("lists.both", first=first, second=second)
 
 
@@ -77,17 +77,17 @@ class Invariant:
     __slots__ = ()
 
     def words(self) -> str:
-        """What it is; a plain text is shown as it is, a ``Phrase`` in the language of the card."""
+        """Return the invariant in words; a ``Phrase`` is shown in the language of the card."""
         raise NotImplementedError
 
     def needs(self) -> "tuple[Margin, ...]":
         raise NotImplementedError
 
-    def realised(self, counts: SupportsCounts) -> "pa.Table":
+    def tabulate(self, counts: SupportsCounts) -> "pa.Table":
         raise NotImplementedError
 
     def identity(self) -> str:
-        """What it is, in fixed text that no label changes: it goes into digests."""
+        """Return a fixed text that identifies the invariant; it goes into digests, and labels do not change it."""
         return f"{type(self).__name__}:{self.words()}"
 
     def __str__(self) -> str:
@@ -142,12 +142,12 @@ class Margin(Invariant):
     def words(self) -> str:
         if self.label:
             return self.label
-        return table_words(self.record_type, " × ".join(self.by), self.where)
+        return describe_table(self.record_type, " × ".join(self.by), self.where)
 
     def identity(self) -> str:
         return f"Margin:{self.record_type}|{','.join(self.by)}|{self.where or ''}"
 
-    def realised(self, counts: SupportsCounts) -> "pa.Table":
+    def tabulate(self, counts: SupportsCounts) -> "pa.Table":
         return counts.counts(self.record_type, self.by, self.conditions() or None)
 
     def __str__(self) -> str:
@@ -171,7 +171,7 @@ class Custom(Invariant):
     def identity(self) -> str:
         return f"Custom:{self.name}|{';'.join(margin.identity() for margin in self.determined_by)}"
 
-    def realised(self, counts: SupportsCounts) -> "pa.Table":
+    def tabulate(self, counts: SupportsCounts) -> "pa.Table":
         del counts  # what it would be computed from; this class has no rule for it
         raise SpecificationError(
             f"cannot compute the invariant {self.name!r}",
@@ -183,10 +183,10 @@ class Custom(Invariant):
         return self.words()
 
 
-def table_words(record_type: str, variables: str, where: Restriction | None = None) -> Phrase:
-    """A table of counts in words; without variables it is the number of records.
+def describe_table(record_type: str, variables: str, where: Restriction | None = None) -> Phrase:
+    """Describe a table of counts; without variables it is the number of records.
 
-    >>> table_words("household", "size", Restriction.of({"kind": ["gq", "hh"]}))
+    >>> describe_table("household", "size", Restriction.of({"kind": ["gq", "hh"]}))
     'households by size where kind = gq or hh'
     """
     ones = unit(record_type, "ones")
@@ -200,10 +200,10 @@ def table_words(record_type: str, variables: str, where: Restriction | None = No
     return Phrase("invariant.total", ones=ones)
 
 
-def plural(record_type: str) -> str:
-    """households, persons; group quarters stay as they are.
+def pluralize(record_type: str) -> str:
+    """Return the plural of a record type; group quarters stay as they are.
 
-    >>> plural("person"), plural("group quarters")
+    >>> pluralize("person"), pluralize("group quarters")
     ('persons', 'group quarters')
     """
     return record_type if record_type.endswith("s") else record_type + "s"

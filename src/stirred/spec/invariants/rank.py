@@ -12,12 +12,12 @@ Label = TypeVar("Label", bound=Hashable)
 
 @dataclass(slots=True)
 class Span:
-    """The span of labelled rows in echelon form; each stored row remembers which labels it is a combination of.
+    """The span of labelled rows in echelon form; each stored row keeps the labels it is a combination of.
 
     >>> span = Span()
     >>> span.add("a", {0: Fraction(1), 1: Fraction(1)})
     >>> span.add("b", {1: Fraction(1)})
-    >>> span.combination({0: Fraction(2)})
+    >>> span.find_combination({0: Fraction(2)})
     {'a': Fraction(2, 1), 'b': Fraction(-2, 1)}
     """
 
@@ -27,7 +27,7 @@ class Span:
     def rank(self) -> int:
         return len(self.pivots)
 
-    def _reduced(self, row: Mapping[int, Fraction]) -> tuple[Row, dict[Hashable, Fraction]]:
+    def _reduce(self, row: Mapping[int, Fraction]) -> tuple[Row, dict[Hashable, Fraction]]:
         rest, used = dict(row), dict[Hashable, Fraction]()
         while True:
             place = next((c for c in sorted(rest) if c in self.pivots), None)
@@ -40,7 +40,7 @@ class Span:
 
     def add(self, label: Hashable, row: Mapping[int, Fraction]) -> None:
         """Add a row; a row that lies in the span changes nothing."""
-        rest, used = self._reduced(row)
+        rest, used = self._reduce(row)
         if not rest:
             return
         place = min(rest)
@@ -49,14 +49,14 @@ class Span:
         made[label] = made.get(label, Fraction(0)) + scale
         self.pivots[place] = ({c: value * scale for c, value in rest.items()}, made)
 
-    def combination(self, row: Mapping[int, Fraction]) -> dict[Hashable, Fraction] | None:
-        """The row as a combination of the labelled ones; None where it lies outside their span."""
-        rest, used = self._reduced(row)
+    def find_combination(self, row: Mapping[int, Fraction]) -> dict[Hashable, Fraction] | None:
+        """Return the row as a combination of the labelled rows, or None where it lies outside their span."""
+        rest, used = self._reduce(row)
         return None if rest else {label: value for label, value in used.items() if value}
 
-    def kernel_vector(self, outside: Mapping[int, Fraction]) -> dict[int, int]:
-        """An integer vector whose product with every row of the span is zero, and with ``outside`` (not in it) is not."""
-        rest, _ = self._reduced(outside)
+    def find_kernel_vector(self, outside: Mapping[int, Fraction]) -> dict[int, int]:
+        """Return an integer vector that is orthogonal to every row of the span, but not to ``outside``."""
+        rest, _ = self._reduce(outside)
         free = min(c for c in rest if c not in self.pivots)
         # back substitution: set the free column to 1, every other free column to 0
         value: Row = {free: Fraction(1)}
@@ -78,10 +78,10 @@ def _subtract(row: dict[Label, Fraction], other: Mapping[Label, Fraction], facto
             row.pop(name, None)
 
 
-def rows_of(keys: Sequence[tuple[str, ...] | None]) -> dict[tuple[str, ...], Row]:
-    """The 0/1 rows of a table: cell number i is counted under its key, or not at all where the key is None.
+def build_rows(keys: Sequence[tuple[str, ...] | None]) -> dict[tuple[str, ...], Row]:
+    """Return the 0/1 rows of a table: cell i is counted under its key, or not at all where the key is None.
 
-    >>> rows_of([("a",), None, ("a",)])
+    >>> build_rows([("a",), None, ("a",)])
     {('a',): {0: Fraction(1, 1), 2: Fraction(1, 1)}}
     """
     found: dict[tuple[str, ...], Row] = {}
@@ -91,10 +91,10 @@ def rows_of(keys: Sequence[tuple[str, ...] | None]) -> dict[tuple[str, ...], Row
     return found
 
 
-def rank(rows: Iterable[Mapping[int, Fraction]]) -> int:
-    """The rank over the rationals.
+def compute_rank(rows: Iterable[Mapping[int, Fraction]]) -> int:
+    """Return the rank of rows over the rationals.
 
-    >>> rank([{0: Fraction(1)}, {0: Fraction(2)}, {1: Fraction(1)}])
+    >>> compute_rank([{0: Fraction(1)}, {0: Fraction(2)}, {1: Fraction(1)}])
     2
     """
     span = Span()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from stirred.spec.domain import Domain
-from stirred.spec.invariants.brief import brief
+from stirred.spec.invariants.brief import abbreviate
 from stirred.spec.invariants.margins import Margin
 from stirred.spec.verdicts.derivation import Derivation
 
@@ -11,7 +11,7 @@ PERSON, HOUSEHOLD, QUARTERS = "person", "household", "group quarters"
 
 
 def read_off(margin: Margin, wanted: Margin, domain: Domain) -> Derivation | None:
-    """The wanted table as sums of cells of a given one that shows who is counted where.
+    """Derive the wanted table as sums of cells of a given one; None where its cells do not show enough.
 
     >>> toy = Domain(name="toy", spine=("county", "block"))
     >>> print(read_off(Margin("person", ("block",)), Margin("person", ("county",)), toy))
@@ -41,17 +41,17 @@ def read_off(margin: Margin, wanted: Margin, domain: Domain) -> Derivation | Non
         and not wanted_variables <= {*margin.by}
     ]
     why = f" ({', '.join(dict.fromkeys(steps))})" if steps else ""
-    claim = f"{brief(margin, domain)} determine {brief(wanted, domain)}{why}"
+    claim = f"{abbreviate(margin, domain)} determine {abbreviate(wanted, domain)}{why}"
     return Derivation(rule="read off", claim=claim, facts={"given": margin, "wanted": wanted})
 
 
-def by_homes(margins: Sequence[Margin], wanted: Margin, domain: Domain) -> Derivation | None:
-    """Persons by area where some live in group quarters: the households' by their size, and the others as counted."""
+def derive_by_homes(margins: Sequence[Margin], wanted: Margin, domain: Domain) -> Derivation | None:
+    """Derive persons by area from households by size and from tables of persons outside households, or None."""
     size, areas = domain.size_variable, {*wanted.by, *wanted.conditions()}
     if not size or wanted.record_type != PERSON or not domain.has(QUARTERS) or not areas <= {*domain.spine}:
         return None
     sized = Margin(HOUSEHOLD, (*wanted.by, size), wanted.where)
-    for outside in [m for m in margins if outside_homes(m, domain)]:
+    for outside in [m for m in margins if counts_outside_homes(m, domain)]:
         rest = Margin(
             PERSON, wanted.by, {**wanted.conditions(), "quarters": outside.conditions()["quarters"]}
         )
@@ -60,7 +60,7 @@ def by_homes(margins: Sequence[Margin], wanted: Margin, domain: Domain) -> Deriv
             for table in (sized, rest)
         ]
         if all(step is not None for step in steps):
-            claim = f"{brief(wanted, domain)} are the persons of households (by {size}) and those in group quarters"
+            claim = f"{abbreviate(wanted, domain)} are the persons of households (by {size}) and those in group quarters"
             facts = {"wanted": wanted, "given": (sized, rest)}
             return Derivation(
                 rule="homes", claim=claim, premises=tuple(s for s in steps if s is not None), facts=facts
@@ -68,16 +68,16 @@ def by_homes(margins: Sequence[Margin], wanted: Margin, domain: Domain) -> Deriv
     return None
 
 
-def outside_homes(margin: Margin, domain: Domain) -> bool:
-    """Whether a table counts exactly the persons who live outside households."""
+def counts_outside_homes(margin: Margin, domain: Domain) -> bool:
+    """Return whether a table counts exactly the persons who live outside households."""
     levels = domain.levels(PERSON, "quarters") or ()
     chosen = {*margin.conditions().get("quarters", ())}
     only = margin.record_type == PERSON and len(margin.conditions()) == 1
     return only and bool(chosen) and chosen == {*levels} - {HOUSEHOLD}
 
 
-def by_size(margin: Margin, wanted: Margin, domain: Domain) -> Derivation | None:
-    """Persons by area from households by exact size: n persons = Σ size · households.
+def derive_by_size(margin: Margin, wanted: Margin, domain: Domain) -> Derivation | None:
+    """Derive persons by area from households by exact size (Σ size · households), or return None.
 
     Only for areas: a person's race is not the householder's, though the two columns may share a name.
     """
@@ -91,8 +91,6 @@ def by_size(margin: Margin, wanted: Margin, domain: Domain) -> Derivation | None
     found = read_off(margin, sized, domain)
     if found is None:
         return None
-    claim = (
-        f"{brief(margin, domain)} determine {brief(wanted, domain)} (each household counts for its {size})"
-    )
+    claim = f"{abbreviate(margin, domain)} determine {abbreviate(wanted, domain)} (each household counts for its {size})"
     facts = {"given": sized, "wanted": wanted, "size": size}
     return Derivation(rule="size", claim=claim, premises=(found,), facts=facts)

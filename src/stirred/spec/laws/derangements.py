@@ -9,14 +9,14 @@ from fractions import Fraction
 from functools import cache
 
 # From here on the closed bound n(n−1)+1 is used: it exceeds the exact ratio by less than 1 part in 3000.
-EXACT_UP_TO = 60
+MAX_EXACT_RECORDS = 60
 
 
 @cache
-def derangements(n: int) -> int:
+def count_derangements(n: int) -> int:
     """Permutations of n records without a fixed point: $d(n) = n d(n-1) + (-1)^n$.
 
-    >>> [derangements(n) for n in range(8)]
+    >>> [count_derangements(n) for n in range(8)]
     [1, 0, 1, 2, 9, 44, 265, 1854]
     """
     value = 1
@@ -25,16 +25,16 @@ def derangements(n: int) -> int:
     return value
 
 
-def step_ratio_bound(n: int) -> Fraction:
-    r"""d(n)/d(n−2), exact for n ≤ 60 and bounded above by n(n−1)+1 beyond.
+def bound_step_ratio(n: int) -> Fraction:
+    r"""Return d(n)/d(n−2), exact for n ≤ 60, and the upper bound n(n−1)+1 beyond.
 
     $d(n)/d(n-2) = n(n-1) - (-1)^n (n-1)/d(n-2)$, and d(n−2) ≥ n−1 for n ≥ 6.
 
-    >>> step_ratio_bound(5), step_ratio_bound(264331)
+    >>> bound_step_ratio(5), bound_step_ratio(264331)
     (Fraction(22, 1), Fraction(69870613231, 1))
     """
     if n in (0, 1, 3):
         raise ValueError("d(n)/d(n-2) needs n = 2 or n >= 4")
-    if n <= EXACT_UP_TO:
-        return Fraction(derangements(n), derangements(n - 2))
+    if n <= MAX_EXACT_RECORDS:
+        return Fraction(count_derangements(n), count_derangements(n - 2))
     return Fraction(n * (n - 1) + 1)

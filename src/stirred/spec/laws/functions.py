@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from stirred.spec.algebra.statement import BudgetFunction, Part
-from stirred.spec.laws.order import LawOrder, Run, compare_laws, first_where
+from stirred.spec.laws.order import LawOrder, Run, compare_laws, find_first
 from stirred.spec.laws.sizes import SizeLaw
 from stirred.spec.laws.stratum import LargestStratum
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.outputs.divergences import OutputPremetric
 
-_SEARCHED = Budget.of(1000)  # b grows like e^ε; beyond this budget no b is searched
+_MAX_SEARCHED_BUDGET = Budget.of(1000)  # b grows like e^ε; beyond this budget no b is searched
 
 
 class Promise(Protocol):
@@ -25,7 +25,7 @@ class Promise(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
+class PlainPromise:
     """A budget with its budget function, without the rest of a specification."""
 
     budget: Budget
@@ -34,7 +34,7 @@ class Promised:
 
 @dataclass(frozen=True, slots=True)
 class FunctionOrder:
-    """Whether one budget is at most another in every universe; ``b`` is a stratum size that refutes it.
+    """The answer whether one budget is at most another in every universe; ``b`` is a size that refutes it.
 
     A refutation by two laws holds in every universe with that b but the realised ones; with ``realised`` it holds at
     the realised universe of the second (or, where the second is a constant, of the first).
@@ -56,7 +56,7 @@ def compare_functions(first: Promise, second: Promise) -> FunctionOrder:
     >>> def swap(rate, b):
     ...     law = SizeLaw("by-size", rate)
     ...     statistic = LargestStratum("household", ("size",), ("tenure",), ("block",))
-    ...     return Promised(law.at(b), BudgetFunction(law=law, statistic=statistic, b=b))
+    ...     return PlainPromise(law.at(b), BudgetFunction(law=law, statistic=statistic, b=b))
     >>> compare_functions(swap("1/2", 7), swap("1/20", 900)).because
     'swap rate 1/2 gives a smaller budget than swap rate 1/20 for every size b of the largest stratum'
     >>> found = compare_functions(swap("1/2", 4), swap("3/4", 4))
@@ -74,14 +74,14 @@ def compare_functions(first: Promise, second: Promise) -> FunctionOrder:
         return FunctionOrder("no", f"{first.budget} > {second.budget} in every universe")
     if theirs is None:
         assert mine is not None
-        return _below_constant(first.budget, mine, second.budget)
+        return _compare_with_constant(first.budget, mine, second.budget)
     if mine is None:
-        return _constant_below(first.budget, second.budget, theirs)
-    return _both(first.budget, mine, second.budget, theirs)
+        return _compare_constant_with(first.budget, second.budget, theirs)
+    return _compare_both(first.budget, mine, second.budget, theirs)
 
 
-def _below_constant(budget: Budget, mine: BudgetFunction, constant: Budget) -> FunctionOrder:
-    """A function against a finite constant."""
+def _compare_with_constant(budget: Budget, mine: BudgetFunction, constant: Budget) -> FunctionOrder:
+    """Compare a budget function with a finite constant."""
     if mine.law is None:
         if mine.most <= constant and budget <= constant:
             return FunctionOrder(
@@ -90,20 +90,20 @@ def _below_constant(budget: Budget, mine: BudgetFunction, constant: Budget) -> F
         if budget > constant and (mine.b or 0) >= 2:
             because = f"at the realised universe of the first {budget} > {constant}"
             return FunctionOrder("no", because, mine.b, realised=True)
-        return _in_words(mine)
+        return _compare_words(mine)
     law, grows = (
         mine.law,
-        f"{mine.law.named()}: the first grows with b without end, the second is {constant} everywhere",
+        f"{mine.law.describe_rates()}: the first grows with b without end, the second is {constant} everywhere",
     )
-    if constant > _SEARCHED and law.is_finite:
+    if constant > _MAX_SEARCHED_BUDGET and law.is_finite:
         return FunctionOrder("no", grows)
-    b = first_where(lambda size: law.at(size) > constant, 2)
+    b = find_first(lambda size: law.at(size) > constant, 2)
     b += b == mine.b  # the law never falls, and it may not hold at the realised universe
     return FunctionOrder("no", f"{grows}, and at b = {b:,} the first is {law.at(b)}", b)
 
 
-def _constant_below(constant: Budget, budget: Budget, theirs: BudgetFunction) -> FunctionOrder:
-    """A constant against a function, whose smallest values are at b = 2 and perhaps at its realised universe."""
+def _compare_constant_with(constant: Budget, budget: Budget, theirs: BudgetFunction) -> FunctionOrder:
+    """Compare a constant with a budget function: at b = 2 and 3, and at its realised universe."""
     if constant.is_zero:
         return FunctionOrder("yes", "the first budget is 0")
     single = theirs.b is not None and theirs.b <= 1  # the realised universe is one data set
@@ -126,16 +126,18 @@ def _constant_below(constant: Budget, budget: Budget, theirs: BudgetFunction) ->
         because = f"at the realised universe of the second {constant} > {budget}"
         return FunctionOrder("no", because, theirs.b, realised=True)
     if theirs.law is None:
-        return _in_words(theirs)
+        return _compare_words(theirs)
     return FunctionOrder("unknown", f"at {theirs.universe} the second is {budget}, and its b is not given")
 
 
-def _both(budget: Budget, mine: BudgetFunction, other: Budget, theirs: BudgetFunction) -> FunctionOrder:
-    """Two functions: by their bounds, or by their laws of one statistic."""
+def _compare_both(
+    budget: Budget, mine: BudgetFunction, other: Budget, theirs: BudgetFunction
+) -> FunctionOrder:
+    """Compare two budget functions by their bounds, or by their laws of one statistic."""
     if mine.law is None or theirs.law is None:
         if mine.most <= theirs.least and budget <= theirs.least and mine.most <= other and budget <= other:
             return FunctionOrder("yes", f"{mine.most} ≤ {theirs.least} bounds both in every universe")
-        return _in_words(*(function for function in (mine, theirs) if function.law is None))
+        return _compare_words(*(function for function in (mine, theirs) if function.law is None))
     if mine.statistic is None or theirs.statistic is None:
         return FunctionOrder("unknown", "a law of b does not say which strata b is taken over")
     if not mine.statistic.never_above(theirs.statistic):
@@ -145,15 +147,15 @@ def _both(budget: Budget, mine: BudgetFunction, other: Budget, theirs: BudgetFun
     order = compare_laws(mine.law, theirs.law)
     if order.relation in {"larger", "crosses"}:
         if same:
-            b = _place(order.runs, {mine.b, theirs.b})
+            b = _choose_size(order.runs, {mine.b, theirs.b})
             return FunctionOrder("no", order.sentence(), b, order=order)
         return FunctionOrder("unknown", order.sentence(), order=order)
     because = order.sentence() if same else f"the first's b is never the larger one, and {order.sentence()}"
-    return _at_realised(budget, mine, other, theirs, because, order)
+    return _compare_realised(budget, mine, other, theirs, because, order)
 
 
-def _place(runs: Sequence[Run], realised: set[int | None]) -> int:
-    """A small b at which the first is larger, not that of a realised universe if possible."""
+def _choose_size(runs: Sequence[Run], realised: set[int | None]) -> int:
+    """Return a small b at which the first is larger, if possible not that of a realised universe."""
     larger = [run for run in runs if run.sign > 0]
     for run in larger:
         for b in range(run.first, run.first + 3):
@@ -162,7 +164,7 @@ def _place(runs: Sequence[Run], realised: set[int | None]) -> int:
     return larger[0].first
 
 
-def _at_realised(
+def _compare_realised(
     budget: Budget, mine: BudgetFunction, other: Budget, theirs: BudgetFunction, because: str, order: LawOrder
 ) -> FunctionOrder:
     """Compare the budgets at the realised universes, where the laws are in order already."""
@@ -194,19 +196,19 @@ def _at_realised(
     return FunctionOrder("yes", because, order=order)
 
 
-def _in_words(*functions: BudgetFunction) -> FunctionOrder:
+def _compare_words(*functions: BudgetFunction) -> FunctionOrder:
     told = "; ".join(dict.fromkeys(function.words for function in functions))
     return FunctionOrder(
         "unknown", f"a budget differs by universe in a way that is known in words only ({told})"
     )
 
 
-def joint_function(
+def build_joint_function(
     parts: Sequence[Part],
     output_premetric: OutputPremetric,
     total: Callable[[Sequence[Part]], Budget],
 ) -> BudgetFunction | None:
-    """How a composed or converted budget differs by universe; ``total`` gives the budget of parts.
+    """Return how a composed or converted budget differs by universe; ``total`` gives the budget of parts.
 
     One part that is not rescaled keeps its law. The sum of several has none, because their b may differ.
     """
@@ -240,10 +242,10 @@ __all__ = [
     "FunctionOrder",
     "LargestStratum",
     "LawOrder",
+    "PlainPromise",
     "Promise",
-    "Promised",
     "SizeLaw",
+    "build_joint_function",
     "compare_functions",
     "compare_laws",
-    "joint_function",
 ]

@@ -12,15 +12,15 @@ from itertools import pairwise
 from math import ceil
 from typing import Literal
 
-from stirred.spec.laws.derangements import EXACT_UP_TO
-from stirred.spec.laws.sizes import Kind, SizeLaw, odds
+from stirred.spec.laws.derangements import MAX_EXACT_RECORDS
+from stirred.spec.laws.sizes import Kind, SizeLaw, compute_odds
 
 Side = Literal["equal", "smaller", "larger"]
 Sign = Literal[-1, 0, 1]
-_SIDES: dict[int, Side] = {-1: "smaller", 0: "equal", 1: "larger"}
-_COMPARED = {-1: "a smaller budget than", 0: "the same budget as", 1: "a larger budget than"}
-_SHORT = {-1: "a smaller one", 0: "the same", 1: "a larger one"}
-_SLOPES: dict[Kind, int] = {"theorem-1": 2, "by-size": -1}  # G(b) = b² + slope · b + 1
+_SIDE_BY_SIGN: dict[int, Side] = {-1: "smaller", 0: "equal", 1: "larger"}
+_PHRASE_BY_SIGN = {-1: "a smaller budget than", 0: "the same budget as", 1: "a larger budget than"}
+_SHORT_PHRASE_BY_SIGN = {-1: "a smaller one", 0: "the same", 1: "a larger one"}
+_SLOPE_BY_KIND: dict[Kind, int] = {"theorem-1": 2, "by-size": -1}  # G(b) = b² + slope · b + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Run:
     sign: Sign
 
     def words(self) -> str:
-        """Where it is, as the end of a sentence."""
+        """Return the range of b in words, as the end of a sentence."""
         if self.last == self.first:
             return f"at b = {self.first:,}"
         if self.last is None:
@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class LawOrder:
-    """Two laws compared at every b ≥ 2: stretch by stretch, and in one word.
+    """The order of two laws at every b ≥ 2, by stretches of b and in one word.
 
     >>> order = compare_laws(SizeLaw("by-size", "1/2"), SizeLaw("by-size", "3/4"))
     >>> [(run.words(), run.sign) for run in order.runs]
@@ -55,13 +55,13 @@ class LawOrder:
 
     @property
     def relation(self) -> Literal["equal", "smaller", "larger", "crosses"]:
-        """How the first stands to the second over all b; "smaller" is never above and somewhere below."""
+        """Return how the first law stands to the second over all b; "smaller" is never above and somewhere below."""
         signs = {run.sign for run in self.runs} - {0}
-        return "crosses" if len(signs) == 2 else _SIDES[next(iter(signs), 0)]
+        return "crosses" if len(signs) == 2 else _SIDE_BY_SIGN[next(iter(signs), 0)]
 
     @property
     def at(self) -> int | None:
-        """The smallest b at which the order of crossing laws changes; None where they do not cross."""
+        """Return the smallest b at which the order of crossing laws changes, or None where they do not cross."""
         if self.relation != "crosses":
             return None
         began = next(i for i, run in enumerate(self.runs) if run.sign)
@@ -69,32 +69,34 @@ class LawOrder:
 
     @property
     def before(self) -> Side:
-        """How the first compares with the second at the smallest b where they differ."""
-        return _SIDES[next((run.sign for run in self.runs if run.sign), 0)]
+        """Return how the first law compares with the second at the smallest b where they differ."""
+        return _SIDE_BY_SIGN[next((run.sign for run in self.runs if run.sign), 0)]
 
     @property
     def after(self) -> Side:
-        """How the first compares with the second for all large b."""
-        return _SIDES[self.runs[-1].sign]
+        """Return how the first law compares with the second for all large b."""
+        return _SIDE_BY_SIGN[self.runs[-1].sign]
 
     @property
     def equal_at(self) -> int | None:
-        """The smallest b at which the two agree."""
+        """Return the smallest b at which the two laws agree, or None."""
         return next((run.first for run in self.runs if run.sign == 0), None)
 
     def sign(self, b: int) -> Sign:
-        """−1, 0 or 1: the first is smaller, equal or larger at this b."""
+        """Return −1, 0 or 1 where the first law is smaller, equal or larger at this b."""
         return next((run.sign for run in reversed(self.runs) if run.first <= b), 0)
 
     def sentence(self) -> str:
-        """The order in one line."""
+        """Return the order of the two laws as one sentence."""
         same = self.first.kind == self.second.kind
-        mine, theirs = (law.named() if same else law.called() for law in (self.first, self.second))
+        mine, theirs = (
+            law.describe_rates() if same else law.describe_law() for law in (self.first, self.second)
+        )
         head, *rest = self.runs
-        opening = f"{mine} gives {_COMPARED[head.sign]} {theirs}"
+        opening = f"{mine} gives {_PHRASE_BY_SIGN[head.sign]} {theirs}"
         if not rest:
             return f"{opening} for every size b of the largest stratum"
-        told = ", ".join(f"{_SHORT[run.sign]} {run.words()}" for run in rest)
+        told = ", ".join(f"{_SHORT_PHRASE_BY_SIGN[run.sign]} {run.words()}" for run in rest)
         return f"{opening} {head.words()}, {told} (b: records in the largest stratum)"
 
     def __str__(self) -> str:
@@ -119,8 +121,8 @@ def compare_laws(first: SizeLaw, second: SizeLaw) -> LawOrder:
         one, other = first.power(b), second.power(b)
         return _sign(one > other, one < other)
 
-    starts = [(b, sign(b)) for b in range(2, EXACT_UP_TO + 1)]
-    starts += _beyond(first, second, sign)
+    starts = [(b, sign(b)) for b in range(2, MAX_EXACT_RECORDS + 1)]
+    starts += _find_beyond(first, second, sign)
     runs: list[tuple[int, Sign]] = []
     for b, found in starts:
         if not runs or runs[-1][1] != found:
@@ -135,38 +137,41 @@ def _sign(above: bool, below: bool) -> Sign:
     return 1 if above else -1 if below else 0
 
 
-def _beyond(first: SizeLaw, second: SizeLaw, sign: Callable[[int], Sign]) -> Iterator[tuple[int, Sign]]:
-    """(b, sign) at each b beyond 60 from which another sign may hold."""
-    low = EXACT_UP_TO + 1
-    grows = sorted((_grows_from(first), _grows_from(second)))
+def _find_beyond(first: SizeLaw, second: SizeLaw, sign: Callable[[int], Sign]) -> Iterator[tuple[int, Sign]]:
+    """Yield (b, sign) at each b beyond 60 from which another sign may hold."""
+    low = MAX_EXACT_RECORDS + 1
+    grows = sorted((_find_growth_start(first), _find_growth_start(second)))
     # both grow from here on, as (b² + slope·b + 1)/C, so their difference has the sign of a quadratic
-    start, squares = grows[1], (odds(first.rate) ** 2, odds(second.rate) ** 2)
+    start, squares = grows[1], (compute_odds(first.rate) ** 2, compute_odds(second.rate) ** 2)
     leading = squares[1] - squares[0]
-    linear = _SLOPES[first.kind] * squares[1] - _SLOPES[second.kind] * squares[0]
+    linear = _SLOPE_BY_KIND[first.kind] * squares[1] - _SLOPE_BY_KIND[second.kind] * squares[0]
     turn = ceil(-linear / (2 * leading)) if leading else start
     cuts = sorted({low, *grows, max(start, turn)})
     for begin, end in pairwise(cuts):
-        yield from _changes(begin, end - 1, sign)
+        yield from _find_changes(begin, end - 1, sign)
     final = leading or linear
     last, settled = cuts[-1], _sign(final > 0, final < 0)
     while sign(last) != settled:
         last *= 2
-    yield from _changes(cuts[-1], last, sign)
+    yield from _find_changes(cuts[-1], last, sign)
 
 
-def _grows_from(law: SizeLaw) -> int:
-    """The smallest b beyond 60 from which the law is on its growing branch."""
+def _find_growth_start(law: SizeLaw) -> int:
+    """Return the smallest b beyond 60 from which the law is on its growing branch."""
 
     def grows(b: int) -> bool:
-        return b * b + _SLOPES[law.kind] * b + 1 >= (odds(law.highest) * odds(law.rate)) ** 2
+        return (
+            b * b + _SLOPE_BY_KIND[law.kind] * b + 1
+            >= (compute_odds(law.highest) * compute_odds(law.rate)) ** 2
+        )
 
-    return first_where(grows, EXACT_UP_TO + 1)
+    return find_first(grows, MAX_EXACT_RECORDS + 1)
 
 
-def first_where(holds: Callable[[int], bool], low: int) -> int:
-    """The smallest whole number from ``low`` on that meets a condition, which then holds for all larger ones.
+def find_first(holds: Callable[[int], bool], low: int) -> int:
+    """Return the smallest whole number from ``low`` on that meets a condition; all larger ones must meet it.
 
-    >>> first_where(lambda b: b * b >= 1000, 2)
+    >>> find_first(lambda b: b * b >= 1000, 2)
     32
     """
     step = 1
@@ -179,8 +184,8 @@ def first_where(holds: Callable[[int], bool], low: int) -> int:
     return above
 
 
-def _changes(begin: int, end: int, sign: Callable[[int], Sign]) -> Iterator[tuple[int, Sign]]:
-    """The places on a stretch where the sign of a monotone difference changes, the first place among them."""
+def _find_changes(begin: int, end: int, sign: Callable[[int], Sign]) -> Iterator[tuple[int, Sign]]:
+    """Yield the places where the sign of a monotone difference changes on a stretch, with its first place."""
 
     def changed(b: int) -> bool:
         return b >= end or sign(b) != here
@@ -188,9 +193,9 @@ def _changes(begin: int, end: int, sign: Callable[[int], Sign]) -> Iterator[tupl
     here = sign(begin)
     yield begin, here
     while here != sign(end):
-        begin = first_where(changed, begin)
+        begin = find_first(changed, begin)
         here = sign(begin)
         yield begin, here
 
 
-__all__ = ["LawOrder", "Run", "compare_laws", "first_where"]
+__all__ = ["LawOrder", "Run", "compare_laws", "find_first"]

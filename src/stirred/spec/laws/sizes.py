@@ -17,9 +17,9 @@ from typing import Literal
 
 from stirred.errors import InputError, SpecificationError
 from stirred.languages import Phrase
-from stirred.spec.laws.derangements import derangements, step_ratio_bound
+from stirred.spec.laws.derangements import bound_step_ratio, count_derangements
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.numbers.numerals import fraction_of, text_of
+from stirred.spec.numbers.numerals import parse_fraction, write_fraction
 
 Rate = Fraction | int | str
 Kind = Literal["theorem-1", "by-size"]
@@ -35,13 +35,13 @@ _FORMS = {
 _NAMES = {"theorem-1": "Theorem 1", "by-size": "largest loss by size"}
 
 
-def rate_of(rate: Rate) -> Fraction:
-    """A swap rate as an exact number in [0, 1]; floats are refused.
+def parse_rate(rate: Rate) -> Fraction:
+    """Return a swap rate as an exact number in [0, 1]; refuse floats.
 
-    >>> rate_of("1/20")
+    >>> parse_rate("1/20")
     Fraction(1, 20)
     """
-    p = fraction_of(rate, "swap rate")
+    p = parse_fraction(rate, "swap rate")
     if not 0 <= p <= 1:
         raise InputError(
             f"the swap rate {str(rate)[:40]} is outside [0, 1]", why="it is a probability", fix='write "1/20"'
@@ -49,10 +49,10 @@ def rate_of(rate: Rate) -> Fraction:
     return p
 
 
-def odds(p: Fraction) -> Fraction:
-    """o = p/(1−p).
+def compute_odds(p: Fraction) -> Fraction:
+    """Return the odds o = p/(1−p).
 
-    >>> odds(Fraction(1, 100))
+    >>> compute_odds(Fraction(1, 100))
     Fraction(1, 99)
     """
     return p / (1 - p)
@@ -80,8 +80,8 @@ class SizeLaw:
                 why="the budget of a swap is known as a function of b for some laws only",
                 fix=f"give one of: {', '.join(_FORMS)}",
             )
-        least = rate_of(rate)
-        most = least if highest is None else rate_of(highest)
+        least = parse_rate(rate)
+        most = least if highest is None else parse_rate(highest)
         if most < least:
             raise SpecificationError(
                 "the highest swap rate is below the lowest",
@@ -94,11 +94,11 @@ class SizeLaw:
 
     @property
     def is_finite(self) -> bool:
-        """Whether every record may move and may stay; otherwise some output is impossible and ε = ∞ for b ≥ 2."""
+        """Return whether the budget is finite for b ≥ 2: every record may move and may stay."""
         return self.rate > 0 and self.highest < 1
 
     def at(self, b: int) -> Budget:
-        """The budget of every universe whose largest stratum has b records, exactly."""
+        """Return the exact budget of every universe whose largest stratum has b records."""
         if isinstance(b, bool) or not isinstance(b, int) or b < 0:
             raise SpecificationError(
                 f"b = {b} is no number of records",
@@ -106,74 +106,79 @@ class SizeLaw:
                 fix="give a whole number of at least 0",
             )
         # a stratum of one record never differs inside a universe, so b = 1 does not occur
-        return Budget.zero() if b <= 1 else _budget(self, b)
+        return Budget.zero() if b <= 1 else _compute_budget(self, b)
 
     def power(self, b: int) -> Fraction:
-        """e^(6ε) for b ≥ 2 where the rates are inside (0, 1): a rational number, which compares exactly and fast."""
-        above, below = odds(self.highest), odds(self.rate)
+        """Return e^(6ε) for b ≥ 2 and rates inside (0, 1): a rational number, which compares exactly and fast."""
+        above, below = compute_odds(self.highest), compute_odds(self.rate)
         if self.kind == "by-size" and b == 3 and above == below:
-            return max(sixth for sixth, _ in _three(above))
-        return max(above * above, _squared(self.kind, b) / (below * below)) ** 3
+            return max(sixth for sixth, _ in _list_three_losses(above))
+        return max(above * above, _square_growth(self.kind, b) / (below * below)) ** 3
 
-    def named(self) -> str:
-        """The swap rates in words."""
+    def describe_rates(self) -> str:
+        """Describe the swap rates."""
         if self.rate == self.highest:
-            return Phrase("law.rate", rate=text_of(self.rate))
-        return Phrase("law.rates", least=text_of(self.rate), most=text_of(self.highest))
+            return Phrase("law.rate", rate=write_fraction(self.rate))
+        return Phrase("law.rates", least=write_fraction(self.rate), most=write_fraction(self.highest))
 
-    def called(self) -> str:
-        """The swap rates and the kind of law in words."""
-        return f"{self.named()} ({_NAMES[self.kind]})"
+    def describe_law(self) -> str:
+        """Describe the swap rates and the kind of law."""
+        return f"{self.describe_rates()} ({_NAMES[self.kind]})"
 
     def words(self) -> str:
-        """The formula with its parameters."""
+        """Return the formula of the law with its parameters."""
         if not self.is_finite:
-            return Phrase("law.infinite", rates=self.named())
+            return Phrase("law.infinite", rates=self.describe_rates())
         if self.rate == self.highest:
-            letters, told = {"least": "o", "most": "o"}, f"(o = {text_of(odds(self.rate))})"
+            letters, told = {"least": "o", "most": "o"}, f"(o = {write_fraction(compute_odds(self.rate))})"
         else:
             letters = {"least": "o₁", "most": "o₂"}
-            told = f"(o₁ = {text_of(odds(self.rate))}, o₂ = {text_of(odds(self.highest))})"
-        return Phrase("law.at", formula=_FORMS[self.kind].format(**letters), rates=self.named(), odds=told)
+            told = f"(o₁ = {write_fraction(compute_odds(self.rate))}, o₂ = {write_fraction(compute_odds(self.highest))})"
+        return Phrase(
+            "law.at", formula=_FORMS[self.kind].format(**letters), rates=self.describe_rates(), odds=told
+        )
 
     def __str__(self) -> str:
         return self.words()
 
 
-def _squared(kind: Kind, b: int) -> Fraction:
-    """g(b)²; at b = 3 the value of b = 4 is taken, because d(1) = 0 and a law may not decrease."""
+def _square_growth(kind: Kind, b: int) -> Fraction:
+    """Return g(b)²; at b = 3 the value of b = 4, because d(1) = 0 and a law may not decrease."""
     if kind == "theorem-1":
         return Fraction((b + 1) ** 2)
-    return step_ratio_bound(4 if b == 3 else b)
+    return bound_step_ratio(4 if b == 3 else b)
 
 
-def losses(n: int, o: Fraction) -> Iterator[tuple[Fraction, int]]:
+def generate_losses(n: int, o: Fraction) -> Iterator[tuple[Fraction, int]]:
     r"""Every $w(k)/w(k') \ge 1$ of a stratum of n records with the smallest distance Δ at which it can occur.
 
-    >>> sorted(losses(2, Fraction(3)))
+    >>> sorted(generate_losses(2, Fraction(3)))
     [(Fraction(1, 1), 2), (Fraction(1, 1), 2), (Fraction(9, 1), 2)]
     """
     moved = [0, *range(2, n + 1)]
     for k in moved:
         for other in moved:
-            ratio = o ** (k - other) * Fraction(derangements(other), derangements(k))
+            ratio = o ** (k - other) * Fraction(count_derangements(other), count_derangements(k))
             if ratio >= 1:
                 yield ratio, max(2, abs(k - other))
 
 
-def _three(o: Fraction) -> list[tuple[Fraction, Budget]]:
-    """The losses of three records at one rate, where d(1) = 0 and the formula fails: as sixth powers and as budgets."""
-    return [(ratio ** (6 // apart), Budget.log(ratio) * Fraction(1, apart)) for ratio, apart in losses(3, o)]
+def _list_three_losses(o: Fraction) -> list[tuple[Fraction, Budget]]:
+    """Return the losses of three records, where the formula fails (d(1) = 0), as sixth powers and as budgets."""
+    return [
+        (ratio ** (6 // apart), Budget.log(ratio) * Fraction(1, apart))
+        for ratio, apart in generate_losses(3, o)
+    ]
 
 
 @lru_cache(maxsize=8192)
-def _budget(law: SizeLaw, b: int) -> Budget:
+def _compute_budget(law: SizeLaw, b: int) -> Budget:
     if not law.is_finite:
         return Budget.infinite()
-    above, below = odds(law.highest), odds(law.rate)
+    above, below = compute_odds(law.highest), compute_odds(law.rate)
     if law.kind == "theorem-1":
         return Budget.log(max(above, (b + 1) / below))
     if b == 3 and above == below:
-        return max(_three(above), key=lambda loss: loss[0])[1]
+        return max(_list_three_losses(above), key=lambda loss: loss[0])[1]
     # For b ≥ 4 and b = 2 the largest loss stands at (b−2, b) or (2, 0) moved records: proof.md, Theorem B.
-    return Budget.log(max(above * above, _squared(law.kind, b) / (below * below))) * HALF
+    return Budget.log(max(above * above, _square_growth(law.kind, b) / (below * below))) * HALF

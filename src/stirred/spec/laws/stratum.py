@@ -49,11 +49,11 @@ class LargestStratum:
         object.__setattr__(self, "without", tuple(sorted(left_out, key=lambda r: r.conditions)))
 
     def of(self, records: Iterable[Mapping[str, str]]) -> int:
-        """The statistic of one data set, record by record: for small ones."""
-        return self.counted((record, 1) for record in records)
+        """Return the statistic of a small data set, given record by record."""
+        return self.evaluate_counts((record, 1) for record in records)
 
-    def counted(self, records: Iterable[tuple[Mapping[str, str], int]]) -> int:
-        """The statistic of a data set given as distinct records with their number."""
+    def evaluate_counts(self, records: Iterable[tuple[Mapping[str, str], int]]) -> int:
+        """Return the statistic of a data set that is given as distinct records with their numbers."""
         sizes: dict[tuple[str, ...], int] = {}
         held: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
         swapped: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
@@ -78,7 +78,7 @@ class LargestStratum:
         return not any(lies_in(restriction) for restriction in self.without)
 
     def needs(self) -> tuple[Margin, ...]:
-        """The tables that determine it: match × hold and match × swap, of all records and of those that take no part.
+        """Return the tables that determine b: match × hold and match × swap, also of records that take no part.
 
         >>> b = LargestStratum("household", hold=("tenure",), swap=("block",), without=[{"kind": ["vacant"]}])
         >>> [str(margin) for margin in b.needs()]
@@ -92,12 +92,12 @@ class LargestStratum:
             Margin(self.record_type, (*self.match, *shown), where)
             for number in range(len(self.without) + 1)
             for chosen in combinations(self.without, number)  # inclusion and exclusion
-            if (where := _intersection([*taken, *chosen])) is not None
+            if (where := _intersect([*taken, *chosen])) is not None
             for shown in (self.hold, self.swap)
         )
 
     def never_above(self, other: "LargestStratum") -> bool:
-        """Whether it is at most the other in every data set: finer strata, and fewer ways for their records to differ.
+        """Return whether b is at most the other's b in every data set, because its strata are finer.
 
         >>> fine = LargestStratum("household", ("size",), ("tenure",), ("block",))
         >>> coarse = LargestStratum("household", (), ("size", "tenure"), ("block",))
@@ -113,7 +113,7 @@ class LargestStratum:
         )
 
     def words(self) -> str:
-        """What b counts.
+        """Return in words what b counts.
 
         >>> print(LargestStratum("household", ("size",), ("tenure",), ("block",)))
         the number of households in the largest stratum (equal size) whose records differ in held and in swapped variables
@@ -130,8 +130,8 @@ class LargestStratum:
         return self.words()
 
 
-def _intersection(restrictions: Iterable[Restriction]) -> dict[str, tuple[str, ...]] | None:
-    """The conditions of all restrictions together; None where no record can meet them."""
+def _intersect(restrictions: Iterable[Restriction]) -> dict[str, tuple[str, ...]] | None:
+    """Return the joint conditions of all restrictions, or None where no record can meet them."""
     found: dict[str, tuple[str, ...]] = {}
     for restriction in restrictions:
         for name, values in restriction.conditions:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.axes import UndecidedError
-from stirred.spec.multiverse import Margin, Multiverse, plural
-from stirred.spec.nearest.distance import written
-from stirred.spec.nearest.joint_records import own_tables
+from stirred.spec.multiverse import Margin, Multiverse, pluralize
+from stirred.spec.nearest.distance import write_pair
+from stirred.spec.nearest.joint_records import ask_own_tables
 from stirred.spec.verdict import Verdict
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.witness import DataSet
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MOST_CELLS = 4000
-MOST_COMBINATIONS = 200_000
-MOST_NODES = 2000
-DENOMINATOR = 720  # the prices that prove a bound are rationals with small denominators
+MAX_CELLS = 4000
+MAX_COMBINATIONS = 200_000
+MAX_SEARCH_NODES = 2000
+MAX_DENOMINATOR = 720  # the prices that prove a bound are rationals with small denominators
 
 Cell = dict[str, str]
 Rows = tuple[tuple[tuple[int, ...], int], ...]  # which cells a row adds up, and what they add up to
@@ -37,7 +37,7 @@ Rows = tuple[tuple[tuple[int, ...], int], ...]  # which cells a row adds up, and
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values that a count takes within one universe; ``high`` None: no bound. An end may not be known to be attained."""
+    """The values of a count within one universe; ``high`` None: no bound. An end may not be attained."""
 
     low: int
     high: int | None
@@ -51,7 +51,7 @@ class Range:
 
 
 def is_singleton(domain: Domain, multiverse: Multiverse, record_type: str) -> Verdict:
-    """Whether every universe is a single data set of this record type; else a pair of data sets of one universe.
+    """Decide whether every universe is a single data set of this record type; a no has a pair of data sets.
 
     Identifiers are left out: a table of counts does not show them.
 
@@ -62,56 +62,56 @@ def is_singleton(domain: Domain, multiverse: Multiverse, record_type: str) -> Ve
     >>> print(is_singleton(toy, Multiverse.of(Margin("person")), "person").derivation.witness)
     x = 1 × (age = age 2); x' = 1 × (age = age 1)
     """
-    question = own_tables(domain, multiverse, record_type, total=False)
+    question = ask_own_tables(domain, multiverse, record_type, total=False)
     try:
-        change = question.nearest()
+        change = question.find_nearest()
     except UndecidedError as why:
         return Verdict.unknown(str(why))
     if change is None:
-        claim = f"the tables have as many independent cells as the {plural(record_type)} have combinations of values"
+        claim = f"the tables have as many independent cells as the {pluralize(record_type)} have combinations of values"
         return Verdict.yes(
             claim, Derivation(rule="singleton", claim=claim, facts={"tables": question.margins})
         )
     others = [i for i in multiverse if not isinstance(i, Margin) or i.record_type != record_type]
     if others or domain.constraints:
         return Verdict.unknown(
-            f"the tables of {plural(record_type)} leave a pair of data sets, which other invariants or rules may exclude"
+            f"the tables of {pluralize(record_type)} leave a pair of data sets, which other invariants or rules may exclude"
         )
-    claim = f"two data sets of {plural(record_type)} agree on every table"
-    pair = written(domain, change.signed, multiverse, record_type)
+    claim = f"two data sets of {pluralize(record_type)} agree on every table"
+    pair = write_pair(domain, change.signed, multiverse, record_type)
     return Verdict.no(claim, Derivation(rule="pair", claim=claim, witness=pair))
 
 
-def cell_range(
+def find_cell_range(
     domain: Domain, multiverse: Multiverse, data: DataSet, record_type: str, cell: Mapping[str, str]
 ) -> Range:
-    """The smallest and largest count of records with these values over the universe of a data set.
+    """Return the smallest and largest count of records with these values over the universe of a data set.
 
     >>> from stirred.spec.domain import RecordType, Variable
     >>> variables = tuple(Variable(name=name, levels=("0", "1")) for name in "hs")
     >>> toy = Domain(name="toy", record_types=(RecordType(name="unit", variables=variables),))
     >>> x = DataSet.of("unit", [({"h": "0", "s": "0"}, 3), ({"h": "1", "s": "1"}, 2)])
     >>> tables = Multiverse.of(Margin("unit", ("h",)), Margin("unit", ("s",)))
-    >>> print(cell_range(toy, tables, x, "unit", {"h": "0", "s": "1"}))
+    >>> print(find_cell_range(toy, tables, x, "unit", {"h": "0", "s": "1"}))
     0 to 2
     """
     margins = [i for i in multiverse if isinstance(i, Margin) and i.record_type == record_type]
     whole = len(margins) == len(multiverse) and not domain.constraints
-    cells = _cells(domain, margins, data, record_type, cell)
+    cells = _list_cells(domain, margins, data, record_type, cell)
     rows = tuple(_rows(margins, data, cells))
     asked = [all(found.get(name) == value for name, value in cell.items()) for found in cells]
     here = [_count(data, record_type, found) for found in cells]
-    low, low_met = _largest(rows, [-int(hit) for hit in asked], here)
-    high, high_met = _largest(rows, [int(hit) for hit in asked], here)
+    low, low_met = _find_largest(rows, [-int(hit) for hit in asked], here)
+    high, high_met = _find_largest(rows, [int(hit) for hit in asked], here)
     return Range(
         -low if low is not None else 0, high, low_met and whole, high is None or (high_met and whole)
     )
 
 
-def _cells(
+def _list_cells(
     domain: Domain, margins: Sequence[Margin], data: DataSet, record_type: str, asked: Mapping[str, str]
 ) -> list[Cell]:
-    """The combinations of values that a record may have: each exact table that covers one counts some record there."""
+    """Return the combinations of values that a record may have, given the exact tables of the data set."""
     names = sorted({*asked, *(name for m in margins for name in (*m.by, *m.conditions()))})
     levels = []
     for name in names:
@@ -121,9 +121,9 @@ def _cells(
             seen |= {value for margin in margins for value in margin.conditions().get(name, ())}
             stated = (f"another {name}",)
         levels.append(sorted({*stated, *seen, *([asked[name]] if name in asked else [])}))
-    if prod(map(len, levels)) > MOST_COMBINATIONS:
+    if prod(map(len, levels)) > MAX_COMBINATIONS:
         raise UndecidedError(
-            f"more than {MOST_COMBINATIONS:,} combinations of values would have to be weighed"
+            f"more than {MAX_COMBINATIONS:,} combinations of values would have to be weighed"
         )
     tables = [(margin, data.table(margin)) for margin in margins]
     nested = [rule for rule in domain.rules(record_type) if {*rule.of, *rule.determines} <= {*names}]
@@ -146,8 +146,8 @@ def _cells(
             continue
         if all(table.get(key, 0) for margin, table in tables if (key := _key(margin, cell)) is not None):
             found.append(cell)
-        if len(found) > MOST_CELLS:
-            raise UndecidedError(f"more than {MOST_CELLS} cells would have to be weighed")
+        if len(found) > MAX_CELLS:
+            raise UndecidedError(f"more than {MAX_CELLS} cells would have to be weighed")
     return found
 
 
@@ -176,15 +176,15 @@ def _count(data: DataSet, record_type: str, cell: Mapping[str, str]) -> int:
     )
 
 
-def _largest(rows: Rows, objective: Sequence[int], here: Sequence[int]) -> tuple[int | None, bool]:
-    """The largest value of the objective over the universe, and whether a data set is known that has it."""
+def _find_largest(rows: Rows, objective: Sequence[int], here: Sequence[int]) -> tuple[int | None, bool]:
+    """Return a proved upper bound of the objective over the universe (None: no bound), and if it is attained."""
     reached = sum(c * x for c, x in zip(objective, here, strict=True))
     if not any(objective):
         return 0, True
     bound = _bound_from_above(rows, objective)
     if bound is None:
         return None, True
-    counts = _solved(rows, objective)
+    counts = _solve_integers(rows, objective)
     if (
         counts is not None
         and min(counts) >= 0
@@ -195,11 +195,11 @@ def _largest(rows: Rows, objective: Sequence[int], here: Sequence[int]) -> tuple
 
 
 def _bound_from_above(rows: Rows, objective: Sequence[int]) -> int | None:
-    """The smallest whole number that rational prices prove; None where no row bounds the objective."""
+    """Return the smallest whole number that rational prices prove, or None where no row bounds the objective."""
     proved: list[int] = []
-    solved = _priced(rows, objective)
+    solved = _find_prices(rows, objective)
     if solved is not None:
-        prices = [Fraction(price).limit_denominator(DENOMINATOR) for price in solved]
+        prices = [Fraction(price).limit_denominator(MAX_DENOMINATOR) for price in solved]
         cover = [Fraction(0)] * len(objective)
         for (places, _), price in zip(rows, prices, strict=True):
             for place in places:
@@ -216,8 +216,8 @@ def _bound_from_above(rows: Rows, objective: Sequence[int]) -> int | None:
     return min(proved, default=None)
 
 
-def _priced(rows: Rows, objective: Sequence[int]) -> list[float] | None:
-    """The prices of the rows in the linear programme, in floating point; the caller verifies what they prove."""
+def _find_prices(rows: Rows, objective: Sequence[int]) -> list[float] | None:
+    """Return the prices of the rows in the linear programme as floats; the caller verifies what they prove."""
     import numpy as np
     from scipy.optimize import linprog
 
@@ -229,8 +229,8 @@ def _priced(rows: Rows, objective: Sequence[int]) -> list[float] | None:
     return None if found.x is None else [-float(price) for price in found.eqlin.marginals]
 
 
-def _solved(rows: Rows, objective: Sequence[int]) -> list[int] | None:
-    """Whole numbers that solve the integer programme in floating point; the caller verifies that they fit the rows."""
+def _solve_integers(rows: Rows, objective: Sequence[int]) -> list[int] | None:
+    """Return whole numbers that solve the integer programme by floats; the caller verifies that they fit."""
     import numpy as np
     from scipy.optimize import LinearConstraint, milp
 
@@ -241,7 +241,7 @@ def _solved(rows: Rows, objective: Sequence[int]) -> list[int] | None:
         -np.array(objective, float),
         constraints=LinearConstraint(_matrix(rows, len(objective)), totals, totals),
         integrality=np.ones(len(objective), np.int64),
-        options={"node_limit": MOST_NODES},
+        options={"node_limit": MAX_SEARCH_NODES},
     )
     return None if found.x is None else [round(float(value)) for value in found.x]
 

@@ -19,31 +19,31 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from stirred.languages import Phrase, spelled
+from stirred.languages import Phrase, spell_number
 from stirred.languages import unit as noun
 from stirred.spec.domain import Domain
 from stirred.spec.invariants.axes import UndecidedError
-from stirred.spec.invariants.determine import Signed, pairs
+from stirred.spec.invariants.determine import SignedTable, generate_pairs
 from stirred.spec.multiverse import Margin, Multiverse
 from stirred.spec.nearest.joint_records import (
-    KIN,
     PERSON,
-    joint_tables,
-    joint_views,
-    lower_tables,
-    own_tables,
+    RELATED_TYPES,
+    ask_joint_tables,
+    ask_lower_tables,
+    ask_own_tables,
+    join_record_views,
 )
 from stirred.spec.nearest.questions import UNLISTED, LightestChange, Question
 from stirred.spec.premetrics import Hamming, InputPremetric, RecordPremetric
 from stirred.spec.released import Views
 from stirred.spec.verdicts.witness import Witness
 
-ALONE = "household of one person"
+LONE_HOUSEHOLD = "household of one person"
 
 
 @dataclass(frozen=True, slots=True)
 class Distance:
-    """A smallest distance, never below the true one; ``value`` None where no change of what is released is known.
+    """A smallest distance, never below the true one; ``value`` None where no released change is known.
 
     ``exact``: it is the true one; with None, there is no such change. ``moved``: the variables that records exchange at that
     distance. ``safe`` is False where no pair is known that keeps all rules of the domain: then the value is what the
@@ -61,7 +61,7 @@ class Distance:
 
     @property
     def occurs(self) -> str:
-        """How sure it is that nothing smaller happens, as the end of "the smallest change"."""
+        """Return how sure it is that no smaller change occurs, as the end of "the smallest change"."""
         if self.exact:
             return Phrase("distance.can_occur")
         if self.others:
@@ -72,7 +72,7 @@ class Distance:
 def smallest_distance(
     domain: Domain, multiverse: Multiverse, premetric: InputPremetric, released: Iterable[Margin] = ()
 ) -> Distance:
-    r"""The smallest distance that the odds are read at; ``released`` are the views of the release (empty: not stated).
+    r"""Return the smallest distance for reading the odds; ``released`` are the views (empty: not stated).
 
     For margins of a complete product it is $2^{|F|-1}$ (Hamming), with $F$ the smallest set of variables in no margin.
 
@@ -94,7 +94,7 @@ def smallest_distance(
     """
     views = tuple(released)
     if isinstance(premetric, RecordPremetric):
-        return _smallest(domain, multiverse, premetric, views)
+        return _find_smallest(domain, multiverse, premetric, views)
     if not premetric.neighbours_only:
         return Distance(1, False, Phrase("distance.no_rule", premetric=str(premetric)))
     near = smallest_distance(domain, multiverse, premetric.unrestricted, views)
@@ -105,42 +105,42 @@ def smallest_distance(
 
 
 @lru_cache(maxsize=512)
-def _smallest(
+def _find_smallest(
     domain: Domain, multiverse: Multiverse, premetric: RecordPremetric, released: Views
 ) -> Distance:
     unit, total = premetric.record_type, isinstance(premetric, Hamming)
-    views = joint_views(domain, released, unit)
+    views = join_record_views(domain, released, unit)
     if views:
-        search = _in_views(domain, multiverse, unit, released, views, total=total)
+        search = _find_in_views(domain, multiverse, unit, released, views, total=total)
     else:
-        search = _in_tables(domain, multiverse, unit, total=total)
+        search = _find_in_tables(domain, multiverse, unit, total=total)
     if isinstance(search, Distance):
         return search
     found, asked = search.change, search.asked
     value = found.norm // 2 if total else found.norm
     safe = search.every and found.free and all(c.variables or c.kind == "size" for c in domain.constraints)
     lowest = value == 1 or search.lowest
-    exact = lowest and safe and _plain_domain(domain, unit, premetric)
+    exact = lowest and safe and _is_plain_domain(domain, unit, premetric)
     cells = [cell for cell, _ in found.signed.cells]
     differing = {name for cell in cells for name in cell if cell[name] != cells[0][name]}
     moved = tuple(sorted({*found.signed.alternating, *differing} - {UNLISTED}))
     # where no column of persons leaves, what changes is a home; it is one person's record where one person lives in it
     alone = unit == PERSON and bool(views) and all(view.record_type != PERSON for view in released)
-    changed = ALONE if alone else unit
-    because = _because(changed, value, found, asked, total=total)
+    changed = LONE_HOUSEHOLD if alone else unit
+    because = _write_reason(changed, value, found, asked, total=total)
     if not safe:
         because = Phrase("distance.larger_only", reason=because)
     elif search.others:
         because = Phrase("distance.smaller_elsewhere", reason=because)
     elif not lowest:
         because = Phrase("distance.not_ruled_out", reason=because)
-    pair = written(domain, found.signed, multiverse, unit)
+    pair = write_pair(domain, found.signed, multiverse, unit)
     return Distance(value, exact, because, pair, moved, safe, changed, search.others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """The change that the odds are read at, and what is known about smaller ones."""
+class _FoundChange:
+    """The change at which the odds are read, and what is known about smaller changes."""
 
     change: LightestChange
     asked: Question
@@ -149,18 +149,18 @@ class _Found:
     others: bool = False  # a smaller change of another released table exists
 
 
-def _in_views(
+def _find_in_views(
     domain: Domain, multiverse: Multiverse, unit: str, released: Views, views: Views, *, total: bool
-) -> "_Found | Distance":
-    """The lightest change of each view, with all tables of the joint record in force; of these the heaviest."""
-    asked = joint_tables(domain, multiverse, unit, unit, total=total, custom=True)
-    shown = [_asked(asked, view) for view in views]
+) -> "_FoundChange | Distance":
+    """Find the lightest change of each view under all tables of the joint record; return the heaviest of them."""
+    asked = ask_joint_tables(domain, multiverse, unit, unit, total=total, custom=True)
+    shown = [_ask(asked, view) for view in views]
     changes = [change for change, _ in shown if change is not None]
     if not changes:
-        return _nothing_shown(domain, multiverse, unit, released, total=total)
+        return _describe_no_change(domain, multiverse, unit, released, total=total)
     heaviest, norms = max(changes, key=lambda change: change.norm), [change.norm for change in changes]
-    least = _least(asked, domain, multiverse, released, views)
-    return _Found(
+    least = _find_least(asked, domain, multiverse, released, views)
+    return _FoundChange(
         change=heaviest,
         asked=asked,
         every=all(i.needs() for i in multiverse),
@@ -169,17 +169,17 @@ def _in_views(
     )
 
 
-def _least(
+def _find_least(
     asked: Question, domain: Domain, multiverse: Multiverse, released: Views, views: Views
 ) -> int | None:
-    """A norm that no change of any view lies below; None where none is proved."""
-    below = lower_tables(asked, domain, multiverse, released)
+    """Return a lower bound of the norm of every change of a view, or None where none is proved."""
+    below = ask_lower_tables(asked, domain, multiverse, released)
     if below is None:
         return None
     found: list[int] = []
     for view in views:
         try:
-            change = below.showing(view)
+            change = below.find_showing(view)
         except UndecidedError:
             return None
         if change is not None:
@@ -189,60 +189,62 @@ def _least(
     return min(found, default=None)
 
 
-def _nothing_shown(
+def _describe_no_change(
     domain: Domain, multiverse: Multiverse, unit: str, released: Views, *, total: bool
 ) -> Distance:
-    """What is said where no view is known to change: proved where the tables of its own records determine each.
+    """Return the distance where no view is known to change; proved where exact tables determine every view.
 
     The distance fixes the number of its own records alone: with one household changed there may be one person more.
     """
     kinds = sorted({view.record_type for view in released})
-    alone = [own_tables(domain, multiverse, kind, total=total and kind == unit) for kind in kinds]
+    alone = [ask_own_tables(domain, multiverse, kind, total=total and kind == unit) for kind in kinds]
     for question in alone:
         for view in released:
-            if view.record_type == question.kind and _asked(question, view) != (None, True):
+            if view.record_type == question.kind and _ask(question, view) != (None, True):
                 return Distance(None, False, Phrase("distance.no_change_known"))
     return Distance(None, True, Phrase("distance.released_determined"))
 
 
-def _in_tables(domain: Domain, multiverse: Multiverse, unit: str, *, total: bool) -> "_Found | Distance":
-    """The change where views are not stated: among what exact tables show, then among all variables."""
-    alone = own_tables(domain, multiverse, unit, total=total)
-    least, decided = _asked(alone)
-    found, every, asked = _joint(domain, multiverse, unit, total=total)
+def _find_in_tables(
+    domain: Domain, multiverse: Multiverse, unit: str, *, total: bool
+) -> "_FoundChange | Distance":
+    """Find the change where views are not stated: among what exact tables show, then among all variables."""
+    alone = ask_own_tables(domain, multiverse, unit, total=total)
+    least, decided = _ask(alone)
+    found, every, asked = _find_joint(domain, multiverse, unit, total=total)
     if found is None:
         if least is None and decided:
             return Distance(None, True, Phrase("distance.determined", record=noun(unit, "record")))
         return Distance(None, False, Phrase("distance.no_change_known"))
     lowest = decided and least is not None and least.proved and found.proved and least.norm == found.norm
-    return _Found(change=found, asked=asked, every=every, lowest=lowest)
+    return _FoundChange(change=found, asked=asked, every=every, lowest=lowest)
 
 
-def _joint(
+def _find_joint(
     domain: Domain, multiverse: Multiverse, unit: str, *, total: bool
 ) -> tuple[LightestChange | None, bool, Question]:
-    """The change with all tables of the joint record in force; for persons also the one that tables of households show.
+    """Find the change under all tables of the joint record; for persons also what household tables show.
 
     The second answer says whether invariants that are no tables are kept too.
     """
-    asked = joint_tables(domain, multiverse, unit, unit, total=total, custom=True)
-    best, _ = _asked(asked)
+    asked = ask_joint_tables(domain, multiverse, unit, unit, total=total, custom=True)
+    best, _ = _ask(asked)
     if unit == PERSON:
-        for kin in KIN[PERSON]:
-            question = joint_tables(domain, multiverse, unit, kin, total=total, custom=True)
-            more, _ = _asked(question, shown_only=True) if question.own else (None, True)
+        for kin in RELATED_TYPES[PERSON]:
+            question = ask_joint_tables(domain, multiverse, unit, kin, total=total, custom=True)
+            more, _ = _ask(question, shown_only=True) if question.own else (None, True)
             if more is not None and (best is None or more.norm >= best.norm):
                 best, asked = more, question
     return best, all(i.needs() for i in multiverse), asked
 
 
-def _asked(
+def _ask(
     question: Question, view: Margin | None = None, *, shown_only: bool = False
 ) -> tuple[LightestChange | None, bool]:
-    """The change, and whether the model decided; else a change that keeps more than the given tables."""
+    """Return the lightest change and whether the model decided; if not, a change that keeps more tables."""
 
     def search(asked: Question) -> LightestChange | None:
-        return asked.telling(shown_only=shown_only) if view is None else asked.showing(view)
+        return asked.find_telling(shown_only=shown_only) if view is None else asked.find_showing(view)
 
     try:
         return search(question), True
@@ -257,45 +259,45 @@ def _asked(
         return None, False
 
 
-def _plain_domain(domain: Domain, unit: str, premetric: RecordPremetric) -> bool:
-    """Whether the model says all of the domain: variables are listed, dependencies have one source."""
+def _is_plain_domain(domain: Domain, unit: str, premetric: RecordPremetric) -> bool:
+    """Return whether the model describes the whole domain: listed variables, dependencies with one source."""
     return (
         domain.has(unit) and premetric.copies == 1 and all(len(rule.of) == 1 for rule in domain.rules(unit))
     )
 
 
-def _because(unit: str, value: int, found: LightestChange, asked: Question, *, total: bool) -> Phrase:
+def _write_reason(unit: str, value: int, found: LightestChange, asked: Question, *, total: bool) -> Phrase:
     signed = found.signed
     moved = sorted(signed.alternating - {UNLISTED})
     one, kind = noun(unit, "one_record"), "changed" if total else "added"
     if not total and value == 1:
         return Phrase("distance.added", one_record=one)
     if value == 1 or (not total and value == 2):
-        shown = frozenset[str]().union(*(signed.model.shown(m.by) for m in asked.margins))
+        shown = frozenset[str]().union(*(signed.model.find_shown_parts(m.by) for m in asked.margins))
         free = [name for name in moved if name not in shown]
         if free:
             return Phrase(f"distance.free_{kind}", one_record=one, variable=free[0])
         return Phrase(f"distance.alone_{kind}", one_record=one)
-    number = Phrase(f"distance.at_once_{kind}", number=spelled(value), records=noun(unit, "records"))
+    number = Phrase(f"distance.at_once_{kind}", number=spell_number(value), records=noun(unit, "records"))
     if len(signed.cells) > 1:
         return Phrase("distance.search", number=number)
     limits = {name for margin in asked.margins for name in margin.conditions()}
     cell = signed.cells[0][0]
-    among = (*(_level(name, cell[name]) for name in sorted(limits & {*cell})),)
+    among = (*(_write_level(name, cell[name]) for name in sorted(limits & {*cell})),)
     if among:
         ones = noun(unit, "ones")
         return Phrase("distance.apart_among", ones=ones, among=among, moved=(*moved,), number=number)
     return Phrase("distance.apart", moved=(*moved,), number=number)
 
 
-def _level(name: str, level: str) -> str:
+def _write_level(name: str, level: str) -> str:
     if level.startswith(f"another {name} "):
         return Phrase("distance.another", variable=name)
     return f"{name} = {level}"
 
 
-def written(domain: Domain, signed: Signed, multiverse: Multiverse, unit: str) -> Witness:
-    """The two data sets of a change, with every variable that differs or that a table asks for."""
+def write_pair(domain: Domain, signed: SignedTable, multiverse: Multiverse, unit: str) -> Witness:
+    """Return the two data sets of a change, with every variable that differs or that a table needs."""
     named = {
         name
         for i in multiverse
@@ -310,4 +312,6 @@ def written(domain: Domain, signed: Signed, multiverse: Multiverse, unit: str) -
         kept = tuple(({n: v for n, v in cell.items() if n in own}, number) for cell, number in signed.cells)
         signed = replace(signed, cells=kept)
         named |= {n for n in domain.record_type(unit).names() if domain.closure(unit, (n,)) & moving}
-    return next(pairs(signed, domain, Margin(unit), frozenset(named | {*moving}) - domain.identifiers(unit)))
+    return next(
+        generate_pairs(signed, domain, Margin(unit), frozenset(named | {*moving}) - domain.identifiers(unit))
+    )

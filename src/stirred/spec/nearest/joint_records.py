@@ -15,7 +15,7 @@ from stirred.spec.nearest.questions import Question
 from stirred.spec.released import Views, largest_views
 
 PERSON, HOUSEHOLD, UNIT, QUARTERS = "person", "household", "housing unit", "group quarters"
-KIN: Mapping[str, tuple[str, ...]] = {
+RELATED_TYPES: Mapping[str, tuple[str, ...]] = {
     PERSON: (HOUSEHOLD, UNIT),
     HOUSEHOLD: (PERSON, UNIT),
     UNIT: (HOUSEHOLD, PERSON),
@@ -23,11 +23,13 @@ KIN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def own_tables(domain: Domain, multiverse: Multiverse, unit: str, *, total: bool) -> Question:
-    """The question with the tables of the unit alone: what follows from it holds whatever else is published."""
+def ask_own_tables(domain: Domain, multiverse: Multiverse, unit: str, *, total: bool) -> Question:
+    """Return the question with the tables of the unit alone; its answer holds whatever else is published."""
     identifiers = domain.identifiers(unit)
     margins = [
-        _without(m, identifiers, unit) for m in multiverse if isinstance(m, Margin) and m.record_type == unit
+        _drop_identifiers(m, identifiers, unit)
+        for m in multiverse
+        if isinstance(m, Margin) and m.record_type == unit
     ]
     distinct = tuple(dict.fromkeys(margins))
     return Question(
@@ -35,20 +37,20 @@ def own_tables(domain: Domain, multiverse: Multiverse, unit: str, *, total: bool
     )
 
 
-def joint_tables(
+def ask_joint_tables(
     domain: Domain, multiverse: Multiverse, unit: str, published: str, *, total: bool, custom: bool
 ) -> Question:
-    """The question with all tables that the joint record enters; those of the type ``published`` count as own.
+    """Return the question with all tables of the joint record; those of the type ``published`` count as own.
 
     ``custom``: whether invariants that are no tables are taken to say all that the margins which determine them say.
     """
-    family = (unit, *KIN.get(unit, ()))
+    family = (unit, *RELATED_TYPES.get(unit, ()))
     joint = _joint_domain(domain, unit, family)
     identifiers = _identifiers(domain, family)
     tables: dict[Margin, bool] = {}
     for invariant in multiverse:
-        for margin in _seen(invariant, family, custom=custom):
-            table = _without(margin, identifiers, unit)
+        for margin in _list_tables(invariant, family, custom=custom):
+            table = _drop_identifiers(margin, identifiers, unit)
             mine = isinstance(invariant, Margin) and invariant.record_type == published
             tables[table] = tables.get(table, False) or mine
     tied = {
@@ -66,16 +68,18 @@ def joint_tables(
     )
 
 
-def joint_views(domain: Domain, views: Iterable[Margin], unit: str) -> Views:
-    """The released tables as tables of the joint record; those of records that the distance does not count are left out."""
-    family = (unit, *KIN.get(unit, ()))
+def join_record_views(domain: Domain, views: Iterable[Margin], unit: str) -> Views:
+    """Return the views as tables of the joint record, without views of records that the distance ignores."""
+    family = (unit, *RELATED_TYPES.get(unit, ()))
     identifiers = _identifiers(domain, family)
-    mine = [_without(view, identifiers, unit) for view in views if view.record_type in family]
+    mine = [_drop_identifiers(view, identifiers, unit) for view in views if view.record_type in family]
     return largest_views(_joint_domain(domain, unit, family), mine)
 
 
-def lower_tables(asked: Question, domain: Domain, multiverse: Multiverse, views: Views) -> Question | None:
-    """The question with tables that bind every record of the unit, whatever its household looks like; None: there are none.
+def ask_lower_tables(
+    asked: Question, domain: Domain, multiverse: Multiverse, views: Views
+) -> Question | None:
+    """Return the question with tables that bind every record of the unit in any household, or None.
 
     No change is smaller than the lightest one that these tables leave, because a table of another record type binds only
     some of the records: an empty home is in no table of persons. Of statistics that are no tables only those count that join
@@ -84,14 +88,14 @@ def lower_tables(asked: Question, domain: Domain, multiverse: Multiverse, views:
     unit = asked.kind
     if any(view.record_type != unit for view in views) and unit not in HOUSEHOLDS:
         return None
-    family = (unit, *KIN.get(unit, ()))
+    family = (unit, *RELATED_TYPES.get(unit, ()))
     identifiers = _identifiers(domain, family)
     kept = [
-        _without(margin, identifiers, unit)
+        _drop_identifiers(margin, identifiers, unit)
         for invariant in multiverse
         if (isinstance(invariant, Margin) and invariant.record_type == unit)
         or (isinstance(invariant, Custom) and all(identifiers & {*m.by} for m in invariant.needs()))
-        for margin in _seen(invariant, family, custom=True)
+        for margin in _list_tables(invariant, family, custom=True)
     ]
     return replace(asked, margins=tuple(dict.fromkeys(kept)), own=frozenset(), tied=frozenset())
 
@@ -100,8 +104,8 @@ def _identifiers(domain: Domain, family: Iterable[str]) -> frozenset[str]:
     return frozenset[str]().union(*(domain.identifiers(kind) for kind in family))
 
 
-def _seen(invariant: Invariant, family: tuple[str, ...], *, custom: bool) -> Iterator[Margin]:
-    """Tables that together fix what an invariant says of these records."""
+def _list_tables(invariant: Invariant, family: tuple[str, ...], *, custom: bool) -> Iterator[Margin]:
+    """Yield tables that together fix what an invariant says of these records."""
     if isinstance(invariant, Margin):
         if invariant.record_type in family:
             yield invariant
@@ -125,8 +129,8 @@ def _seen(invariant: Invariant, family: tuple[str, ...], *, custom: bool) -> Ite
                 yield Margin(family[0], [name for margin in chosen for name in margin.by], where)
 
 
-def _without(margin: Margin, identifiers: frozenset[str], unit: str) -> Margin:
-    """The table as one of the unit's records, without identifiers, which say nothing about what is published."""
+def _drop_identifiers(margin: Margin, identifiers: frozenset[str], unit: str) -> Margin:
+    """Return the table as one of the unit's records, without identifiers."""
     return Margin(unit, [name for name in margin.by if name not in identifiers], margin.where)
 
 

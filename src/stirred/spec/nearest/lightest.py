@@ -15,33 +15,33 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from stirred.spec.invariants.axes import Model, UndecidedError
-from stirred.spec.invariants.determine import keys
-from stirred.spec.invariants.rank import Span, rows_of
+from stirred.spec.invariants.determine import find_keys
+from stirred.spec.invariants.rank import Span, build_rows
 from stirred.spec.multiverse import Margin
 
-MOST_SETS = 20_000
-MOST_CELLS = 400
-MOST_STEPS = 40_000
+MAX_TABLE_SETS = 20_000
+MAX_CELLS = 400
+MAX_STEPS = 40_000
 
 
 @dataclass(frozen=True, slots=True)
 class TableKeys:
-    """An exact table on a model: under which key it counts each cell (None: not at all), and the plain parts it shows."""
+    """An exact table on a model: the key of each cell (None: not counted), and the plain parts it shows."""
 
     keys: tuple[tuple[str, ...] | None, ...]
     shown: frozenset[str]
 
     @staticmethod
     def of(margin: Margin, model: Model, cells: Sequence[Mapping[str, str]]) -> "TableKeys":
-        return TableKeys(tuple(keys(margin, model, cells)), model.shown(margin.by))
+        return TableKeys(tuple(find_keys(margin, model, cells)), model.find_shown_parts(margin.by))
 
     def on(self, places: Sequence[int]) -> "TableKeys":
-        """The table of these cells only."""
+        """Return the table restricted to these cells."""
         return TableKeys(tuple(self.keys[place] for place in places), self.shown)
 
 
 @dataclass(frozen=True, slots=True)
-class Lightest:
+class LightestVector:
     """A vector on cells and the plain parts to alternate in; ``proved`` where no lighter one exists."""
 
     vector: Mapping[int, int]
@@ -53,14 +53,14 @@ class Lightest:
         return int(sum(map(abs, self.vector.values()))) << len(self.alternating)
 
 
-def lightest(
+def find_lightest(
     tables: Sequence[TableKeys],
     parts: Iterable[str],
     group: Iterable[int],
     size: int,
     view: Sequence[tuple[str, ...] | None] | None = None,
-) -> Lightest | None:
-    """The lightest signed table on ``size`` cells that every table sums to zero and that is not zero on the group.
+) -> LightestVector | None:
+    """Return the lightest signed table on ``size`` cells that every table sums to zero and the group does not.
 
     With a ``view``, the keys under which a released table counts the cells, the view does not sum it to zero. Then ``parts``
     are the plain parts that the view shows. *Proof* that no other part has to alternate: the sum over a part that the view
@@ -68,34 +68,38 @@ def lightest(
     with "the view is not zero" for "is not zero".
 
     >>> pairs = [TableKeys(((),), frozenset(names)) for names in ("uv", "vw", "uw")]
-    >>> found = lightest(pairs, "uvw", [0], 1)
+    >>> found = find_lightest(pairs, "uvw", [0], 1)
     >>> sorted(found.alternating), found.norm
     (['u', 'v', 'w'], 8)
-    >>> lightest([TableKeys(((),), frozenset("uvw"))], "uvw", [0], 1) is None
+    >>> find_lightest([TableKeys(((),), frozenset("uvw"))], "uvw", [0], 1) is None
     True
     """
-    if size > MOST_CELLS:
-        raise UndecidedError(f"more than {MOST_CELLS} kinds of records would have to be weighed")
+    if size > MAX_CELLS:
+        raise UndecidedError(f"more than {MAX_CELLS} kinds of records would have to be weighed")
     chosen = sorted(group)
-    best: Lightest | None = None
+    best: LightestVector | None = None
     proved = True
-    for seeing, alternating in _hidden(tables, parts).items():
+    for seeing, alternating in _find_hidden_parts(tables, parts).items():
         below = None if best is None else -(-best.norm >> len(alternating))
         if best is not None and below is not None and below <= 1:
             # of two equally light ones, the one that keeps to one kind of records is easier to read
-            free = _uncounted([tables[place].keys for place in seeing], chosen)
+            free = _find_uncounted_cell([tables[place].keys for place in seeing], chosen)
             if free is not None and len(best.vector) > 1 and best.norm == 1 << len(alternating):
-                best = Lightest({free: 1}, alternating, proved)
+                best = LightestVector({free: 1}, alternating, proved)
             continue
-        found, sure = shortest([tables[place].keys for place in sorted(seeing)], chosen, size, below, view)
+        found, sure = find_shortest(
+            [tables[place].keys for place in sorted(seeing)], chosen, size, below, view
+        )
         proved &= sure
         if found is not None:
-            best = Lightest(found, alternating, proved)
-    return best and Lightest(best.vector, best.alternating, proved)
+            best = LightestVector(found, alternating, proved)
+    return best and LightestVector(best.vector, best.alternating, proved)
 
 
-def _hidden(tables: Sequence[TableKeys], parts: Iterable[str]) -> dict[frozenset[int], frozenset[str]]:
-    """For each set of tables that can be left over, the fewest plain parts that the other tables do not show together.
+def _find_hidden_parts(
+    tables: Sequence[TableKeys], parts: Iterable[str]
+) -> dict[frozenset[int], frozenset[str]]:
+    """Return for each set of tables left over the fewest plain parts that the others do not show together.
 
     Parts that the same tables show can stand for one another, so one of each kind is enough.
     """
@@ -112,20 +116,20 @@ def _hidden(tables: Sequence[TableKeys], parts: Iterable[str]) -> dict[frozenset
                 if less not in found:
                     found[less] = found[seeing] | {part}
                     following.append(less)
-        if len(found) > MOST_SETS:
+        if len(found) > MAX_TABLE_SETS:
             raise UndecidedError("too many combinations of exact tables would have to be weighed")
         layer = following
     return found
 
 
-def shortest(
+def find_shortest(
     tables: Sequence[Sequence[tuple[str, ...] | None]],
     group: Sequence[int],
     size: int,
     below: int | None = None,
     view: Sequence[tuple[str, ...] | None] | None = None,
 ) -> tuple[dict[int, int] | None, bool]:
-    """The integer vector of smallest norm (less than ``below``) that all tables sum to zero and the group does not.
+    """Return the integer vector of smallest norm below ``below`` that all tables sum to zero, the group not.
 
     With a ``view`` (the key of each cell; None: not in it), the view does not sum it to zero; the group are its cells.
 
@@ -133,14 +137,14 @@ def shortest(
     each table in one cell at most, so what a table still shows bounds how many are missing.
 
     >>> rows = [[("a",), ("a",), ("b",), ("b",)], [("c",), ("d",), ("c",), ("d",)]]
-    >>> found, proved = shortest(rows, [0], 4)
+    >>> found, proved = find_shortest(rows, [0], 4)
     >>> sorted(found.items()), proved
     ([(0, 1), (1, -1), (2, -1), (3, 1)], True)
     """
-    free = _uncounted(tables, group)
+    free = _find_uncounted_cell(tables, group)
     if free is not None:
         return {free: 1}, True
-    known = _some(tables, group, size, view)
+    known = _find_kernel_vector(tables, group, size, view)
     if known is None:
         return None, True
     weight = sum(map(abs, known.values()))
@@ -148,35 +152,39 @@ def shortest(
     search = _Search(tables, size, view)
     for limit in range(2, weight if below is None else min(weight, below)):
         for start in group:
-            found = search.within({start: 1}, limit)
+            found = search.find_within({start: 1}, limit)
             if found is not None:
                 return found, True
-            if search.steps > MOST_STEPS:
+            if search.steps > MAX_STEPS:
                 return light, False
     return light, True
 
 
-def _uncounted(tables: Sequence[Sequence[tuple[str, ...] | None]], group: Sequence[int]) -> int | None:
-    """A cell of the group that none of the tables counts."""
+def _find_uncounted_cell(
+    tables: Sequence[Sequence[tuple[str, ...] | None]], group: Sequence[int]
+) -> int | None:
+    """Return a cell of the group that no table counts, or None."""
     return next((place for place in group if all(table[place] is None for table in tables)), None)
 
 
-def _some(
+def _find_kernel_vector(
     tables: Sequence[Sequence[tuple[str, ...] | None]],
     group: Sequence[int],
     size: int,
     view: Sequence[tuple[str, ...] | None] | None = None,
 ) -> dict[int, int] | None:
-    """A kernel vector that the group or the view shows, the lightest of those at hand; None where there is none."""
+    """Return the lightest kernel vector at hand that the group or the view shows, or None."""
     span = Span()
     for number, table in enumerate(tables):
-        for key, row in rows_of(table[:size]).items():
+        for key, row in build_rows(table[:size]).items():
             span.add((number, key), row)
     found: dict[int, int] | None = None
-    wanted = [{place: Fraction(1)} for place in group] if view is None else [*rows_of(view[:size]).values()]
+    wanted = (
+        [{place: Fraction(1)} for place in group] if view is None else [*build_rows(view[:size]).values()]
+    )
     for row in wanted:
-        if span.combination(row) is None:
-            vector = span.kernel_vector(row)
+        if span.find_combination(row) is None:
+            vector = span.find_kernel_vector(row)
             if sum(vector.get(place, 0) for place in row) and (
                 found is None or sum(map(abs, vector.values())) < sum(map(abs, found.values()))
             ):
@@ -202,22 +210,22 @@ class _Search:
                     self.members.setdefault((number, key), []).append(place)
         self.steps = 0
 
-    def within(self, vector: dict[int, int], limit: int) -> dict[int, int] | None:
-        """A kernel vector of at most this norm that extends the given one, sign by sign."""
-        return self._extended(vector, limit - sum(map(abs, vector.values())), set())
+    def find_within(self, vector: dict[int, int], limit: int) -> dict[int, int] | None:
+        """Return a kernel vector of at most this norm that extends the given one, or None."""
+        return self._extend(vector, limit - sum(map(abs, vector.values())), set())
 
-    def _extended(
+    def _extend(
         self, vector: dict[int, int], left: int, met: set[frozenset[tuple[int, int]]]
     ) -> dict[int, int] | None:
         state = frozenset(vector.items())
-        if state in met or self.steps > MOST_STEPS:
+        if state in met or self.steps > MAX_STEPS:
             return None
         met.add(state)
         self.steps += 1
         sums = self._sums(vector)
         if not sums:
             # a vector that the view does not show is part of no lightest one: the rest would be lighter
-            return vector if self._noticed(vector) else None
+            return vector if self._is_noticed(vector) else None
         weight: dict[int, int] = {}
         for (number, _), value in sums.items():
             weight[number] = weight.get(number, 0) + abs(value)
@@ -227,13 +235,13 @@ class _Search:
         sign = -1 if sums[row] > 0 else 1
         for place in self.members[row]:
             if vector.get(place, 0) * sign >= 0:
-                found = self._extended({**vector, place: vector.get(place, 0) + sign}, left - 1, met)
+                found = self._extend({**vector, place: vector.get(place, 0) + sign}, left - 1, met)
                 if found is not None:
                     return found
         return None
 
-    def _noticed(self, vector: Mapping[int, int]) -> bool:
-        """Whether the view does not sum it to zero."""
+    def _is_noticed(self, vector: Mapping[int, int]) -> bool:
+        """Return whether the view shows the vector: it does not sum it to zero."""
         if self.view is None:
             return True
         counts: dict[tuple[str, ...], int] = {}

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from stirred.spec.domain import PERSON, Domain
-from stirred.spec.invariants.axes import Model, models
-from stirred.spec.invariants.determine import Signed
+from stirred.spec.invariants.axes import Model, build_models
+from stirred.spec.invariants.determine import SignedTable
 from stirred.spec.multiverse import Margin
-from stirred.spec.nearest.lightest import Lightest, TableKeys, lightest
+from stirred.spec.nearest.lightest import LightestVector, TableKeys, find_lightest
 
 UNLISTED = "another variable"  # stands for what a domain without a list of variables may hold
 
@@ -18,7 +18,7 @@ class LightestChange:
     """The lightest change that was found: its norm |x ⊖ x'| and what it looks like."""
 
     norm: int
-    signed: Signed
+    signed: SignedTable
     proved: bool  # no lighter one leaves the tables as they are
     free: bool  # it leaves alone what rules of the domain tie, and is possible wherever areas lie
 
@@ -34,40 +34,40 @@ class Question:
     total: bool  # whether the distance fixes the number of records
     tied: frozenset[str] = frozenset()  # variables that rules of the domain tie to others: a pair avoids them
 
-    def nearest(self) -> LightestChange | None:
-        """The lightest change of all, whatever it changes; None where every universe is a single data set."""
-        return self._over_models(
+    def find_nearest(self) -> LightestChange | None:
+        """Return the lightest change of all, or None where every universe is a single data set."""
+        return self._find_over_models(
             lambda model: self._search(model, self._tables(model), self._parts(model), None)
         )
 
-    def telling(self, *, shown_only: bool = False) -> LightestChange | None:
-        """The lightest change of each kind of records, and of these changes the heaviest.
+    def find_telling(self, *, shown_only: bool = False) -> LightestChange | None:
+        """Return the heaviest among the lightest changes of each kind of records.
 
         Records are of one kind where the same own tables count them. For each kind the change is sought first among the
         variables that these tables show (all that a swap releases of them), then among all variables.
         """
-        return self._over_models(lambda model: self._by_kind(model, shown_only=shown_only))
+        return self._find_over_models(lambda model: self._find_by_kind(model, shown_only=shown_only))
 
-    def showing(self, view: Margin) -> LightestChange | None:
-        """The lightest change that a released table shows; None where the exact tables determine it."""
-        return self._over_models(lambda model: self._in_view(model, view), view)
+    def find_showing(self, view: Margin) -> LightestChange | None:
+        """Return the lightest change that a released table shows, or None where the exact tables determine it."""
+        return self._find_over_models(lambda model: self._find_in_view(model, view), view)
 
     def without_restrictions(self) -> "Question":
-        """The question with larger tables: of all records, by all that a table shows or is restricted by."""
+        """Return the question with larger tables: of all records, by all that tables show or are restricted by."""
         wider = tuple(Margin(self.kind, (*m.by, *m.conditions())) for m in self.margins)
         return replace(self, margins=wider)
 
     def outside_restrictions(self) -> "Question":
-        """The question with the unrestricted tables only: all that is known of records outside every restriction."""
+        """Return the question with the unrestricted tables only, which bind records outside every restriction."""
         kept = [place for place, margin in enumerate(self.margins) if margin.where is None]
         own = frozenset(new for new, place in enumerate(kept) if place in self.own)
         return replace(self, margins=tuple(self.margins[place] for place in kept), own=own)
 
-    def _over_models(
+    def _find_over_models(
         self, search: Callable[[Model], LightestChange | None], *more: Margin
     ) -> LightestChange | None:
-        """The heaviest answer over the maps that the domain leaves open, proved where all agree."""
-        found = [search(model) for model in models(self.domain, self.kind, (*self.margins, *more))]
+        """Return the heaviest answer over the maps that the domain leaves open; proved where all agree."""
+        found = [search(model) for model in build_models(self.domain, self.kind, (*self.margins, *more))]
         heaviest = max((change for change in found if change is not None), key=lambda c: c.norm, default=None)
         if heaviest is None:
             return None
@@ -76,7 +76,7 @@ class Question:
         same = all(change is not None and change.norm == heaviest.norm for change in found)
         return replace(heaviest, proved=heaviest.proved and same)
 
-    def _by_kind(self, model: Model, *, shown_only: bool) -> LightestChange | None:
+    def _find_by_kind(self, model: Model, *, shown_only: bool) -> LightestChange | None:
         tables = self._tables(model)
         signature = [
             frozenset(place for place in self.own if tables[place].keys[cell] is not None)
@@ -87,7 +87,7 @@ class Question:
         for counted in sorted({*signature} - {frozenset[int]()}, key=sorted):
             group = [cell for cell, tables_of in enumerate(signature) if tables_of == counted]
             shown = frozenset[str]().union(*(tables[place].shown for place in counted))
-            change = self._shown(model, tables, shown, group)
+            change = self._find_shown(model, tables, shown, group)
             if change is None and not shown_only:
                 change = self._search(model, tables, self._parts(model), group)
             if change is not None:
@@ -98,10 +98,10 @@ class Question:
             return replace(heaviest, proved=proved)
         return None if shown_only else self._search(model, tables, self._parts(model), None)
 
-    def _shown(
+    def _find_shown(
         self, model: Model, tables: Sequence[TableKeys], shown: frozenset[str], group: Sequence[int]
     ) -> LightestChange | None:
-        """The lightest change in what own tables show; all else is constant, levels that no table tells apart are one."""
+        """Return the lightest change visible in this record type's tables, merging indistinguishable levels."""
         cells = model.cells()
         mine = {
             name for place in self.own for m in [self.margins[place]] for name in (*m.by, *m.conditions())
@@ -124,8 +124,8 @@ class Question:
         # of equally light changes, one among records that fewer tables count
         return min(found, key=lambda item: item[:2], default=(0, 0, None))[2]
 
-    def _in_view(self, model: Model, view: Margin) -> LightestChange | None:
-        """The lightest change that the view shows; cells that neither the view nor a table tells apart are one."""
+    def _find_in_view(self, model: Model, view: Margin) -> LightestChange | None:
+        """Return the lightest change that the view shows, merging cells that neither view nor tables tell apart."""
         cells = model.cells()
         tables, seen = self._tables(model), TableKeys.of(view, model, cells)
         columns: dict[tuple[object, ...], int] = {}
@@ -144,7 +144,7 @@ class Question:
         places: Sequence[int] | None = None,
         view: TableKeys | None = None,
     ) -> LightestChange | None:
-        """The lightest change on these cells; one that leaves tied variables alone is preferred."""
+        """Return the lightest change on these cells; prefer one that leaves tied variables alone."""
         cells = model.cells()
         kept = [*range(len(cells))] if places is None else [*places]
         among = [place for place, cell in enumerate(kept) if group is None or cell in {*group}]
@@ -154,34 +154,34 @@ class Question:
         if not among:
             return None
         seen = None if view is None else view.on(kept).keys
-        light = lightest(on, parts, among, len(kept), seen)
+        light = find_lightest(on, parts, among, len(kept), seen)
         if light is None:
             return None
         found = light
         if self._ties(model, light):
-            found = lightest(on, parts - self.tied, among, len(kept), seen) or light
+            found = find_lightest(on, parts - self.tied, among, len(kept), seen) or light
         vector = tuple((cells[kept[place]], number) for place, number in sorted(found.vector.items()))
-        signed = Signed(model=model, cells=vector, alternating=found.alternating)
+        signed = SignedTable(model=model, cells=vector, alternating=found.alternating)
         proved = light.proved and found.norm == light.norm
         return LightestChange(
             norm=found.norm, signed=signed, proved=proved, free=not self._ties(model, found)
         )
 
-    def _ties(self, model: Model, light: Lightest) -> bool:
-        """Whether rules of the domain may forbid the change; a person of a larger household does not change alone."""
+    def _ties(self, model: Model, light: LightestVector) -> bool:
+        """Return whether rules of the domain may forbid the change, as for a person of a larger household."""
         several = len(light.vector) > 1 or self.kind == PERSON
-        return bool(light.alternating & self.tied or (several and model.restricted() & self.tied))
+        return bool(light.alternating & self.tied or (several and model.list_restricted() & self.tied))
 
     def _tables(self, model: Model) -> list[TableKeys]:
         cells = model.cells()
         return [TableKeys.of(margin, model, cells) for margin in self.margins]
 
     def _parts(self, model: Model) -> frozenset[str]:
-        """The own parts of all variables, also of those that no table shows; identifiers are left out."""
+        """Return the own parts of all variables, without identifiers; also parts that no table shows."""
         if not self.domain.has(self.kind):
             return model.plain | {UNLISTED}
         named = {name for margin in self.margins for name in (*margin.by, *margin.conditions())}
         known = self.domain.closure(self.kind, [*named])
         others = self.domain.record_type(self.kind).names() - known - self.domain.identifiers(self.kind)
-        (plain,) = models(self.domain, self.kind, [Margin(self.kind, others)])
+        (plain,) = build_models(self.domain, self.kind, [Margin(self.kind, others)])
         return model.plain | (plain.plain - known)

@@ -8,9 +8,9 @@ from typing import Literal
 
 from stirred.errors import BudgetError
 from stirred.spec.numbers.exact import Exact
-from stirred.spec.numbers.numerals import fraction_of
-from stirred.spec.numbers.rounding import decide, rounded_down, rounded_up
-from stirred.spec.numbers.writing import from_json, to_json, words
+from stirred.spec.numbers.numerals import parse_fraction
+from stirred.spec.numbers.rounding import decide_sign, round_down, round_up
+from stirred.spec.numbers.writing import from_json, to_json, write_words
 
 Status = Literal["proved", "published", "estimated", "unknown"]
 Number = int | str | Fraction
@@ -30,20 +30,20 @@ class Budget:
 
     @staticmethod
     def of(value: "int | str | Fraction | Budget") -> "Budget":
-        """An exact number: 3, "1/20", "0.1", "inf"; a float is refused, because it is rounded."""
+        """Return the budget of an exact number such as 3, "1/20", "0.1" or "inf"; refuse floats."""
         if isinstance(value, Budget):
             return value
         if isinstance(value, str) and value.strip().lower() in {"inf", "infinity", "∞"}:
             return Budget.infinite()
-        number = fraction_of(value, "budget")
+        number = parse_fraction(value, "budget")
         if number < 0:
             raise BudgetError("a budget cannot be negative", why="it bounds a distance", fix="give 0 or more")
         return Budget(Exact.fraction(number))
 
     @staticmethod
     def log(q: Number) -> "Budget":
-        """ln q for a fraction q ≥ 1."""
-        number = fraction_of(q, "argument of a logarithm")
+        """Return the budget ln q for a fraction q ≥ 1."""
+        number = parse_fraction(q, "argument of a logarithm")
         if number < 1:
             raise BudgetError(
                 "a budget cannot be negative",
@@ -54,7 +54,7 @@ class Budget:
 
     @staticmethod
     def sqrt(q: "Number | Budget") -> "Budget":
-        """√q for a fraction, or for another budget."""
+        """Return the budget √q for a fraction or another budget."""
         under = Budget.of(q)
         return under if under.value is None else Budget(Exact.root(under.value))
 
@@ -68,7 +68,7 @@ class Budget:
 
     @staticmethod
     def total(budgets: "Iterable[Budget]") -> "Budget":
-        """The exact sum; 0 for no budgets."""
+        """Return the exact sum of budgets, 0 for none."""
         found = Budget.zero()
         for budget in budgets:
             found = found + budget
@@ -80,26 +80,26 @@ class Budget:
 
     @property
     def is_zero(self) -> bool:
-        return self.value is not None and decide(self.value) == 0
+        return self.value is not None and decide_sign(self.value) == 0
 
     @property
     def fraction(self) -> Fraction | None:
-        """The value as a fraction, where it is one."""
+        """Return the value as a fraction, or None where it is not one."""
         return None if self.value is None else self.value.rational
 
     @property
     def exact(self) -> str:
-        return "∞" if self.value is None else words(self.value)
+        return "∞" if self.value is None else write_words(self.value)
 
     def upper(self, decimals: int = 6) -> Decimal:
-        """The smallest decimal of that many places that is not below the value."""
-        return Decimal("Infinity") if self.value is None else rounded_up(self.value, decimals)
+        """Return the smallest decimal of that many places that is not below the value."""
+        return Decimal("Infinity") if self.value is None else round_up(self.value, decimals)
 
     def lower(self, decimals: int = 6) -> Decimal:
-        """The largest decimal of that many places that is not above the value."""
-        return Decimal("Infinity") if self.value is None else rounded_down(self.value, decimals)
+        """Return the largest decimal of that many places that is not above the value."""
+        return Decimal("Infinity") if self.value is None else round_down(self.value, decimals)
 
-    def squared(self) -> "Budget":
+    def square(self) -> "Budget":
         return self if self.value is None else Budget(self.value * self.value)
 
     def __add__(self, other: "Budget") -> "Budget":
@@ -110,7 +110,7 @@ class Budget:
         return Budget(self.value + other.value)
 
     def __sub__(self, other: "Budget") -> "Budget":
-        """The difference; an error where the other budget is larger."""
+        """Return the difference; raise where the other budget is larger."""
         if not isinstance(other, Budget):
             return NotImplemented
         if other > self or other.value is None:
@@ -122,7 +122,7 @@ class Budget:
         return self if self.value is None else Budget(self.value - other.value)
 
     def __mul__(self, factor: "int | Fraction | Budget") -> "Budget":
-        """Scaled; 0·∞ = ∞, the convention of the paper's Appendix D."""
+        """Return the budget times a factor; 0·∞ = ∞, the convention of the paper's Appendix D."""
         if isinstance(factor, float):
             raise BudgetError(
                 "a budget cannot be multiplied by a float",
@@ -136,30 +136,30 @@ class Budget:
 
     __rmul__ = __mul__
 
-    def compared(self, other: "Budget") -> int:
-        """−1, 0 or 1, decided exactly."""
+    def compare(self, other: "Budget") -> int:
+        """Return −1, 0 or 1 where this budget is smaller, equal or larger, decided exactly."""
         if self.value is None or other.value is None:
             return (self.value is None) - (other.value is None)
-        return decide(self.value - other.value)
+        return decide_sign(self.value - other.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Budget) and self.compared(other) == 0
+        return isinstance(other, Budget) and self.compare(other) == 0
 
     # Equal numbers may be written in different ways (√8, 2√2), so the hash uses only whether the budget is finite.
     def __hash__(self) -> int:
         return hash((Budget, self.is_finite))
 
     def __lt__(self, other: "Budget") -> bool:
-        return self.compared(other) < 0
+        return self.compare(other) < 0
 
     def __le__(self, other: "Budget") -> bool:
-        return self.compared(other) <= 0
+        return self.compare(other) <= 0
 
     def __gt__(self, other: "Budget") -> bool:
-        return self.compared(other) > 0
+        return self.compare(other) > 0
 
     def __ge__(self, other: "Budget") -> bool:
-        return self.compared(other) >= 0
+        return self.compare(other) >= 0
 
     def __str__(self) -> str:
         return "∞" if self.value is None else str(self.upper(4))
@@ -175,7 +175,7 @@ class Budget:
         if isinstance(document, dict) and document.get("kind") == "infinite":
             return Budget.infinite()
         value = from_json(document)
-        if decide(value) < 0:
+        if decide_sign(value) < 0:
             raise BudgetError("a budget cannot be negative", why="it bounds a distance", fix="give 0 or more")
         return Budget(value)
 

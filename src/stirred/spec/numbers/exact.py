@@ -34,7 +34,7 @@ class Root:
     of: "Exact"
 
     def interval(self, bits: int) -> Interval:
-        return self.of.interval(2 * bits + 8).sqrt(bits + 8).outward(bits + 8)
+        return self.of.interval(2 * bits + 8).sqrt(bits + 8).round_outward(bits + 8)
 
     def order(self) -> tuple[object, ...]:
         return (1, self.of.order())
@@ -46,11 +46,11 @@ Monomial = tuple[tuple[Atom, int], ...]  # atoms with their powers, in a fixed o
 
 @lru_cache(maxsize=4096)
 def _log_interval(q: Fraction, bits: int) -> Interval:
-    return Interval.log(q, bits).outward(bits + 8)
+    return Interval.log(q, bits).round_outward(bits + 8)
 
 
 def _term_order(monomial: Monomial) -> tuple[object, ...]:
-    """Fractions first, then by atoms; independent of how a sum was built."""
+    """Return a sort key that puts fractions first, then atoms, whatever way a sum was built."""
     return (len(monomial), tuple((power, *atom.order()) for atom, power in monomial))
 
 
@@ -95,7 +95,7 @@ class Exact:
 
     @staticmethod
     def root(of: "Exact") -> "Exact":
-        """√e; the root of the square of a fraction is that fraction."""
+        """Return √e; the root of the square of a fraction is that fraction."""
         rational = of.rational
         if rational is not None:
             if rational < 0:
@@ -117,7 +117,7 @@ class Exact:
 
     @property
     def rational(self) -> Fraction | None:
-        """The value as a fraction, where the expression is one."""
+        """Return the value as a fraction, or None where the expression is not one."""
         if not self.terms:
             return Fraction(0)
         return self.terms[0][1] if len(self.terms) == 1 and self.terms[0][0] == () else None
@@ -129,29 +129,29 @@ class Exact:
         return Exact.collect((*self.terms, *other.terms))
 
     def __sub__(self, other: "Exact") -> "Exact":
-        return self + other.scaled(Fraction(-1))
+        return self + other.scale(Fraction(-1))
 
     def __mul__(self, other: "Exact") -> "Exact":
-        pieces = [_times(m, n).scaled(c * d) for m, c in self.terms for n, d in other.terms]
+        pieces = [_multiply(m, n).scale(c * d) for m, c in self.terms for n, d in other.terms]
         return Exact.collect(term for piece in pieces for term in piece.terms)
 
-    def scaled(self, factor: Fraction) -> "Exact":
+    def scale(self, factor: Fraction) -> "Exact":
         return Exact(tuple((m, c * factor) for m, c in self.terms) if factor else ())
 
     def interval(self, bits: int) -> Interval:
-        """An enclosure with about ``bits`` good bits."""
+        """Return an enclosure with about ``bits`` correct bits."""
         total = Interval.point(Fraction(0))
         for monomial, coefficient in self.terms:
             product = Interval.point(coefficient)
             for atom, power in monomial:
                 for _ in range(power):
-                    product = (product * atom.interval(bits + 16)).outward(bits + 16)
+                    product = (product * atom.interval(bits + 16)).round_outward(bits + 16)
             total = total + product
         return total
 
 
-def _times(left: Monomial, right: Monomial) -> Exact:
-    """The product of two monomials; √a·√a becomes a and √a·√b becomes √(ab) for fractions."""
+def _multiply(left: Monomial, right: Monomial) -> Exact:
+    """Return the product of two monomials; √a·√a becomes a and √a·√b becomes √(ab) for fractions."""
     powers: dict[Atom, int] = {}
     for atom, power in (*left, *right):
         powers[atom] = powers.get(atom, 0) + power
@@ -174,10 +174,10 @@ def _times(left: Monomial, right: Monomial) -> Exact:
         root = Exact.root(Exact.fraction(under))
         rational = root.rational
         if rational is not None:
-            outside = outside.scaled(rational)
+            outside = outside.scale(rational)
         else:
             kept.append(root.terms[0][0][0])
-            outside = outside.scaled(root.terms[0][1])
+            outside = outside.scale(root.terms[0][1])
     kept.sort(key=lambda pair: (pair[1], *pair[0].order()))
     core = Exact(((tuple(kept), Fraction(1)),))
     return core if outside.rational == 1 else _distribute(core, outside)
@@ -187,4 +187,4 @@ def _distribute(core: Exact, outside: Exact) -> Exact:
     if not core.terms[0][0]:
         return outside
     rational = outside.rational
-    return core.scaled(rational) if rational is not None else core * outside
+    return core.scale(rational) if rational is not None else core * outside

@@ -9,12 +9,12 @@ from fractions import Fraction
 from math import isqrt
 
 # Guard bits between the precision mpmath works at and the width we claim.
-GUARD = 32
+GUARD_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """low ≤ value ≤ high.
+    """An enclosure of a real number: low ≤ value ≤ high.
 
     >>> box = Interval.log(Fraction(2), 8)
     >>> box.low < Fraction(693147180559945309417232121, 10**27) < box.high
@@ -30,7 +30,7 @@ class Interval:
 
     @staticmethod
     def log(q: Fraction, bits: int) -> "Interval":
-        """An enclosure of ln q, q > 1, of width about 2^-bits relative to ln q.
+        """Return an enclosure of ln q for q > 1, of width about 2^-bits relative to ln q.
 
         ln q is computed as ln p − ln r from the two integers, which stay cheap however many digits they have; close
         to 1, where that would cancel, by the series 2(t + t³/3 + …) with t = (p − r)/(p + r).
@@ -41,9 +41,9 @@ class Interval:
         p, r = q.numerator, q.denominator
         if (p - r) << 16 < r:
             return _log_near_one(q, bits)
-        work = bits + GUARD + 32 + max(p.bit_length(), r.bit_length()).bit_length()
-        numerator = mpf_log(from_rational(p, 1, work + GUARD, round_nearest), work, round_nearest)
-        denominator = mpf_log(from_rational(r, 1, work + GUARD, round_nearest), work, round_nearest)
+        work = bits + GUARD_BITS + 32 + max(p.bit_length(), r.bit_length()).bit_length()
+        numerator = mpf_log(from_rational(p, 1, work + GUARD_BITS, round_nearest), work, round_nearest)
+        denominator = mpf_log(from_rational(r, 1, work + GUARD_BITS, round_nearest), work, round_nearest)
         middle = Fraction(*to_rational(mpf_sub(numerator, denominator)))
         # each logarithm is off by less than 2^(magnitude − work + 2); both magnitudes are below 2^size
         size = max(p.bit_length(), r.bit_length()).bit_length() + 1
@@ -57,7 +57,7 @@ class Interval:
         corners = (self.low * other.low, self.low * other.high, self.high * other.low, self.high * other.high)
         return Interval(min(corners), max(corners))
 
-    def scaled(self, factor: Fraction) -> "Interval":
+    def scale(self, factor: Fraction) -> "Interval":
         ends = (self.low * factor, self.high * factor)
         return Interval(min(ends), max(ends))
 
@@ -67,14 +67,14 @@ class Interval:
         )
 
     def exp(self, bits: int) -> "Interval":
-        """An enclosure of e to this power."""
+        """Return an enclosure of e to the power of this interval."""
         # the argument carries a relative error of 2^-(bits+48), which exp turns into |argument| times as much
-        slack = Fraction(2 + int(max(abs(self.low), abs(self.high))), 1 << (bits + GUARD))
-        low, high = (_exp(end, bits + GUARD + 16) for end in (self.low, self.high))
-        return Interval(low * (1 - slack), high * (1 + slack)).outward(bits)
+        slack = Fraction(2 + int(max(abs(self.low), abs(self.high))), 1 << (bits + GUARD_BITS))
+        low, high = (_exp(end, bits + GUARD_BITS + 16) for end in (self.low, self.high))
+        return Interval(low * (1 - slack), high * (1 + slack)).round_outward(bits)
 
-    def outward(self, bits: int) -> "Interval":
-        """The same enclosure with short endpoints, so that long sums stay cheap."""
+    def round_outward(self, bits: int) -> "Interval":
+        """Return the enclosure rounded outward to short endpoints, so that long sums stay cheap."""
         return Interval(_shorten(self.low, bits, up=False), _shorten(self.high, bits, up=True))
 
 
@@ -89,20 +89,20 @@ def _exp(value: Fraction, work: int) -> Fraction:
 
 
 def _log_near_one(q: Fraction, bits: int) -> Interval:
-    """ln q = 2·artanh t; the terms left out are below the last one kept, since t < 2^-17."""
-    t = Interval.point(Fraction(q.numerator - q.denominator, q.numerator + q.denominator)).outward(
-        bits + GUARD
+    """Return an enclosure of ln q = 2·artanh t; omitted terms are below the last one kept, since t < 2^-17."""
+    t = Interval.point(Fraction(q.numerator - q.denominator, q.numerator + q.denominator)).round_outward(
+        bits + GUARD_BITS
     )
-    square = (t * t).outward(bits + GUARD)
+    square = (t * t).round_outward(bits + GUARD_BITS)
     power, total, n = t, t, 1
     for _ in range(bits // 32 + 2):
-        power, n = (power * square).outward(bits + GUARD), n + 2
-        total = total + power.scaled(Fraction(1, n))
-    return Interval(2 * total.low, 2 * (total.high + power.high)).outward(bits + GUARD)
+        power, n = (power * square).round_outward(bits + GUARD_BITS), n + 2
+        total = total + power.scale(Fraction(1, n))
+    return Interval(2 * total.low, 2 * (total.high + power.high)).round_outward(bits + GUARD_BITS)
 
 
 def _scale_bits(value: Fraction, bits: int) -> int:
-    """How far to shift so that the integer part carries at least ``bits`` significant bits."""
+    """Return the shift after which the integer part carries at least ``bits`` significant bits."""
     return max(0, bits - value.numerator.bit_length() + value.denominator.bit_length()) if value else 0
 
 

@@ -12,22 +12,22 @@ from math import gcd, isqrt
 from stirred.spec.numbers.exact import Exact, Log, Monomial, Root
 
 
-def coprime_base(numbers: Iterable[int]) -> list[int]:
-    """Pairwise coprime integers > 1, none a square, of which every given number is a product of powers.
+def find_coprime_base(numbers: Iterable[int]) -> list[int]:
+    """Return coprime integers > 1, none a square, such that every number is a product of their powers.
 
-    >>> coprime_base([12, 18])
+    >>> find_coprime_base([12, 18])
     [2, 3]
     """
     base: list[int] = []
     todo = [n for n in numbers if n > 1]
     while todo:
-        n = _unsquared(todo.pop())
+        n = _take_square_roots(todo.pop())
         for i, b in enumerate(base):
             common = gcd(n, b)
             if common == 1:
                 continue
             if common == b:
-                todo.append(_stripped(n, b)[0])
+                todo.append(_divide_out(n, b)[0])
             else:
                 del base[i]
                 todo += [common, b // common, n]
@@ -38,31 +38,31 @@ def coprime_base(numbers: Iterable[int]) -> list[int]:
     return sorted(base)
 
 
-def _unsquared(n: int) -> int:
+def _take_square_roots(n: int) -> int:
     while n > 1 and isqrt(n) ** 2 == n:
         n = isqrt(n)
     return n
 
 
-def _stripped(n: int, b: int) -> tuple[int, int]:
-    """n without its factors b, and how many there were; by squaring, since there may be many thousands."""
+def _divide_out(n: int, b: int) -> tuple[int, int]:
+    """Return n without its factors b and their number, found by squaring because there may be thousands."""
     if n % b:
         return n, 0
-    rest, count = _stripped(n // b, b * b)
+    rest, count = _divide_out(n // b, b * b)
     count = 2 * count + 1
     return (rest // b, count + 1) if rest % b == 0 else (rest, count)
 
 
-def _powers(n: int, base: list[int]) -> dict[int, int]:
+def _find_powers(n: int, base: list[int]) -> dict[int, int]:
     found: dict[int, int] = {}
     for b in base:
-        n, count = _stripped(n, b)
+        n, count = _divide_out(n, b)
         if count:
             found[b] = count
     return found
 
 
-def _integers(value: Exact) -> Iterable[int]:
+def _list_integers(value: Exact) -> Iterable[int]:
     for monomial, _ in value.terms:
         for atom, _ in monomial:
             if isinstance(atom, Log):
@@ -70,45 +70,47 @@ def _integers(value: Exact) -> Iterable[int]:
             elif (rational := atom.of.rational) is not None:
                 yield from (rational.numerator, rational.denominator)
             else:
-                yield from _integers(atom.of)
+                yield from _list_integers(atom.of)
 
 
-def rewritten(value: Exact, base: list[int]) -> Exact:
-    """The same number with every logarithm and root in the common base."""
+def rewrite(value: Exact, base: list[int]) -> Exact:
+    """Rewrite a number with every logarithm and root in the common base."""
     total = Exact(())
     for monomial, coefficient in value.terms:
         product = Exact.fraction(coefficient)
         for atom, power in monomial:
             for _ in range(power):
-                product = product * (_log(atom, base) if isinstance(atom, Log) else _root(atom, base))
+                product = product * (
+                    _rewrite_log(atom, base) if isinstance(atom, Log) else _rewrite_root(atom, base)
+                )
         total = total + product
     return total
 
 
-def _log(atom: Log, base: list[int]) -> Exact:
-    up, down = _powers(atom.of.numerator, base), _powers(atom.of.denominator, base)
+def _rewrite_log(atom: Log, base: list[int]) -> Exact:
+    up, down = _find_powers(atom.of.numerator, base), _find_powers(atom.of.denominator, base)
     total = Exact(())
     for b in base:
         exponent = up.get(b, 0) - down.get(b, 0)
         if exponent:
-            total = total + Exact.log(Fraction(b)).scaled(Fraction(exponent))
+            total = total + Exact.log(Fraction(b)).scale(Fraction(exponent))
     return total
 
 
-def _root(atom: Root, base: list[int]) -> Exact:
+def _rewrite_root(atom: Root, base: list[int]) -> Exact:
     rational = atom.of.rational
     if rational is None:
-        return Exact.root(rewritten(atom.of, base))
+        return Exact.root(rewrite(atom.of, base))
     outside, inside = 1, 1
-    for b, exponent in _powers(rational.numerator * rational.denominator, base).items():
+    for b, exponent in _find_powers(rational.numerator * rational.denominator, base).items():
         outside *= b ** (exponent // 2)
         inside *= b ** (exponent % 2)
     scale = Fraction(outside, rational.denominator)
-    return Exact.root(Exact.fraction(Fraction(inside))).scaled(scale)
+    return Exact.root(Exact.fraction(Fraction(inside))).scale(scale)
 
 
 def vanishes(value: Exact) -> bool:
-    """True where the number is shown to be zero.
+    """Return True where the number is proved to be zero.
 
     >>> two, eight = (Exact.root(Exact.fraction(Fraction(n))) for n in (2, 8))
     >>> vanishes(eight - two - two)
@@ -116,7 +118,7 @@ def vanishes(value: Exact) -> bool:
     """
     if not value.terms:
         return True
-    plain = rewritten(value, coprime_base(set(_integers(value))))
+    plain = rewrite(value, find_coprime_base(set(_list_integers(value))))
     if not plain.terms:
         return True
     # S + R with S the terms under nested roots: S² = R² and S ≠ R show that S = −R

@@ -7,14 +7,14 @@ from numbers import Rational
 from stirred.errors import BudgetError
 
 _SHAPE = re.compile(r"\s*[+-]?(\d+(/\d+)?|\d*\.\d+|\d+\.\d*)([eE][+-]?\d+)?\s*")
-_MOST_EXPONENT = 100_000  # 1e-99999999 has a hundred million digits, which would use up all memory
-_CHUNK = 4000  # below the interpreter's limit on digits of one conversion
+_MAX_EXPONENT = 100_000  # 1e-99999999 has a hundred million digits, which would use up all memory
+_CHUNK_DIGITS = 4000  # below the interpreter's limit on digits of one conversion
 
 
-def fraction_of(value: object, what: str) -> Fraction:
-    """An int, a Fraction, or text such as "1/20" and "0.05"; floats and truth values are refused.
+def parse_fraction(value: object, what: str) -> Fraction:
+    """Return an int, a Fraction or text such as "1/20" and "0.05" as a Fraction; refuse floats and booleans.
 
-    >>> fraction_of("0.1", "rate")
+    >>> parse_fraction("0.1", "rate")
     Fraction(1, 10)
     """
     if isinstance(value, bool):
@@ -24,7 +24,7 @@ def fraction_of(value: object, what: str) -> Fraction:
     if isinstance(value, Rational):  # int, Fraction, and the integers of numpy
         return Fraction(int(value.numerator), int(value.denominator))
     if isinstance(value, str):
-        return _parsed(value, what)
+        return _parse_text(value, what)
     if isinstance(value, float):
         raise BudgetError(
             f"this {what} is a float",
@@ -36,23 +36,23 @@ def fraction_of(value: object, what: str) -> Fraction:
     )
 
 
-def _parsed(text: str, what: str) -> Fraction:
+def _parse_text(text: str, what: str) -> Fraction:
     shape = _SHAPE.fullmatch(text)
     if not shape:
         raise BudgetError(
             f"cannot read this {what}: {text[:40]!r}", why="it is no fraction", fix='write "1/20" or "0.05"'
         )
     exponent = (shape[3] or "")[1:].lstrip("+-").lstrip("0")
-    if len(exponent) > len(str(_MOST_EXPONENT)) or int(exponent or 0) > _MOST_EXPONENT:
+    if len(exponent) > len(str(_MAX_EXPONENT)) or int(exponent or 0) > _MAX_EXPONENT:
         raise BudgetError(
             f"cannot read this {what}: {text[:40]!r}",
-            why=f"its exponent is beyond {_MOST_EXPONENT:,}",
+            why=f"its exponent is beyond {_MAX_EXPONENT:,}",
             fix='write "1/20" or "0.05"',
         )
     text = text.strip()
     if "/" in text:
         top, _, bottom = text.partition("/")
-        denominator = integer(bottom)
+        denominator = parse_digits(bottom)
         if denominator == 0:
             raise BudgetError(
                 f"cannot read this {what}: {text[:40]!r}",
@@ -60,50 +60,50 @@ def _parsed(text: str, what: str) -> Fraction:
                 fix="write a fraction with another denominator, such as 1/20",
             )
         sign = -1 if top.startswith("-") else 1
-        return Fraction(sign * integer(top.lstrip("+-")), denominator)
+        return Fraction(sign * parse_digits(top.lstrip("+-")), denominator)
     if text.isdigit():
-        return Fraction(integer(text))
+        return Fraction(parse_digits(text))
     return Fraction(text)
 
 
-def integer(digits: str) -> int:
-    """Digits of any length as an int."""
-    if len(digits) <= _CHUNK:
+def parse_digits(digits: str) -> int:
+    """Return digits of any length as an int."""
+    if len(digits) <= _CHUNK_DIGITS:
         return int(digits)
     cut = len(digits) // 2
     shift: int = 10**cut
-    return integer(digits[:-cut]) * shift + integer(digits[-cut:])
+    return parse_digits(digits[:-cut]) * shift + parse_digits(digits[-cut:])
 
 
-def digits(number: int) -> str:
-    """An int of any length as digits."""
+def write_digits(number: int) -> str:
+    """Return the digits of an int of any length."""
     if number < 0:
-        return "-" + digits(-number)
-    if number.bit_length() < 3 * _CHUNK:
+        return "-" + write_digits(-number)
+    if number.bit_length() < 3 * _CHUNK_DIGITS:
         return str(number)
     cut = number.bit_length() * 3 // 20
     high, low = divmod(number, 10**cut)
-    return digits(high) + digits(low).rjust(cut, "0")
+    return write_digits(high) + write_digits(low).rjust(cut, "0")
 
 
-def text_of(value: Fraction) -> str:
-    """p/q, or p alone."""
+def write_fraction(value: Fraction) -> str:
+    """Write a fraction as p/q, or as p alone."""
     if value.denominator == 1:
-        return digits(value.numerator)
-    return f"{digits(value.numerator)}/{digits(value.denominator)}"
+        return write_digits(value.numerator)
+    return f"{write_digits(value.numerator)}/{write_digits(value.denominator)}"
 
 
-def root_of(value: Fraction, degree: int) -> Fraction | None:
-    """The root of that degree of a positive fraction, where it is a fraction itself.
+def find_root(value: Fraction, degree: int) -> Fraction | None:
+    """Return the root of that degree of a positive fraction, or None where it is not a fraction.
 
-    >>> root_of(Fraction(27, 8), 3), root_of(Fraction(2), 2)
+    >>> find_root(Fraction(27, 8), 3), find_root(Fraction(2), 2)
     (Fraction(3, 2), None)
     """
-    top, bottom = _whole_root(value.numerator, degree), _whole_root(value.denominator, degree)
+    top, bottom = _find_whole_root(value.numerator, degree), _find_whole_root(value.denominator, degree)
     return None if top is None or bottom is None else Fraction(top, bottom)
 
 
-def _whole_root(number: int, degree: int) -> int | None:
+def _find_whole_root(number: int, degree: int) -> int | None:
     low, high = 1, 1 << (number.bit_length() // degree + 1)
     while low < high:  # the largest number whose power does not exceed the given one
         middle = (low + high + 1) // 2

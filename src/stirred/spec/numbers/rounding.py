@@ -7,20 +7,20 @@ from stirred.errors import BudgetError
 from stirred.spec.numbers.exact import Exact
 from stirred.spec.numbers.normal import vanishes
 
-MOST_BITS = 1 << 15  # two numbers that agree to this many bits are reported as undecided, not as equal
+MAX_BITS = 1 << 15  # two numbers that agree to this many bits are reported as undecided, not as equal
 
 
-def _decimal(scaled: int, decimals: int) -> Decimal:
+def _make_decimal(scaled: int, decimals: int) -> Decimal:
     # at least as many digits as the number has: nothing is rounded here
     prec = max(28, scaled.bit_length() * 302 // 1000 + 3)
     return Decimal(scaled).scaleb(-decimals, Context(prec=prec))
 
 
-def _rounded(value: Exact, decimals: int, *, up: bool) -> Decimal:
+def _round(value: Exact, decimals: int, *, up: bool) -> Decimal:
     step = 10**decimals
     rational = value.rational
     if rational is not None:
-        return _decimal(ceil(rational * step) if up else floor(rational * step), decimals)
+        return _make_decimal(ceil(rational * step) if up else floor(rational * step), decimals)
     bits = 64 + 4 * decimals
     while True:
         box = value.interval(bits)
@@ -31,35 +31,35 @@ def _rounded(value: Exact, decimals: int, *, up: bool) -> Decimal:
         )
         if low == high or bits > 1 << 12:
             # past that many bits the value is a decimal in all likelihood; the outer end is safe in any case
-            return _decimal(high if up else low, decimals)
+            return _make_decimal(high if up else low, decimals)
         bits *= 2
 
 
-def rounded_up(value: Exact, decimals: int) -> Decimal:
-    """The smallest such decimal not below the value.
+def round_up(value: Exact, decimals: int) -> Decimal:
+    """Return the smallest decimal with that many places that is not below the value.
 
     >>> from fractions import Fraction
-    >>> rounded_up(Exact.log(Fraction(2)), 3)
+    >>> round_up(Exact.log(Fraction(2)), 3)
     Decimal('0.694')
     """
-    return _rounded(value, decimals, up=True)
+    return _round(value, decimals, up=True)
 
 
-def rounded_down(value: Exact, decimals: int) -> Decimal:
-    """The largest such decimal not above the value.
+def round_down(value: Exact, decimals: int) -> Decimal:
+    """Return the largest decimal with that many places that is not above the value.
 
     >>> from fractions import Fraction
-    >>> rounded_down(Exact.log(Fraction(2)), 3)
+    >>> round_down(Exact.log(Fraction(2)), 3)
     Decimal('0.693')
     """
-    return _rounded(value, decimals, up=False)
+    return _round(value, decimals, up=False)
 
 
-def decide(value: Exact) -> int:
-    """The sign of an exact number: −1, 0 or 1.
+def decide_sign(value: Exact) -> int:
+    """Return the sign of an exact number: −1, 0 or 1.
 
     >>> from fractions import Fraction
-    >>> decide(Exact.log(Fraction(9)) - Exact.log(Fraction(3)).scaled(Fraction(2)))
+    >>> decide_sign(Exact.log(Fraction(9)) - Exact.log(Fraction(3)).scale(Fraction(2)))
     0
     """
     rational = value.rational
@@ -67,7 +67,7 @@ def decide(value: Exact) -> int:
         return (rational > 0) - (rational < 0)
     bits = 64
     looked = False
-    while bits <= MOST_BITS:
+    while bits <= MAX_BITS:
         box = value.interval(bits)
         if box.low > 0:
             return 1
@@ -80,15 +80,15 @@ def decide(value: Exact) -> int:
         bits *= 2
     raise BudgetError(
         "cannot decide which of these budgets is larger",
-        why=f"they agree to {MOST_BITS} bits and no rule shows that they are equal",
+        why=f"they agree to {MAX_BITS} bits and no rule shows that they are equal",
         fix='raise one of them a little, for instance by Budget.of("1e-100")',
     )
 
 
-def number(value: Decimal) -> float | None:
-    """A rounded-up decimal as a JSON number whose digits are not smaller; ∞ becomes null, because JSON has no infinity.
+def to_json_number(value: Decimal) -> float | None:
+    """Return a rounded-up decimal as a JSON number that is not smaller; ∞ becomes null.
 
-    >>> number(Decimal("17.080082")), number(Decimal("272938796980.772001"))
+    >>> to_json_number(Decimal("17.080082")), to_json_number(Decimal("272938796980.772001"))
     (17.080082, 272938796980.77203)
     """
     found = float(value)

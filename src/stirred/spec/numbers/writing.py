@@ -5,54 +5,54 @@ from fractions import Fraction
 
 from stirred.errors import BudgetError
 from stirred.spec.numbers.exact import Exact, Log, Monomial
-from stirred.spec.numbers.numerals import fraction_of, text_of
+from stirred.spec.numbers.numerals import parse_fraction, write_fraction
 
 
-def words(value: Exact) -> str:
-    """The number as it is written in a table.
+def write_words(value: Exact) -> str:
+    """Write the number as tables show it.
 
-    >>> words(Exact.log(Fraction(3)).scaled(Fraction(1, 2)) + Exact.fraction(Fraction(2)))
+    >>> write_words(Exact.log(Fraction(3)).scale(Fraction(1, 2)) + Exact.fraction(Fraction(2)))
     '2 + 1/2*ln(3)'
     """
     if not value.terms:
         return "0"
-    text = " + ".join(_term(m, c) for m, c in value.terms)
+    text = " + ".join(_write_term(m, c) for m, c in value.terms)
     return text.replace(" + -", " - ")
 
 
-def _term(monomial: Monomial, coefficient: Fraction) -> str:
+def _write_term(monomial: Monomial, coefficient: Fraction) -> str:
     if not monomial:
-        return text_of(coefficient)
-    factors: list[str] = [] if abs(coefficient) == 1 else [text_of(abs(coefficient))]
+        return write_fraction(coefficient)
+    factors: list[str] = [] if abs(coefficient) == 1 else [write_fraction(abs(coefficient))]
     for atom, power in monomial:
-        name = f"ln({text_of(atom.of)})" if isinstance(atom, Log) else f"sqrt({words(atom.of)})"
+        name = f"ln({write_fraction(atom.of)})" if isinstance(atom, Log) else f"sqrt({write_words(atom.of)})"
         factors.append(name if power == 1 else f"{name}^{power}")
     return ("-" if coefficient < 0 else "") + "*".join(factors)
 
 
 def to_json(value: Exact) -> dict[str, object]:
-    """{"kind": "fraction" | "log" | "sqrt", "of": "p/q"}, or a sum or product of such.
+    """Return {"kind": "fraction" | "log" | "sqrt", "of": "p/q"}, or a sum or product of such objects.
 
     >>> to_json(Exact.log(Fraction(5, 2)))
     {'kind': 'log', 'of': '5/2'}
     """
     if len(value.terms) == 1:
-        return _term_json(*value.terms[0])
+        return _write_term_json(*value.terms[0])
     if not value.terms:
         return {"kind": "fraction", "of": "0"}
-    return {"kind": "sum", "of": [_term_json(m, c) for m, c in value.terms]}
+    return {"kind": "sum", "of": [_write_term_json(m, c) for m, c in value.terms]}
 
 
-def _term_json(monomial: Monomial, coefficient: Fraction) -> dict[str, object]:
+def _write_term_json(monomial: Monomial, coefficient: Fraction) -> dict[str, object]:
     factors: list[dict[str, object]] = []
     if coefficient != 1 or not monomial:
-        factors.append({"kind": "fraction", "of": text_of(coefficient)})
+        factors.append({"kind": "fraction", "of": write_fraction(coefficient)})
     for atom, power in monomial:
         if isinstance(atom, Log):
-            factors += [{"kind": "log", "of": text_of(atom.of)}] * power
+            factors += [{"kind": "log", "of": write_fraction(atom.of)}] * power
         else:
             rational = atom.of.rational
-            under: object = to_json(atom.of) if rational is None else text_of(rational)
+            under: object = to_json(atom.of) if rational is None else write_fraction(rational)
             factors += [{"kind": "sqrt", "of": under}] * power
     return factors[0] if len(factors) == 1 else {"kind": "product", "of": factors}
 
@@ -67,12 +67,12 @@ def from_json(document: object) -> Exact:
         )
     kind, of = document["kind"], document["of"]
     if kind == "fraction" and isinstance(of, str):
-        return Exact.fraction(fraction_of(of, "budget"))
+        return Exact.fraction(parse_fraction(of, "budget"))
     if kind == "log" and isinstance(of, str):
-        return Exact.log(fraction_of(of, "argument of a logarithm"))
+        return Exact.log(parse_fraction(of, "argument of a logarithm"))
     if kind == "sqrt":
         return Exact.root(
-            Exact.fraction(fraction_of(of, "radicand")) if isinstance(of, str) else from_json(of)
+            Exact.fraction(parse_fraction(of, "radicand")) if isinstance(of, str) else from_json(of)
         )
     if kind in {"sum", "product"} and isinstance(of, list):
         total = Exact.fraction(Fraction(0 if kind == "sum" else 1))

@@ -10,74 +10,74 @@ from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.intervals import Interval
 from stirred.spec.outputs.readings import reading
 
-BITS = 160
+INTERVAL_BITS = 160
 ONE = Interval.point(Fraction(1))
 
 
-def _interval(budget: Budget) -> Interval:
+def _enclose(budget: Budget) -> Interval:
     assert budget.value is not None
-    return budget.value.interval(BITS)
+    return budget.value.interval(INTERVAL_BITS)
 
 
 @lru_cache(maxsize=4096)
-def _power(exact: str, low: Fraction, high: Fraction) -> Interval:
+def _enclose_power(exact: str, low: Fraction, high: Fraction) -> Interval:
     del exact
-    return Interval(low, high).exp(BITS)
+    return Interval(low, high).exp(INTERVAL_BITS)
 
 
 def _exp(budget: Budget) -> Interval:
-    box = _interval(budget)
-    return _power("", box.low, box.high)
+    box = _enclose(budget)
+    return _enclose_power("", box.low, box.high)
 
 
-def _minus(a: Interval, b: Interval) -> Interval:
+def _subtract(a: Interval, b: Interval) -> Interval:
     return Interval(a.low - b.high, a.high - b.low)
 
 
-def _over(a: Interval, b: Interval) -> Interval:
-    """a/b for b > 0."""
+def _divide(a: Interval, b: Interval) -> Interval:
+    """Return a/b for b > 0."""
     return Interval(min(a.low / b.low, a.low / b.high), max(a.high / b.low, a.high / b.high))
 
 
 def _tanh_half(budget: Budget) -> Interval:
-    """tanh(B/2) = (e^B − 1)/(e^B + 1)."""
+    """Return tanh(B/2) = (e^B − 1)/(e^B + 1)."""
     power = _exp(budget)
-    return _over(_minus(power, ONE), power + ONE)
+    return _divide(_subtract(power, ONE), power + ONE)
 
 
 def pure_within_concentrated(epsilon: Budget, rho: Budget, least: int) -> bool:
-    """Whether ε·tanh(kε/2)/k ≤ ρ² at the smallest distance k.
+    """Return whether ε·tanh(kε/2)/k ≤ ρ² at the smallest distance k.
 
     >>> pure_within_concentrated(Budget.of(2), Budget.sqrt("1.6"), 1)  # though ε²/2 = 2
     True
     """
     if not (epsilon.is_finite and rho.is_finite):
         return not rho.is_finite
-    left = _interval(epsilon) * _tanh_half(epsilon * least)
-    return left.high / least <= _interval(rho.squared()).low
+    left = _enclose(epsilon) * _tanh_half(epsilon * least)
+    return left.high / least <= _enclose(rho.square()).low
 
 
 def pure_above_concentrated(allowed: Budget, rho: Budget, distance: Fraction) -> bool:
-    """Whether B·tanh(B/2) > ρ²k² for a pair at distance k at which the pure loss may be B."""
+    """Return whether B·tanh(B/2) > ρ²k² for a pair at distance k at which the pure loss may be B."""
     if not allowed.is_finite:
         return True
-    left = _interval(allowed) * _tanh_half(allowed)
-    return left.low > (_interval(rho.squared()).scaled(distance * distance)).high
+    left = _enclose(allowed) * _tanh_half(allowed)
+    return left.low > (_enclose(rho.square()).scale(distance * distance)).high
 
 
-def delta_at(epsilon: Budget, delta: Fraction, k: int) -> Interval:
-    """δ_k = δ(1 + e^ε + … + e^{(k−1)ε}), enclosed."""
+def enclose_delta_at(epsilon: Budget, delta: Fraction, k: int) -> Interval:
+    """Return an enclosure of δ_k = δ(1 + e^ε + … + e^{(k−1)ε})."""
     if epsilon.is_zero:
         return Interval.point(delta * k)
-    return _over(_minus(_exp(epsilon * k), ONE), _minus(_exp(epsilon), ONE)).scaled(delta)
+    return _divide(_subtract(_exp(epsilon * k), ONE), _subtract(_exp(epsilon), ONE)).scale(delta)
 
 
-def _stick(allowed: Budget, revealed: Interval, limit: Budget, k: int) -> Interval:
-    """The hockey-stick divergence at e^{kε'}, where the data are revealed with this probability, else randomised at B."""
+def _enclose_hockey_stick(allowed: Budget, revealed: Interval, limit: Budget, k: int) -> Interval:
+    """Enclose the hockey-stick divergence at e^{kε'} of a mechanism that reveals the data or randomises at B."""
     if not allowed.is_finite:
         return ONE
     power, level = _exp(allowed), _exp(limit * k)
-    rest = _over(_minus(power, level), power + ONE)
+    rest = _divide(_subtract(power, level), power + ONE)
     rest = Interval(max(rest.low, Fraction(0)), max(rest.high, Fraction(0)))
     kept = Interval(max(1 - revealed.high, Fraction(0)), max(1 - revealed.low, Fraction(0)))
     total = revealed + kept * rest
@@ -87,45 +87,45 @@ def _stick(allowed: Budget, revealed: Interval, limit: Budget, k: int) -> Interv
 def hockey_stick_below(
     allowed: Budget, own: Fraction, budget: Budget, limit: Budget, delta: Fraction, k: int
 ) -> bool:
-    """Whether every pair under (kε, δ_k) is under (kε', δ'_k)."""
+    """Return whether every pair under (kε, δ_k) is proved to be under (kε', δ'_k)."""
     if not budget.is_finite:
         return False
-    revealed = delta_at(budget, own, k)
-    bound = delta_at(limit, delta, k)
+    revealed = enclose_delta_at(budget, own, k)
+    bound = enclose_delta_at(limit, delta, k)
     if bound.low >= 1:
         return True
-    return revealed.high < 1 and _stick(allowed, revealed, limit, k).high <= bound.low
+    return revealed.high < 1 and _enclose_hockey_stick(allowed, revealed, limit, k).high <= bound.low
 
 
 def hockey_stick_above(
     allowed: Budget, stated: tuple[Fraction, Budget, int], limit: Budget, delta: Fraction, k: int
 ) -> bool:
-    """Whether some mechanism under (ε, δ) at all distances breaks (kε', δ'_k); ``stated`` is (δ, ε, own distance).
+    """Return whether some mechanism under (ε, δ) breaks (kε', δ'_k); ``stated`` is (δ, ε, own distance).
 
     Two mechanisms are tried: reveal with probability δ and else randomised response; and the chain in which the probability
     of one outcome is δ_j at distance j, which group privacy allows.
     """
     own, budget, steps = stated
-    bound = delta_at(limit, delta, k)
+    bound = enclose_delta_at(limit, delta, k)
     if bound.high >= 1:
         return False
     if not budget.is_finite:
         return True
-    first = _stick(allowed, Interval.point(own), limit, k)
-    chain = delta_at(budget, own, steps)
+    first = _enclose_hockey_stick(allowed, Interval.point(own), limit, k)
+    chain = enclose_delta_at(budget, own, steps)
     half = Fraction(1, 2)
     return first.low > bound.high or (chain.high < half and chain.low > bound.high)
 
 
 def tight_within(rho: Budget, limit: Budget, delta: Fraction, k: int) -> bool:
-    """Whether k²ρ²-zCDP gives (kε', δ'_k), by the conversion of Canonne, Kamath and Steinke."""
-    bound = delta_at(limit, delta, k).low
+    """Return whether k²ρ²-zCDP gives (kε', δ'_k), by the conversion of Canonne, Kamath and Steinke."""
+    bound = enclose_delta_at(limit, delta, k).low
     if bound >= 1:
         return True
     if not rho.is_finite or bound <= 0:
         return False
-    found = reading(rho.squared(), bound, distance=k, tight=True, decimals=9).epsilon
-    return Fraction(found) <= _interval(limit * k).low
+    found = reading(rho.square(), bound, distance=k, tight=True, decimals=9).epsilon
+    return Fraction(found) <= _enclose(limit * k).low
 
 
 def gaussian_exceeds(allowed: Budget, limit: Budget, delta: Fraction, k: int) -> bool:
@@ -135,13 +135,13 @@ def gaussian_exceeds(allowed: Budget, limit: Budget, delta: Fraction, k: int) ->
     """
     import mpmath
 
-    bound = delta_at(limit, delta, k).high
+    bound = enclose_delta_at(limit, delta, k).high
     if bound >= 1 or allowed.is_zero:
         return False
     if not allowed.is_finite:
         return True
     with mpmath.workdps(60):
-        low, high = (mpmath.mpf(end.numerator) / end.denominator for end in _ends(allowed))
+        low, high = (mpmath.mpf(end.numerator) / end.denominator for end in _find_ends(allowed))
         level = mpmath.mpf(str(limit.upper(40))) * k
         del high  # the divergence grows with μ, so the smaller end is the safe one
         mu = mpmath.sqrt(2) * low
@@ -154,6 +154,6 @@ def gaussian_exceeds(allowed: Budget, limit: Budget, delta: Fraction, k: int) ->
         )
 
 
-def _ends(budget: Budget) -> tuple[Fraction, Fraction]:
-    box = _interval(budget)
+def _find_ends(budget: Budget) -> tuple[Fraction, Fraction]:
+    box = _enclose(budget)
     return box.low, box.high

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from stirred.errors import BudgetError, IncompatibleError, VoidError
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.numbers.numerals import digits, fraction_of, text_of
-from stirred.spec.outputs.group import scaled_delta
+from stirred.spec.numbers.numerals import parse_fraction, write_digits, write_fraction
+from stirred.spec.outputs.group import scale_delta
 from stirred.spec.outputs.readings import reading
 
 
@@ -34,45 +34,47 @@ class OutputPremetric:
 
     @property
     def needs_whole_distances(self) -> bool:
-        """Whether the promise can be stated only where every distance is 0 or at least 1."""
+        """Return whether the promise can be stated only where every distance is 0 or at least 1."""
         return False
 
     def excludes(self, budget: Budget, distance: int | Fraction) -> bool:
-        """Whether two distributions with no common outcome break this budget between data sets at that distance."""
+        """Return whether distributions with no common outcome break this budget at that distance."""
         del distance  # the loss of such a pair is infinite at every distance, or not known
         return self.infinite_at_total_variation_one and budget.is_finite
 
     def compose(self, budgets: Sequence[Budget]) -> Budget:
-        """The budget of publishing all of them."""
+        """Return the budget of publishing all outputs."""
         return Budget.total(budgets)
 
-    def composed(self, parts: "Sequence[tuple[OutputPremetric, Budget]]") -> "tuple[OutputPremetric, Budget]":
-        """All statements together in a premetric of this kind, with the budget they have there."""
+    def compose_parts(
+        self, parts: "Sequence[tuple[OutputPremetric, Budget]]"
+    ) -> "tuple[OutputPremetric, Budget]":
+        """Compose statements; return a premetric of this kind and the budget under it."""
         budgets = []
         for premetric, budget in parts:
-            found = premetric.converted(budget, self)
+            found = premetric.convert(budget, self)
             if found is None:
-                raise no_conversion(premetric, self)
+                raise make_conversion_error(premetric, self)
             budgets.append(found)
         return self, self.compose(budgets)
 
-    def scaled(self, budget: Budget, constant: Fraction) -> "tuple[OutputPremetric, Budget]":
-        """The same statement in another unit, in which the old distance is at most ``constant`` times the new one."""
+    def scale(self, budget: Budget, constant: Fraction) -> "tuple[OutputPremetric, Budget]":
+        """Return the statement in a unit where the old distance is at most ``constant`` times the new one."""
         return self, budget * constant
 
-    def left(self, limit: Budget, spent: Budget) -> Budget:
-        """What may still be spent below the limit."""
+    def compute_remaining(self, limit: Budget, spent: Budget) -> Budget:
+        """Return the largest budget that may still be spent below the limit."""
         return limit - spent
 
-    def converted(self, budget: Budget, to: "OutputPremetric") -> Budget | None:
-        """The budget in another premetric, valid at every distance; None where there is no such rule."""
+    def convert(self, budget: Budget, to: "OutputPremetric") -> Budget | None:
+        """Return the budget in another premetric, valid at every distance, or None where no rule is known."""
         return budget if to == self else None
 
-    def joined(self, other: "OutputPremetric") -> "OutputPremetric":
-        """The kind of premetric in which outputs of both are accounted together; `composed` gives its numbers."""
-        if self.converted(Budget.zero(), other) is not None:
+    def join(self, other: "OutputPremetric") -> "OutputPremetric":
+        """Return the kind of premetric that accounts for outputs of both; `compose_parts` gives its numbers."""
+        if self.convert(Budget.zero(), other) is not None:
             return other
-        if other.converted(Budget.zero(), self) is not None:
+        if other.convert(Budget.zero(), self) is not None:
             return self
         raise IncompatibleError(
             "cannot compose these specifications",
@@ -99,8 +101,8 @@ class Multiplicative(OutputPremetric):
     quasi_convex: ClassVar[bool] = True
     group_privacy: ClassVar[bool] = True
 
-    def converted(self, budget: Budget, to: OutputPremetric) -> Budget | None:
-        """Into D_nor by ρ = ε/√2 (so ρ² = ε²/2, Bun and Steinke 2016, Prop. 1.4); into D_δ unchanged."""
+    def convert(self, budget: Budget, to: OutputPremetric) -> Budget | None:
+        """Convert to D_nor by ρ = ε/√2 (so ρ² = ε²/2, Bun and Steinke 2016, Prop. 1.4), to D_δ unchanged."""
         if isinstance(to, NormalizedRenyi):
             return budget * Budget.sqrt("1/2")
         return budget if isinstance(to, Multiplicative | Approximate) else None
@@ -126,10 +128,10 @@ class NormalizedRenyi(OutputPremetric):
     def compose(self, budgets: Sequence[Budget]) -> Budget:
         if len(budgets) == 1:
             return budgets[0]
-        return Budget.sqrt(Budget.total(budget.squared() for budget in budgets))
+        return Budget.sqrt(Budget.total(budget.square() for budget in budgets))
 
-    def left(self, limit: Budget, spent: Budget) -> Budget:
-        return Budget.sqrt(limit.squared() - spent.squared())
+    def compute_remaining(self, limit: Budget, spent: Budget) -> Budget:
+        return Budget.sqrt(limit.square() - spent.square())
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +144,7 @@ class Approximate(OutputPremetric):
     unit with constant c has $(c\varepsilon, \delta_c)$.
 
     >>> one = (Approximate("1/10"), Budget.of(1))
-    >>> premetric, epsilon = one[0].composed([one, one])
+    >>> premetric, epsilon = one[0].compose_parts([one, one])
     >>> print(premetric, epsilon)
     D_δ(δ = 1/5) 2.0000
     """
@@ -158,7 +160,7 @@ class Approximate(OutputPremetric):
     delta: Fraction
 
     def __init__(self, delta: int | str | Fraction) -> None:
-        number = fraction_of(delta, "delta")
+        number = parse_fraction(delta, "delta")
         if not 0 <= number < 1:
             raise BudgetError(
                 "delta must be at least 0 and below 1",
@@ -172,65 +174,67 @@ class Approximate(OutputPremetric):
         return self.delta > 0  # below distance 1 a larger ε makes δ_k smaller, so budgets would not compare
 
     def excludes(self, budget: Budget, distance: int | Fraction) -> bool:
-        return budget.is_finite and scaled_delta(budget, self.delta, Fraction(distance)) < 1
+        return budget.is_finite and scale_delta(budget, self.delta, Fraction(distance)) < 1
 
-    def composed(self, parts: Sequence[tuple[OutputPremetric, Budget]]) -> tuple[OutputPremetric, Budget]:
-        """ε and δ add (Dwork and Roth 2014, Theorem 3.16); a pure statement has δ = 0."""
+    def compose_parts(
+        self, parts: Sequence[tuple[OutputPremetric, Budget]]
+    ) -> tuple[OutputPremetric, Budget]:
+        """Add ε and δ (Dwork and Roth 2014, Theorem 3.16); a pure statement has δ = 0."""
         budgets, total = [], Fraction(0)
         for premetric, budget in parts:
             own = premetric.delta if isinstance(premetric, Approximate) else Fraction(0)
-            found = premetric.converted(budget, Approximate(own))
+            found = premetric.convert(budget, Approximate(own))
             if found is None:
-                raise no_conversion(premetric, self)
+                raise make_conversion_error(premetric, self)
             budgets.append(found)
             total += own
         if total >= 1:
             raise VoidError(
                 "together these statements promise nothing",
-                why=f"their δ add up to {_shown(total)}, and from δ = 1 on every release is allowed",
+                why=f"their δ add up to {_write_delta(total)}, and from δ = 1 on every release is allowed",
                 fix="state each of them with a smaller δ, or publish fewer of them",
             )
         return Approximate(total), self.compose(budgets)
 
-    def scaled(self, budget: Budget, constant: Fraction) -> tuple[OutputPremetric, Budget]:
-        """(cε, δ(e^{cε} − 1)/(e^ε − 1)), δ rounded up at the twelfth digit where it is no fraction.
+    def scale(self, budget: Budget, constant: Fraction) -> tuple[OutputPremetric, Budget]:
+        """Return (cε, δ(e^{cε} − 1)/(e^ε − 1)), δ rounded up at the twelfth digit where it is no fraction.
 
-        >>> premetric, epsilon = Approximate("1/1000").scaled(Budget.log(2), Fraction(3))
+        >>> premetric, epsilon = Approximate("1/1000").scale(Budget.log(2), Fraction(3))
         >>> print(premetric, epsilon.exact)
         D_δ(δ = 7/1000) 3*ln(2)
         """
-        delta = scaled_delta(budget, self.delta, constant)
+        delta = scale_delta(budget, self.delta, constant)
         if delta >= 1:
             raise VoidError(
                 "in this unit the statement promises nothing",
-                why=f"a distance of 1 there is up to {text_of(constant)} here, and at that distance δ = "
-                f"{_shown(self.delta)} has grown to 1 (group privacy)",
+                why=f"a distance of 1 there is up to {write_fraction(constant)} here, and at that distance δ = "
+                f"{_write_delta(self.delta)} has grown to 1 (group privacy)",
                 fix="state it with a smaller δ or a smaller ε",
             )
         return Approximate(delta), budget * constant
 
-    def converted(self, budget: Budget, to: OutputPremetric) -> Budget | None:
-        """Into any δ that is not smaller; with δ = 0 it is pure."""
+    def convert(self, budget: Budget, to: OutputPremetric) -> Budget | None:
+        """Convert to any δ that is not smaller; with δ = 0 also to pure DP."""
         if isinstance(to, Approximate):
             return budget if to.delta >= self.delta else None
-        return Multiplicative().converted(budget, to) if self.delta == 0 else None
+        return Multiplicative().convert(budget, to) if self.delta == 0 else None
 
-    def joined(self, other: OutputPremetric) -> OutputPremetric:
+    def join(self, other: OutputPremetric) -> OutputPremetric:
         if isinstance(other, Approximate):
             return max(self, other, key=lambda premetric: premetric.delta)
-        return self if isinstance(other, Multiplicative) else OutputPremetric.joined(self, other)
+        return self if isinstance(other, Multiplicative) else OutputPremetric.join(self, other)
 
     def __str__(self) -> str:
-        return f"D_δ(δ = {_shown(self.delta)})"
+        return f"D_δ(δ = {_write_delta(self.delta)})"
 
 
-def no_conversion(premetric: OutputPremetric, to: OutputPremetric) -> IncompatibleError:
-    """The error for a premetric that cannot be restated as another."""
+def make_conversion_error(premetric: OutputPremetric, to: OutputPremetric) -> IncompatibleError:
+    """Return the error for a premetric that cannot be restated as another."""
     if isinstance(premetric, Approximate) and isinstance(to, Approximate):
         return IncompatibleError(
             f"cannot restate {premetric} as {to}",
-            why=f"its parts together have δ = {_shown(premetric.delta)}, and no rule makes a δ smaller",
-            fix=f"ask for a δ of at least {_shown(premetric.delta)}",
+            why=f"its parts together have δ = {_write_delta(premetric.delta)}, and no rule makes a δ smaller",
+            fix=f"ask for a δ of at least {_write_delta(premetric.delta)}",
         )
     return IncompatibleError(
         f"cannot restate {premetric} as {to}",
@@ -239,11 +243,11 @@ def no_conversion(premetric: OutputPremetric, to: OutputPremetric) -> Incompatib
     )
 
 
-def _shown(delta: Fraction) -> str:
-    """δ as a fraction, or as a decimal where it was rounded to one; different δ have different texts."""
-    places = len(digits(delta.denominator))
+def _write_delta(delta: Fraction) -> str:
+    """Write δ as a fraction, or as a decimal where it was rounded; different δ have different texts."""
+    places = len(write_digits(delta.denominator))
     if delta.numerator < 10**4 or places > 40 or 10 ** (4 * places) % delta.denominator:
-        return text_of(delta)
+        return write_fraction(delta)
     with localcontext(prec=4 * places):
         return str(Decimal(delta.numerator) / Decimal(delta.denominator))
 
@@ -255,5 +259,5 @@ def rho_squared_to_epsilon(
     distance: int = 1,
     tight: bool = False,
 ) -> Decimal:
-    """ε of a zCDP budget read at a stated distance, rounded up at six decimals."""
+    """Return the ε of a zCDP budget at a stated distance, rounded up at six decimals."""
     return reading(Budget.of(rho_squared), delta, distance=distance, tight=tight).epsilon

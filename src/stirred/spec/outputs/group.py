@@ -13,12 +13,12 @@ from math import ceil, lcm
 from stirred.errors import BudgetError
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.exact import Exact, Log
-from stirred.spec.numbers.numerals import digits as written
-from stirred.spec.numbers.numerals import fraction_of, root_of
+from stirred.spec.numbers.numerals import find_root, parse_fraction
+from stirred.spec.numbers.numerals import write_digits as written
 
-DIGITS = 12  # significant digits of a δ that is no fraction
-_MOST_BITS = 1 << 13
-_MOST_EXPONENT = 1 << 16  # bits of a power that is still computed exactly
+DELTA_DIGITS = 12  # significant digits of a δ that is no fraction
+_MAX_BITS = 1 << 13
+_MAX_POWER_BITS = 1 << 16  # bits of a power that is still computed exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,37 +41,37 @@ def at_distance(
     >>> at_distance(Budget.of(1), "1/100", distance=2).delta  # not 0.02
     Decimal('0.0371829')
     """
-    number = fraction_of(delta, "delta")
+    number = parse_fraction(delta, "delta")
     if isinstance(distance, bool | float) or distance <= 0:
         raise BudgetError(
             f"{distance} is no distance",
             why="group privacy is read at an exact distance above 0",
             fix="give 1, 2, … or a Fraction",
         )
-    found = Fraction(1) if not epsilon.is_finite else _upper(epsilon, number, Fraction(distance))[0]
-    return GroupReading(epsilon=epsilon * distance, delta=rounded_up(found, digits), distance=distance)
+    found = Fraction(1) if not epsilon.is_finite else _bound_delta(epsilon, number, Fraction(distance))[0]
+    return GroupReading(epsilon=epsilon * distance, delta=round_up_digits(found, digits), distance=distance)
 
 
-def scaled_delta(epsilon: Budget, delta: Fraction, constant: Fraction) -> Fraction:
-    """δ of the same promise where distances are at most ``constant`` times as large: exact, or rounded up.
+def scale_delta(epsilon: Budget, delta: Fraction, constant: Fraction) -> Fraction:
+    """Return the δ of the promise where distances are at most ``constant`` times as large, rounded up.
 
     It is at most 1, from where on nothing is promised. An infinite ε promises nothing either: δ is returned as it is.
 
-    >>> scaled_delta(Budget.log(2), Fraction(1, 1000), Fraction(3))  # 1 + 2 + 4
+    >>> scale_delta(Budget.log(2), Fraction(1, 1000), Fraction(3))  # 1 + 2 + 4
     Fraction(7, 1000)
-    >>> scaled_delta(Budget.log(4), Fraction(3, 10), Fraction(1, 2))  # (2 − 1)/(4 − 1)
+    >>> scale_delta(Budget.log(4), Fraction(3, 10), Fraction(1, 2))  # (2 − 1)/(4 − 1)
     Fraction(1, 10)
     """
     if not epsilon.is_finite:
         return delta
-    found, exact = _upper(epsilon, delta, constant)
+    found, exact = _bound_delta(epsilon, delta, constant)
     if exact or found == 1:
         return found
-    return min(Fraction(rounded_up(found, DIGITS)), Fraction(1))
+    return min(Fraction(round_up_digits(found, DELTA_DIGITS)), Fraction(1))
 
 
-def _upper(epsilon: Budget, delta: Fraction, steps: Fraction) -> tuple[Fraction, bool]:
-    """δ·(e^{kε} − 1)/(e^ε − 1), at most 1: exact where it is a fraction, else from above; and which of the two."""
+def _bound_delta(epsilon: Budget, delta: Fraction, steps: Fraction) -> tuple[Fraction, bool]:
+    """Return δ·(e^{kε} − 1)/(e^ε − 1), at most 1, from above, and whether it is exact."""
     value = epsilon.value
     if value is None or delta >= 1:
         return Fraction(1), True
@@ -82,29 +82,29 @@ def _upper(epsilon: Budget, delta: Fraction, steps: Fraction) -> tuple[Fraction,
     # δₖ ≥ δ·e^{(k−1)ε}: no power is computed where this alone exceeds 1
     if steps > 1 and (epsilon * (steps - 1)).lower(6) > Budget.log(1 / delta).upper(6):
         return Fraction(1), True
-    one, all_steps = _rational_power(value, Fraction(1)), _rational_power(value, steps)
+    one, all_steps = _find_rational_power(value, Fraction(1)), _find_rational_power(value, steps)
     if one is not None and all_steps is not None:
         return min(delta * (all_steps - 1) / (one - 1), Fraction(1)), True
-    return min(delta * _ratio(value, steps), Fraction(1)), False
+    return min(delta * _bound_ratio(value, steps), Fraction(1)), False
 
 
-def _ratio(value: Exact, steps: Fraction) -> Fraction:
-    """(e^{kε} − 1)/(e^ε − 1) from above, to 15 digits."""
+def _bound_ratio(value: Exact, steps: Fraction) -> Fraction:
+    """Return (e^{kε} − 1)/(e^ε − 1) rounded up to 15 digits."""
     bits = 128
-    while bits <= _MOST_BITS:
+    while bits <= _MAX_BITS:
         box = value.interval(bits)
-        one, many = box.exp(bits), box.scaled(steps).exp(bits)
+        one, many = box.exp(bits), box.scale(steps).exp(bits)
         if one.low > 1 and many.low > 1:
             high, low = (many.high - 1) / (one.low - 1), (many.low - 1) / (one.high - 1)
             if high - low < low / 10**15:
                 return high
         bits *= 2
     # ε is below all precision: x^k − 1 ≤ k·x^{k−1}(x − 1) for k ≥ 1, and ≤ k(x − 1) for k < 1
-    return steps if steps < 1 else steps * value.scaled(steps - 1).interval(128).exp(128).high
+    return steps if steps < 1 else steps * value.scale(steps - 1).interval(128).exp(128).high
 
 
-def _rational_power(value: Exact, steps: Fraction) -> Fraction | None:
-    """e^{kε} as a fraction, where ε is a sum of logarithms of fractions and the powers come out even."""
+def _find_rational_power(value: Exact, steps: Fraction) -> Fraction | None:
+    """Return e^{kε} as a fraction where ε is a sum of logarithms of fractions, or None."""
     exponents: list[tuple[Fraction, Fraction]] = []
     for monomial, coefficient in value.terms:
         if len(monomial) != 1 or monomial[0][1] != 1 or not isinstance(monomial[0][0], Log):
@@ -112,18 +112,18 @@ def _rational_power(value: Exact, steps: Fraction) -> Fraction | None:
         exponents.append((monomial[0][0].of, coefficient * steps))
     root = lcm(*(exponent.denominator for _, exponent in exponents))
     size = sum(abs(e * root) * (q.numerator.bit_length() + q.denominator.bit_length()) for q, e in exponents)
-    if size > _MOST_EXPONENT:
+    if size > _MAX_POWER_BITS:
         return None
     power = Fraction(1)
     for q, exponent in exponents:
         power *= q ** int(exponent * root)
-    return root_of(power, root)
+    return find_root(power, root)
 
 
-def rounded_up(value: Fraction, digits: int) -> Decimal:
-    """A number above 0 rounded up to that many significant digits.
+def round_up_digits(value: Fraction, digits: int) -> Decimal:
+    """Round a positive number up to that many significant digits.
 
-    >>> rounded_up(Fraction(1, 3), 3), rounded_up(Fraction(9999, 10000), 3)
+    >>> round_up_digits(Fraction(1, 3), 3), round_up_digits(Fraction(9999, 10000), 3)
     (Decimal('0.334'), Decimal('1.00'))
     """
     if value == 0:

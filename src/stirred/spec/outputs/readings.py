@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from stirred.errors import BudgetError
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.numbers.numerals import fraction_of
-from stirred.spec.outputs.tight import simple, tight_epsilon
+from stirred.spec.numbers.numerals import parse_fraction
+from stirred.spec.outputs.tight import compute_simple_epsilon, compute_tight_epsilon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class Reading:
         return f"(ε, δ) = ({self.epsilon}, {float(self.delta):.3g}) at distance {self.distance}"
 
 
-SIMPLE = "k²ρ² + 2kρ√(−ln δ) (Bun and Steinke 2016, Prop. 1.3)"
-TIGHT = "inf over α of the Rényi conversion (Canonne, Kamath and Steinke 2020, Prop. 12)"
+SIMPLE_FORMULA = "k²ρ² + 2kρ√(−ln δ) (Bun and Steinke 2016, Prop. 1.3)"
+TIGHT_FORMULA = "inf over α of the Rényi conversion (Canonne, Kamath and Steinke 2020, Prop. 12)"
 
 
 def reading(
@@ -40,14 +40,14 @@ def reading(
     tight: bool = False,
     decimals: int = 6,
 ) -> Reading:
-    """ε of ρ²-zCDP at distance k, rounded up.
+    """Return the ε of ρ²-zCDP at distance k, rounded up.
 
     >>> reading(Budget.of("293764/114921"), "1e-10", decimals=4).epsilon
     Decimal('17.9002')
     >>> reading(Budget.of("293764/114921"), "1e-10", tight=True, decimals=2).epsilon
     Decimal('17.15')
     """
-    number = fraction_of(delta, "delta")
+    number = parse_fraction(delta, "delta")
     if not 0 < number < 1:
         raise BudgetError(
             "delta must lie between 0 and 1",
@@ -64,7 +64,9 @@ def reading(
     if not scaled.is_finite:
         epsilon = Decimal("Infinity")
     elif tight:
-        epsilon = tight_epsilon(scaled, number, decimals)
+        epsilon = compute_tight_epsilon(scaled, number, decimals)
     else:
-        epsilon = simple(scaled, number).upper(decimals)
-    return Reading(epsilon=epsilon, delta=number, distance=distance, formula=TIGHT if tight else SIMPLE)
+        epsilon = compute_simple_epsilon(scaled, number).upper(decimals)
+    return Reading(
+        epsilon=epsilon, delta=number, distance=distance, formula=TIGHT_FORMULA if tight else SIMPLE_FORMULA
+    )

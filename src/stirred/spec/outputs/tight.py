@@ -7,16 +7,16 @@ from math import ceil
 
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.exact import Exact
-from stirred.spec.numbers.rounding import rounded_up
+from stirred.spec.numbers.rounding import round_up
 
 
-def simple(rho_squared: Budget, delta: Fraction) -> Budget:
-    """ρ² + 2√(ρ²·(−ln δ)), exactly."""
+def compute_simple_epsilon(rho_squared: Budget, delta: Fraction) -> Budget:
+    """Return ρ² + 2√(ρ²·(−ln δ)) exactly."""
     return rho_squared + Budget.sqrt(rho_squared * Budget.log(1 / delta)) * 2
 
 
 @lru_cache(maxsize=512)  # a card reads the same budget several times
-def tight_epsilon(rho_squared: Budget, delta: Fraction, decimals: int) -> Decimal:
+def compute_tight_epsilon(rho_squared: Budget, delta: Fraction, decimals: int) -> Decimal:
     r"""$\inf_\alpha\, \alpha\rho^2 + \frac{\ln(1/\delta) + (\alpha-1)\ln(1-1/\alpha) - \ln\alpha}{\alpha-1}$, rounded up.
 
     Every α > 1 gives a valid ε, so the minimiser is looked for in floating point, made a fraction, and the formula is
@@ -25,20 +25,22 @@ def tight_epsilon(rho_squared: Budget, delta: Fraction, decimals: int) -> Decima
     assert rho_squared.value is not None
     if rho_squared.is_zero:
         return Decimal(0).scaleb(-decimals)
-    alpha = _best_order(rho_squared, delta)
-    value = rounded_up(epsilon_at(rho_squared.value, delta, alpha), decimals)
+    alpha = _find_best_order(rho_squared, delta)
+    value = round_up(compute_epsilon_at(rho_squared.value, delta, alpha), decimals)
     # below 0 the conversion says that (0, δ) holds
-    return max(min(value, simple(rho_squared, delta).upper(decimals)), Decimal(0).scaleb(-decimals))
+    return max(
+        min(value, compute_simple_epsilon(rho_squared, delta).upper(decimals)), Decimal(0).scaleb(-decimals)
+    )
 
 
-def epsilon_at(rho_squared: Exact, delta: Fraction, alpha: Fraction) -> Exact:
-    """The conversion at one order, exactly."""
+def compute_epsilon_at(rho_squared: Exact, delta: Fraction, alpha: Fraction) -> Exact:
+    """Return the conversion at one order α, exactly."""
     gap = alpha - 1
     logs = Exact.log(1 / delta) - Exact.log(alpha)
-    return rho_squared.scaled(alpha) + logs.scaled(1 / gap) + Exact.log(1 - 1 / alpha)
+    return rho_squared.scale(alpha) + logs.scale(1 / gap) + Exact.log(1 - 1 / alpha)
 
 
-def _best_order(rho_squared: Budget, delta: Fraction) -> Fraction:
+def _find_best_order(rho_squared: Budget, delta: Fraction) -> Fraction:
     r"""The α where the derivative vanishes: with $g = \alpha - 1$ that is $\rho^2 g^2 + \ln(1 + g) = \ln(1/\delta)$.
 
     In ln g the left side is increasing and convex, so Newton's method from the right meets the root from above.

@@ -31,14 +31,14 @@ from stirred.spec.outputs.bounds import (
     tight_within,
 )
 from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
-from stirred.spec.outputs.group import scaled_delta
+from stirred.spec.outputs.group import scale_delta
 
-MOST_DISTANCES = 400  # distances tried one by one for (ε, δ) premetrics
+MAX_DISTANCES = 400  # distances tried one by one for (ε, δ) premetrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """Whether the first promise gives the second, why, and for a no by which mechanism at which distance."""
+    """The answer whether the first promise gives the second; a no names a mechanism and a distance."""
 
     answer: Literal["yes", "no", "unknown"]
     because: str
@@ -48,8 +48,8 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question to `transfer`: two premetrics with their budgets, both per unit of the second distance.
+class TransferQuestion:
+    """Two premetrics with their budgets, both per unit of the second distance: a question to `transfer`.
 
     ``least`` bounds the distances that occur from below. ``allowed`` is what the first promise allows for a known pair,
     B itself, and ``distance`` that pair's distance under the second; without them nothing is refuted. ``stated`` is the
@@ -68,46 +68,46 @@ class Asked:
     whole: bool = True
 
 
-def transfer(asked: Asked) -> Transfer:
-    """Decide one question.
+def transfer(asked: TransferQuestion) -> Transfer:
+    """Decide whether the first promise gives the second, and return the answer with its reason.
 
     >>> pure, concentrated = Multiplicative(), NormalizedRenyi()
-    >>> one = Asked(first=pure, budget=Budget.of(1), second=concentrated, limit=Budget.sqrt("1/2"))
+    >>> one = TransferQuestion(first=pure, budget=Budget.of(1), second=concentrated, limit=Budget.sqrt("1/2"))
     >>> transfer(one).answer
     'yes'
-    >>> pair = Asked(first=concentrated, budget=Budget.of(1), second=pure, limit=Budget.of(9),
+    >>> pair = TransferQuestion(first=concentrated, budget=Budget.of(1), second=pure, limit=Budget.of(9),
     ...              allowed=Budget.of(1), distance=Fraction(1))
     >>> transfer(pair).mechanism
     'gaussian'
     """
     if not asked.limit.is_finite:
         return Transfer(answer="yes", because="the second budget is infinite")
-    first, second = _plain(asked.first), _plain(asked.second)
+    first, second = _simplify(asked.first), _simplify(asked.second)
     if asked.budget.is_zero and not (isinstance(first, Approximate)) and first.is_metric:
         return Transfer(
             answer="yes", because="under the first the output does not depend on the data within a universe"
         )
     if isinstance(first, Multiplicative) and isinstance(second, Multiplicative):
-        return _linear(asked, "randomised response")
+        return _transfer_linear(asked, "randomised response")
     if isinstance(first, NormalizedRenyi) and isinstance(second, NormalizedRenyi):
-        return _linear(asked, "gaussian")
+        return _transfer_linear(asked, "gaussian")
     if isinstance(first, Multiplicative) and isinstance(second, NormalizedRenyi):
         return _pure_to_concentrated(asked)
     if isinstance(first, NormalizedRenyi) and isinstance(second, Multiplicative):
-        return _refuted(
+        return _refute(
             asked,
             "gaussian",
             "a Gaussian keeps the promise of the first, and the ratio of its densities has no bound",
         )
-    if isinstance(first, Approximate) and not isinstance(second, Approximate) and _known(second):
-        return _refuted(
+    if isinstance(first, Approximate) and not isinstance(second, Approximate) and _is_known(second):
+        return _refute(
             asked,
             "reveal",
             "revealing the data set with probability δ keeps the promise of the first, and its loss is infinite",
         )
     if isinstance(second, Approximate) and isinstance(first, Multiplicative | NormalizedRenyi | Approximate):
         return _to_approximate(asked, first, second)
-    found = asked.first.converted(asked.budget, asked.second)
+    found = asked.first.convert(asked.budget, asked.second)
     if found is not None and found <= asked.limit:
         return Transfer(
             answer="yes", because=f"{asked.first} converts into {asked.second}: {found} ≤ {asked.limit}"
@@ -115,31 +115,31 @@ def transfer(asked: Asked) -> Transfer:
     return Transfer(answer="unknown", because=f"no rule between {asked.first} and {asked.second} decides")
 
 
-def _plain(premetric: OutputPremetric) -> OutputPremetric:
-    """(ε, 0) is pure."""
+def _simplify(premetric: OutputPremetric) -> OutputPremetric:
+    """Return pure DP for (ε, 0), and any other premetric as it is."""
     return Multiplicative() if isinstance(premetric, Approximate) and not premetric.delta else premetric
 
 
-def _known(premetric: OutputPremetric) -> bool:
+def _is_known(premetric: OutputPremetric) -> bool:
     return isinstance(premetric, Multiplicative | NormalizedRenyi)
 
 
-def shown_budget(premetric: OutputPremetric, budget: Budget) -> str:
-    """The budget as people print it."""
+def write_budget(premetric: OutputPremetric, budget: Budget) -> str:
+    """Write the budget as it is usually printed, with its letter."""
     if isinstance(premetric, NormalizedRenyi):
-        return f"ρ² = {budget.squared()}"
+        return f"ρ² = {budget.square()}"
     return f"{premetric.budget_symbol} = {budget}"
 
 
-def _refuted(asked: Asked, mechanism: str, because: str) -> Transfer:
-    """A no where a pair is known at which the first allows something; else unknown."""
+def _refute(asked: TransferQuestion, mechanism: str, because: str) -> Transfer:
+    """Return a no where a pair is known at which the first allows something, else unknown."""
     if asked.allowed is None or (asked.allowed.is_zero and mechanism != "reveal"):
         return Transfer(answer="unknown", because="no two different data sets of one universe are known")
     return Transfer(answer="no", because=because, mechanism=mechanism)
 
 
-def _linear(asked: Asked, mechanism: str) -> Transfer:
-    mine, theirs = shown_budget(asked.first, asked.budget), shown_budget(asked.second, asked.limit)
+def _transfer_linear(asked: TransferQuestion, mechanism: str) -> Transfer:
+    mine, theirs = write_budget(asked.first, asked.budget), write_budget(asked.second, asked.limit)
     if asked.budget <= asked.limit:
         return Transfer(answer="yes", because=f"{mine} ≤ {theirs}")
     if (
@@ -159,12 +159,12 @@ def _linear(asked: Asked, mechanism: str) -> Transfer:
     )
 
 
-def _pure_to_concentrated(asked: Asked) -> Transfer:
-    theirs = shown_budget(asked.second, asked.limit)
+def _pure_to_concentrated(asked: TransferQuestion) -> Transfer:
+    theirs = write_budget(asked.second, asked.limit)
     if asked.budget * Budget.sqrt("1/2") <= asked.limit:
         return Transfer(
             answer="yes",
-            because=f"ε-DP is ε²/2-zCDP at every distance, and {(asked.budget * Budget.sqrt('1/2')).squared()} ≤ {theirs}",
+            because=f"ε-DP is ε²/2-zCDP at every distance, and {(asked.budget * Budget.sqrt('1/2')).square()} ≤ {theirs}",
         )
     if asked.whole and pure_within_concentrated(asked.budget, asked.limit, asked.least):
         k = asked.least
@@ -179,13 +179,13 @@ def _pure_to_concentrated(asked: Asked) -> Transfer:
         return Transfer(answer="no", because=because, mechanism="randomised response")
     return Transfer(
         answer="unknown",
-        because=f"the conversions known do not decide between {shown_budget(asked.first, asked.budget)} and {theirs}",
+        because=f"the conversions known do not decide between {write_budget(asked.first, asked.budget)} and {theirs}",
     )
 
 
-def _to_approximate(asked: Asked, first: OutputPremetric, second: Approximate) -> Transfer:
-    mine = f"{shown_budget(asked.first, asked.budget)} under {asked.first}"
-    theirs = f"{shown_budget(asked.second, asked.limit)} under {asked.second}"
+def _to_approximate(asked: TransferQuestion, first: OutputPremetric, second: Approximate) -> Transfer:
+    mine = f"{write_budget(asked.first, asked.budget)} under {asked.first}"
+    theirs = f"{write_budget(asked.second, asked.limit)} under {asked.second}"
     delta = first.delta if isinstance(first, Approximate) else Fraction(0)
     if not isinstance(first, NormalizedRenyi) and asked.budget <= asked.limit and delta <= second.delta:
         return Transfer(answer="yes", because=f"neither ε nor δ is larger: {mine}, {theirs}")
@@ -195,7 +195,9 @@ def _to_approximate(asked: Asked, first: OutputPremetric, second: Approximate) -
                 name = "gaussian" if isinstance(first, NormalizedRenyi) else "reveal or randomised response"
                 because = f"at distance {asked.distance * copies} a mechanism under {mine} breaks {theirs}"
                 return Transfer(answer="no", because=because, mechanism=name, copies=copies)
-    if all(_within(first, asked.budget, asked.limit, second.delta, k) for k in _distances(asked, second)):
+    if all(
+        _holds_at(first, asked.budget, asked.limit, second.delta, k) for k in _list_distances(asked, second)
+    ):
         return Transfer(
             answer="yes", because=f"{mine} gives {theirs} at every distance, each checked", least=asked.least
         )
@@ -204,20 +206,20 @@ def _to_approximate(asked: Asked, first: OutputPremetric, second: Approximate) -
     )
 
 
-def _distances(asked: Asked, second: Approximate) -> Iterator[int]:
-    """Every distance from the smallest until the second promises nothing (δ_k ≥ 1); 0 where there are too many."""
+def _list_distances(asked: TransferQuestion, second: Approximate) -> Iterator[int]:
+    """Yield every distance until the second promises nothing (δ_k ≥ 1); yield 0 last where there are too many."""
     if asked.neighbours_only:
         yield 1
         return
-    for k in range(asked.least, asked.least + MOST_DISTANCES):
-        if scaled_delta(asked.limit, second.delta, Fraction(k)) >= 1:
+    for k in range(asked.least, asked.least + MAX_DISTANCES):
+        if scale_delta(asked.limit, second.delta, Fraction(k)) >= 1:
             return
         yield k
     yield 0
 
 
-def _within(first: OutputPremetric, budget: Budget, limit: Budget, delta: Fraction, k: int) -> bool:
-    """Whether the first gives (kε', δ'_k) at distance k."""
+def _holds_at(first: OutputPremetric, budget: Budget, limit: Budget, delta: Fraction, k: int) -> bool:
+    """Return whether the first promise gives (kε', δ'_k) at distance k."""
     if k == 0:
         return False
     if isinstance(first, NormalizedRenyi):
@@ -226,8 +228,8 @@ def _within(first: OutputPremetric, budget: Budget, limit: Budget, delta: Fracti
     return hockey_stick_below(budget * k, own, budget, limit, delta, k)
 
 
-def _exceeds(asked: Asked, delta: Fraction, copies: int) -> bool:
-    """Whether a mechanism under the first breaks (kε', δ'_k) at the pair's distance, its change repeated."""
+def _exceeds(asked: TransferQuestion, delta: Fraction, copies: int) -> bool:
+    """Return whether a mechanism under the first breaks (kε', δ'_k) at the pair with its change repeated."""
     assert asked.allowed is not None
     assert asked.distance is not None
     k, allowed = int(asked.distance * copies), asked.allowed * copies

@@ -25,7 +25,7 @@ class Derivation:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def lines(self) -> Iterator[str]:
-        """The tree, a line each."""
+        """Yield the tree, one line for each step."""
         yield f"{self.claim} [{self.rule}]"
         branches: list[list[str]] = [list(premise.lines()) for premise in self.premises]
         # a step that rests on the same pair shows it already
@@ -40,19 +40,19 @@ class Derivation:
         return "\n".join(self.lines())
 
     def to_json(self) -> dict[str, Any]:
-        """The whole tree as plain data."""
+        """Return the whole tree as plain data."""
         document: dict[str, Any] = {"rule": self.rule, "claim": self.claim}
         if self.premises:
             document["premises"] = [premise.to_json() for premise in self.premises]
         if self.witness is not None:
             document["witness"] = self.witness.to_json()
         if self.facts:
-            document["facts"] = {name: _plain(value) for name, value in self.facts.items()}
+            document["facts"] = {name: _to_plain(value) for name, value in self.facts.items()}
         return document
 
 
-def _plain(value: Any) -> Any:
-    """A fact as JSON: objects by their own JSON or their text, fractions as text."""
+def _to_plain(value: Any) -> Any:
+    """Return a fact as JSON: objects by their own JSON or text, fractions as text."""
     if value is None or isinstance(value, str | int | bool):
         return value
     if isinstance(value, Fraction):
@@ -60,7 +60,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, DataSet | Witness):
         return value.to_json()
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _to_plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list | frozenset | set):
-        return [_plain(item) for item in value]
+        return [_to_plain(item) for item in value]
     return str(value)

@@ -7,24 +7,24 @@ allows is within what the second allows: for every pair there is a mechanism tha
 
 from fractions import Fraction
 
-from stirred.spec.algebra.stated import Stated
-from stirred.spec.invariants.brief import brief
+from stirred.spec.algebra.stated import SpecificationFields
+from stirred.spec.invariants.brief import abbreviate
 from stirred.spec.multiverse import Invariant, Multiverse
 from stirred.spec.neighbours import Neighbours
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.outputs.divergences import Approximate
-from stirred.spec.outputs.group import scaled_delta
-from stirred.spec.outputs.transfer import Asked, transfer
+from stirred.spec.outputs.group import scale_delta
+from stirred.spec.outputs.transfer import TransferQuestion, transfer
 from stirred.spec.verdict import Answer, Verdict
-from stirred.spec.verdicts.budgets import BudgetQuestion, at_pair, distance_of, known, refuted
+from stirred.spec.verdicts.budgets import BudgetQuestion, find_budget_at, find_distance, pick_known, refute
 from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.examples import Example, different_pair, no_neighbours
+from stirred.spec.verdicts.examples import Example, find_different_pair, has_no_neighbours
 from stirred.spec.verdicts.functions import FunctionQuestion
 from stirred.spec.verdicts.reach import counts_only_its_own, refines_within_reach
 
 
-def implies(first: Stated, second: Stated) -> Verdict:
-    """Whether every mechanism under the first specification is under the second (Lemma 1 and the conversions).
+def implies(first: SpecificationFields, second: SpecificationFields) -> Verdict:
+    """Decide whether every mechanism under the first specification is under the second (Lemma 1, conversions).
 
     A composed specification speaks of mechanisms made of its parts, and each part is converted by itself.
 
@@ -38,39 +38,41 @@ def implies(first: Stated, second: Stated) -> Verdict:
     no
     """
     if not second.budget.is_finite and second.varies is None:
-        return _yes("nothing promised", "the second promises nothing: its budget is infinite")
+        return _confirm_by_rule("nothing promised", "the second promises nothing: its budget is infinite")
     if first is second:
-        return _yes("same", "the two are one statement")
+        return _confirm_by_rule("same", "the two are one statement")
     if first.domain != second.domain:
         return Verdict.unknown(
             f"the domains differ: {first.domain} and {second.domain}; restate one on the other's domain with spec.on"
         )
-    pair = different_pair(second.multiverse, second.domain, second.input_premetric)
+    pair = find_different_pair(second.multiverse, second.domain, second.input_premetric)
     if pair.singletons is not None:
         rule = "no neighbours" if pair.singletons.rule == "no neighbours" else "singletons"
         because = {
             "singletons": "every universe of the second is a single data set, so it promises nothing",
             "no neighbours": "no two data sets of one universe are neighbours, so the second promises nothing",
         }[rule]
-        return _yes(rule, because, pair.singletons)
-    if _void(second):
-        return _yes("void", "the second promises nothing at any distance that occurs: its δ reaches 1 there")
-    apart = infinitely_apart(first)
+        return _confirm_by_rule(rule, because, pair.singletons)
+    if _is_void(second):
+        return _confirm_by_rule(
+            "void", "the second promises nothing at any distance that occurs: its δ reaches 1 there"
+        )
+    apart = find_distance_invariants(first)
     sizes = refines_within_reach(second.multiverse, apart, first.domain, second.input_premetric)
     nested = refines_within_reach(second.multiverse, first.multiverse, first.domain, second.input_premetric)
     for found in (nested, sizes):
         if found.answer is Answer.NO:
-            return _published(first, second, found)
+            return _refute_by_publication(first, second, found)
     if not nested:
-        return known(_refuted_anyway(first, second, pair), nested)
+        return pick_known(_refute_anyway(first, second, pair), nested)
     varies = first.varies is not None or second.varies is not None
     question = FunctionQuestion if varies else BudgetQuestion
     return question(first, second, nested, pair).answer()
 
 
-def infinitely_apart(spec: Stated) -> Multiverse:
-    """What may be published because of the distance: data sets that differ in it are infinitely far apart."""
-    fixed = spec.input_premetric.fixed()
+def find_distance_invariants(spec: SpecificationFields) -> Multiverse:
+    """Return the invariants that differ only at infinite distance, so that they may be published."""
+    fixed = spec.input_premetric.derive_multiverse()
     return (
         Multiverse.none()
         if fixed is None or not counts_only_its_own(spec.input_premetric, spec.domain)
@@ -78,15 +80,17 @@ def infinitely_apart(spec: Stated) -> Multiverse:
     )
 
 
-def _yes(rule: str, because: str, *premises: Derivation) -> Verdict:
+def _confirm_by_rule(rule: str, because: str, *premises: Derivation) -> Verdict:
     return Verdict.yes(because, Derivation(rule=rule, claim=because, premises=premises))
 
 
-def _published(first: Stated, second: Stated, nested: Verdict) -> Verdict:
-    """A no where the first may publish an invariant exactly that the second does not fix (Proposition 1)."""
+def _refute_by_publication(
+    first: SpecificationFields, second: SpecificationFields, nested: Verdict
+) -> Verdict:
+    """Return a no where the first may publish what the second does not fix (Proposition 1), else unknown."""
     pair = None if nested.derivation is None else nested.derivation.witness
-    limit = at_pair(second, pair)
-    distance = None if pair is None else distance_of(pair, second.input_premetric, second.domain)
+    limit = find_budget_at(second, pair)
+    distance = None if pair is None else find_distance(pair, second.input_premetric, second.domain)
     far = isinstance(second.input_premetric, Neighbours) and distance != 1
     if pair is None or limit is None or far:
         return Verdict.unknown(nested.because)
@@ -99,8 +103,8 @@ def _published(first: Stated, second: Stated, nested: Verdict) -> Verdict:
         return Verdict.unknown(
             f"what the first publishes exactly may stay within the second: {nested.because}"
         )
-    let_out = _changed(nested.derivation)
-    because = f"the first may publish {brief(let_out, first.domain)} exactly, which the second protects (Proposition 1)"
+    let_out = _find_changed(nested.derivation)
+    because = f"the first may publish {abbreviate(let_out, first.domain)} exactly, which the second protects (Proposition 1)"
     premises = (nested.derivation,) if nested.derivation is not None else ()
     facts = {"mechanism": "publish", "limit": limit.exact, "distance": distance}
     return Verdict.no(
@@ -108,19 +112,19 @@ def _published(first: Stated, second: Stated, nested: Verdict) -> Verdict:
     )
 
 
-def _refuted_anyway(first: Stated, second: Stated, pair: Example) -> Verdict | None:
-    """A no that does not depend on the multiverses: the first allows what the second's premetric never does.
+def _refute_anyway(first: SpecificationFields, second: SpecificationFields, pair: Example) -> Verdict | None:
+    """Return a no for any multiverses: the first allows what the second's premetric forbids; else None.
 
     If the pair lies in one universe of the first, the mechanism at hand breaks the second; if not, the first may tell
     the two apart with certainty.
     """
-    limit = None if pair.pair is None else at_pair(second, pair.pair)
+    limit = None if pair.pair is None else find_budget_at(second, pair.pair)
     if pair.pair is None or limit is None or not limit.is_finite:
         return None
     for part in first.statements:
         if part.varies is not None or part.budget.is_zero:
             continue
-        asked = Asked(
+        asked = TransferQuestion(
             first=part.output_premetric,
             budget=part.budget,
             second=second.output_premetric,
@@ -129,12 +133,12 @@ def _refuted_anyway(first: Stated, second: Stated, pair: Example) -> Verdict | N
         )
         found = transfer(asked)
         if found.answer == "no" and found.mechanism in {"gaussian", "reveal"}:
-            return refuted(found, pair.pair, second, limit, None, pair.derivation)
+            return refute(found, pair.pair, second, limit, None, pair.derivation)
     return None
 
 
-def _changed(step: Derivation | None) -> Invariant:
-    """The invariant that a pair of data sets leaves open."""
+def _find_changed(step: Derivation | None) -> Invariant:
+    """Return the invariant that a pair of data sets leaves open."""
     while step is not None and "wanted" not in step.facts:
         step = step.premises[0]
     assert step is not None
@@ -142,10 +146,10 @@ def _changed(step: Derivation | None) -> Invariant:
     return found
 
 
-def _void(spec: Stated) -> bool:
-    """Whether an (ε, δ) promise says nothing between any two data sets of one universe."""
+def _is_void(spec: SpecificationFields) -> bool:
+    """Return whether an (ε, δ) promise says nothing between any two data sets of one universe."""
     measure = spec.output_premetric
     if not isinstance(measure, Approximate) or spec.varies is not None:
         return False
-    apart = no_neighbours(spec.multiverse, spec.domain, spec.input_premetric)
-    return scaled_delta(spec.budget, measure.delta, Fraction(2 if apart else 1)) >= 1
+    apart = has_no_neighbours(spec.multiverse, spec.domain, spec.input_premetric)
+    return scale_delta(spec.budget, measure.delta, Fraction(2 if apart else 1)) >= 1

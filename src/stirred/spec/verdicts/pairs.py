@@ -16,21 +16,21 @@ PERSON, HOUSEHOLD, UNIT, QUARTERS = "person", "household", "housing unit", "grou
 _APART = {frozenset((HOUSEHOLD, QUARTERS)), frozenset((UNIT, QUARTERS))}
 
 
-def fault(domain: Domain, kept: Sequence[Invariant], changed: Invariant | None, pair: Witness) -> str:
-    """Why the pair does not show that ``kept`` leaves ``changed`` open; empty where it does.
+def find_fault(domain: Domain, kept: Sequence[Invariant], changed: Invariant | None, pair: Witness) -> str:
+    """Return why the pair does not show that ``kept`` leaves ``changed`` open; empty where it does.
 
     With ``changed`` None the two data sets only have to be different.
 
     >>> x, y = (DataSet.of("household", [({"tenure": value}, 1)]) for value in ("own", "rent"))
-    >>> fault(Domain(name="toy"), [Margin("household")], Margin("household", ("tenure",)), Witness(x, y))
+    >>> find_fault(Domain(name="toy"), [Margin("household")], Margin("household", ("tenure",)), Witness(x, y))
     ''
-    >>> fault(Domain(name="toy"), [Margin("household", ("tenure",))], None, Witness(x, y))
+    >>> find_fault(Domain(name="toy"), [Margin("household", ("tenure",))], None, Witness(x, y))
     'the two data sets differ in: households by tenure'
     """
-    if not any(pair.difference(kind) for kind in _types(pair)):
+    if not any(pair.difference(kind) for kind in _list_types(pair)):
         return "the two data sets are equal"
     asked = [*kept, *([] if changed is None else [changed])]
-    if _unstated([margin for invariant in asked for margin in invariant.needs()], pair):
+    if _lacks_variables([margin for invariant in asked for margin in invariant.needs()], pair):
         return "the records leave out a variable that an invariant reads"
     for invariant in kept:
         same = _agree(invariant, pair)
@@ -41,15 +41,15 @@ def fault(domain: Domain, kept: Sequence[Invariant], changed: Invariant | None, 
     if changed is not None and not _differ(changed, pair):
         return f"the two data sets agree on: {changed}"
     margins = [margin for invariant in kept for margin in invariant.needs()]
-    return inadmissible(domain, pair) or _incoherent(domain, margins, pair)
+    return find_inadmissible(domain, pair) or _find_incoherent(domain, margins, pair)
 
 
-def _types(pair: Witness) -> set[str]:
+def _list_types(pair: Witness) -> set[str]:
     return {kind for data in (pair.first, pair.second) for kind, _, _ in data.rows}
 
 
-def _unstated(margins: Sequence[Margin], pair: Witness) -> bool:
-    """Whether some record lacks a variable of a table that counts its type."""
+def _lacks_variables(margins: Sequence[Margin], pair: Witness) -> bool:
+    """Return whether some record lacks a variable of a table that counts its type."""
     for data in (pair.first, pair.second):
         for kind, values, _ in data.rows:
             mine = [m for m in margins if m.record_type == kind]
@@ -61,7 +61,7 @@ def _unstated(margins: Sequence[Margin], pair: Witness) -> bool:
 
 def _agree(invariant: Invariant, pair: Witness) -> bool | None:
     if isinstance(invariant, AtLeast):
-        first, second = (_reached(invariant, data) for data in (pair.first, pair.second))
+        first, second = (_find_deciding_cells(invariant, data) for data in (pair.first, pair.second))
         return first == second
     needs = invariant.needs()
     if not needs:
@@ -71,14 +71,14 @@ def _agree(invariant: Invariant, pair: Witness) -> bool | None:
 
 def _differ(invariant: Invariant, pair: Witness) -> bool:
     if isinstance(invariant, AtLeast):
-        return _reached(invariant, pair.first) != _reached(invariant, pair.second)
+        return _find_deciding_cells(invariant, pair.first) != _find_deciding_cells(invariant, pair.second)
     if isinstance(invariant, Margin):
         return pair.first.table(invariant) != pair.second.table(invariant)
     return False  # of another statistic only what determines it is known
 
 
-def _reached(invariant: AtLeast, data: DataSet) -> frozenset[tuple[str, ...]]:
-    """The cells that decide the inequality: those that reach a number, or those that miss a margin."""
+def _find_deciding_cells(invariant: AtLeast, data: DataSet) -> frozenset[tuple[str, ...]]:
+    """Return the cells that decide the inequality: those that reach a number, or those that miss a margin."""
     have = data.table(invariant.statistic)
     if isinstance(invariant.than, int):
         return frozenset(cell for cell, count in have.items() if count >= invariant.than)
@@ -86,16 +86,16 @@ def _reached(invariant: AtLeast, data: DataSet) -> frozenset[tuple[str, ...]]:
     return frozenset(cell for cell, count in want.items() if have.get(cell, 0) < count)
 
 
-def inadmissible(domain: Domain, pair: Witness) -> str:
-    """Why one of the two is not a data set of the domain; empty where no rule is broken."""
+def find_inadmissible(domain: Domain, pair: Witness) -> str:
+    """Return why one of the two is not a data set of the domain; empty where no rule is broken."""
     both = [(kind, dict(values)) for data in (pair.first, pair.second) for kind, values, _ in data.rows]
     if any(number < 1 for data in (pair.first, pair.second) for _, _, number in data.rows):
         return "a number of records is not positive"
-    for kind in _types(pair):
-        problem = _unlisted(domain, kind, [values for k, values in both if k == kind])
+    for kind in _list_types(pair):
+        problem = _find_unlisted(domain, kind, [values for k, values in both if k == kind])
         if problem:
             return problem
-    for kind in _types(pair):
+    for kind in _list_types(pair):
         for rule in domain.rules(kind):
             found: dict[tuple[str, ...], tuple[str, ...]] = {}
             for _, values in ((k, v) for k, v in both if k == kind):
@@ -104,20 +104,20 @@ def inadmissible(domain: Domain, pair: Witness) -> str:
                 key, seen = (tuple(values[n] for n in names) for names in (rule.of, rule.determines))
                 if found.setdefault(key, seen) != seen:
                     return f"it breaks {rule}"
-        if _repeated_identifier(domain, kind, pair):
+        if _repeats_identifier(domain, kind, pair):
             return "two records have the same identifier"
         for constraint in domain.constraints:
             if constraint.record_type not in {"", kind}:
                 continue
             if not constraint.variables:
                 return f"nothing says that it meets the constraint: {constraint.words}"
-            if not _two_profiles([values for k, values in both if k == kind], constraint.variables):
+            if not _has_two_profiles([values for k, values in both if k == kind], constraint.variables):
                 return f"nothing says that it meets the constraint: {constraint.words}"
     return ""
 
 
-def _unlisted(domain: Domain, kind: str, records: Sequence[dict[str, str]]) -> str:
-    """Variables and levels that the domain does not list."""
+def _find_unlisted(domain: Domain, kind: str, records: Sequence[dict[str, str]]) -> str:
+    """Return why the records do not fit the variables and levels of the domain; empty where they fit."""
     if not domain.has(kind) or not domain.record_type(kind).variables:
         return ""
     known = {variable.name: variable for variable in domain.record_type(kind).variables}
@@ -136,11 +136,11 @@ def _unlisted(domain: Domain, kind: str, records: Sequence[dict[str, str]]) -> s
             return f"{name} has no such level"
         if size is not None and len(used) > size:
             return f"{name} has not so many levels"
-    return _branching(domain, kind, records)
+    return _find_branching(domain, kind, records)
 
 
-def _branching(domain: Domain, kind: str, records: Sequence[dict[str, str]]) -> str:
-    """Where levels of areas are listed but not which lies in which, one area with two parts is sure, and not more."""
+def _find_branching(domain: Domain, kind: str, records: Sequence[dict[str, str]]) -> str:
+    """Return why the pair's areas may not exist: unless maps are listed, one area with two parts is sure."""
     branches = 0
     for rule in domain.rules(kind):
         if len(rule.of) != 1 or len(rule.determines) != 1:
@@ -161,8 +161,8 @@ def _branching(domain: Domain, kind: str, records: Sequence[dict[str, str]]) -> 
     return "" if branches <= 1 else "the areas of the domain need not lie in each other so"
 
 
-def _two_profiles(records: Sequence[dict[str, str]], names: Iterable[str]) -> bool:
-    """Whether the records have one combination of these variables, or two that differ in each of them.
+def _has_two_profiles(records: Sequence[dict[str, str]], names: Iterable[str]) -> bool:
+    """Return whether the records have one combination of these variables, or two that differ in each of them.
 
     A constraint leaves such combinations admissible, by what `Constraint` says of its variables.
     """
@@ -173,7 +173,7 @@ def _two_profiles(records: Sequence[dict[str, str]], names: Iterable[str]) -> bo
     return len(found) == 2 and all(a != b for a, b in zip(*found, strict=True))
 
 
-def _repeated_identifier(domain: Domain, kind: str, pair: Witness) -> bool:
+def _repeats_identifier(domain: Domain, kind: str, pair: Witness) -> bool:
     for name in domain.identifiers(kind):
         for data in (pair.first, pair.second):
             used = [n for values, n in data.records(kind) if name in values]
@@ -183,8 +183,8 @@ def _repeated_identifier(domain: Domain, kind: str, pair: Witness) -> bool:
     return False
 
 
-def _incoherent(domain: Domain, margins: Iterable[Margin], pair: Witness) -> str:
-    """Why the other record types could not stay as they are; empty where they can.
+def _find_incoherent(domain: Domain, margins: Iterable[Margin], pair: Witness) -> str:
+    """Return why the other record types could not stay as they are; empty where they can.
 
     Persons live in households and facilities, households in housing units. Records of one type change here; tables of
     linked types must stay the same. They do
@@ -194,14 +194,14 @@ def _incoherent(domain: Domain, margins: Iterable[Margin], pair: Witness) -> str
     - for persons where those tables read only areas (a person enters or leaves a home that is there);
     - for vacant housing units, in which nobody lives.
     """
-    (kind, *more) = sorted(kind for kind in _types(pair) if pair.difference(kind))
+    (kind, *more) = sorted(kind for kind in _list_types(pair) if pair.difference(kind))
     if more:
         return "records of several types change"
     others = [m for m in margins if m.record_type != kind and frozenset((m.record_type, kind)) not in _APART]
     records = [values for data in (pair.first, pair.second) for values, _ in data.records(kind)]
     names = {name for values in records for name in values}
     if kind in {HOUSEHOLD, UNIT}:
-        others = [m for m in others if not _outside_homes(m)]
+        others = [m for m in others if not _counts_outside_homes(m)]
     if kind == HOUSEHOLD:
         homes = Margin(kind, names & {*domain.spine})
         exchanged = pair.first.table(homes) == pair.second.table(homes)
@@ -231,7 +231,7 @@ def _incoherent(domain: Domain, margins: Iterable[Margin], pair: Witness) -> str
     return "a table of another record type might change too"
 
 
-def _outside_homes(margin: Margin) -> bool:
-    """A table of persons who do not live in households."""
+def _counts_outside_homes(margin: Margin) -> bool:
+    """Return whether a table counts persons who do not live in households."""
     quarters = margin.conditions().get("quarters")
     return margin.record_type == PERSON and quarters is not None and HOUSEHOLD not in quarters

@@ -5,18 +5,18 @@ from enum import Enum
 
 from stirred.errors import IncompatibleError
 from stirred.spec.domain import Domain
-from stirred.spec.invariants.brief import brief, joined
+from stirred.spec.invariants.brief import abbreviate, join_words
 from stirred.spec.laws.functions import compare_functions
 from stirred.spec.multiverse import Multiverse
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.premetrics import InputPremetric
-from stirred.spec.refinement import determined
+from stirred.spec.refinement import decide_determined
 from stirred.spec.specification import Specification
 from stirred.spec.verdict import Answer, Verdict
 
 
 class Relation(Enum):
-    """How the first stands to the second."""
+    """The relation of the first to the second."""
 
     STRONGER = "stronger"
     WEAKER = "weaker"
@@ -36,8 +36,8 @@ class Finding:
         return f"{self.relation.value}: {self.because}"
 
 
-def settled(forth: Verdict, back: Verdict, *, equal: str, stronger: str, weaker: str, apart: str) -> Finding:
-    """From two implications (the first gives the second; the second gives the first) to one relation."""
+def settle(forth: Verdict, back: Verdict, *, equal: str, stronger: str, weaker: str, apart: str) -> Finding:
+    """Return one relation from two implications: the first gives the second, and the reverse."""
     if forth and back:
         return Finding(Relation.EQUAL, equal)
     if forth and back.answer is Answer.NO:
@@ -50,15 +50,15 @@ def settled(forth: Verdict, back: Verdict, *, equal: str, stronger: str, weaker:
     return Finding(Relation.UNKNOWN, open_one.because)
 
 
-def domains(first: Specification, second: Specification) -> Finding:
-    """Whether the two speak of the same data sets."""
+def compare_domains(first: Specification, second: Specification) -> Finding:
+    """Compare the domains: whether the two speak of the same data sets."""
     if first.domain == second.domain:
         return Finding(Relation.EQUAL, f"both protect the data sets of {first.domain}")
     return Finding(Relation.UNKNOWN, f"no rule relates the domains {first.domain} and {second.domain}")
 
 
-def multiverses(first: Specification, second: Specification) -> Finding:
-    """Which of the two keeps fewer numbers exact."""
+def compare_multiverses(first: Specification, second: Specification) -> Finding:
+    """Compare the multiverses: which of the two keeps fewer numbers exact."""
     if first.domain != second.domain:
         return Finding(
             Relation.UNKNOWN,
@@ -69,38 +69,38 @@ def multiverses(first: Specification, second: Specification) -> Finding:
         first.multiverse, first.domain
     )  # the second keeps all that the first keeps
     more = first.multiverse.refines(second.multiverse, first.domain)
-    return settled(
+    return settle(
         fewer,
         more,
         equal="the invariants determine each other",
-        stronger=f"it keeps fewer numbers exact: {_lacking(first, second, 'the second')}",
-        weaker=f"it keeps more numbers exact: {_lacking(second, first, 'the first')}",
-        apart=f"each keeps a number exact that the other does not determine: {_lacking(second, first, 'the first')}; "
-        f"{_lacking(first, second, 'the second')}",
+        stronger=f"it keeps fewer numbers exact: {_list_lacking(first, second, 'the second')}",
+        weaker=f"it keeps more numbers exact: {_list_lacking(second, first, 'the first')}",
+        apart=f"each keeps a number exact that the other does not determine: {_list_lacking(second, first, 'the first')}; "
+        f"{_list_lacking(first, second, 'the second')}",
     )
 
 
-def _lacking(without: Specification, having: Specification, whose: str) -> str:
-    """What ``having`` keeps exact and ``without`` does not determine."""
+def _list_lacking(without: Specification, having: Specification, whose: str) -> str:
+    """Return in words what ``having`` keeps exact and ``without`` does not determine."""
     given = tuple(without.multiverse)
     missing = [
-        brief(invariant, having.domain)
+        abbreviate(invariant, having.domain)
         for invariant in having.multiverse
-        if determined(given, invariant, without.domain).answer is Answer.NO
+        if decide_determined(given, invariant, without.domain).answer is Answer.NO
     ]
-    return f"only {whose} fixes {joined(missing)}"
+    return f"only {whose} fixes {join_words(missing)}"
 
 
-def units(first: Specification, second: Specification) -> Finding:
-    """Which of the two protects the larger unit."""
+def compare_units(first: Specification, second: Specification) -> Finding:
+    """Compare the units: which of the two protects the larger one."""
     mine, theirs = first.input_premetric, second.input_premetric
     if mine == theirs:
         return Finding(Relation.EQUAL, f"both protect {mine.smallest_distance}")
     if first.domain == second.domain:
-        return _units_in(first.domain, first.multiverse & second.multiverse, mine, theirs)
+        return _compare_units_in(first.domain, first.multiverse & second.multiverse, mine, theirs)
     # what one unit costs in the other can be asked in any domain; an answer that is the same in both is one
-    here = _units_in(first.domain, first.multiverse, mine, theirs)
-    there = _units_in(second.domain, second.multiverse, mine, theirs)
+    here = _compare_units_in(first.domain, first.multiverse, mine, theirs)
+    there = _compare_units_in(second.domain, second.multiverse, mine, theirs)
     if here.relation is there.relation:
         return Finding(here.relation, f"in {first.domain} as in {second.domain}: {here.because}")
     return Finding(
@@ -109,7 +109,7 @@ def units(first: Specification, second: Specification) -> Finding:
     )
 
 
-def _units_in(
+def _compare_units_in(
     domain: Domain, multiverse: Multiverse, mine: InputPremetric, theirs: InputPremetric
 ) -> Finding:
     factors: list[tuple[Budget, str] | None] = []
@@ -124,17 +124,19 @@ def _units_in(
         return Finding(Relation.UNKNOWN, f"no rule relates {mine} and {theirs}")
     if forth[0] < back[0]:
         return Finding(
-            Relation.STRONGER, f"{mine} protects the larger unit, as against {theirs}: {_cost(forth, back)}"
+            Relation.STRONGER,
+            f"{mine} protects the larger unit, as against {theirs}: {_describe_cost(forth, back)}",
         )
     if back[0] < forth[0]:
         return Finding(
-            Relation.WEAKER, f"{theirs} protects the larger unit, as against {mine}: {_cost(back, forth)}"
+            Relation.WEAKER,
+            f"{theirs} protects the larger unit, as against {mine}: {_describe_cost(back, forth)}",
         )
     return Finding(Relation.EQUAL, f"{mine} and {theirs} are the same up to constants")
 
 
-def _cost(small: tuple[Budget, str], large: tuple[Budget, str]) -> str:
-    """What it costs to restate the one unit as the other, the smaller constant first."""
+def _describe_cost(small: tuple[Budget, str], large: tuple[Budget, str]) -> str:
+    """Describe the cost of restating one unit as the other, the smaller constant first."""
     there = (
         f"a budget carries over times {small[0].exact} ({small[1]})" if small[1] else "a budget carries over"
     )
@@ -150,13 +152,13 @@ def _cost(small: tuple[Budget, str], large: tuple[Budget, str]) -> str:
     return f"{there}, and back {back} ({large[1]})"
 
 
-def measures(first: Specification, second: Specification) -> Finding:
-    """Which of the two measures the change of an output more strictly."""
+def compare_measures(first: Specification, second: Specification) -> Finding:
+    """Compare the output premetrics: which of the two measures a change of the output more strictly."""
     mine, theirs = first.output_premetric, second.output_premetric
     if mine == theirs:
         return Finding(Relation.EQUAL, f"both measure change by {mine}")
-    forth = mine.converted(Budget.of(1), theirs) is not None
-    back = theirs.converted(Budget.of(1), mine) is not None
+    forth = mine.convert(Budget.of(1), theirs) is not None
+    back = theirs.convert(Budget.of(1), mine) is not None
     if forth and not back:
         return Finding(
             Relation.STRONGER,
@@ -171,8 +173,8 @@ def measures(first: Specification, second: Specification) -> Finding:
     return Finding(Relation.UNKNOWN, f"no conversion between {mine} and {theirs} holds at every distance")
 
 
-def budgets(first: Specification, second: Specification) -> Finding:
-    """Which of the two has the smaller budget, where the flavors are the same."""
+def compare_budgets(first: Specification, second: Specification) -> Finding:
+    """Compare the budgets where the flavors are the same: which of the two is smaller."""
     shown = f"{first.shown_budget}, {second.shown_budget}"
     if first.flavor != second.flavor:
         same = (first.input_premetric, first.output_premetric) == (

@@ -26,14 +26,14 @@ class DataSet:
 
     @staticmethod
     def collect(rows: Iterable[tuple[str, Values, int]]) -> "DataSet":
-        """Equal records in one row, in a fixed order."""
+        """Return a data set with equal records in one row, in a fixed order."""
         found: dict[tuple[str, Values], int] = {}
         for record_type, values, number in rows:
             found[record_type, values] = found.get((record_type, values), 0) + number
         return DataSet(tuple((kind, values, n) for (kind, values), n in sorted(found.items()) if n))
 
     def __add__(self, other: "DataSet") -> "DataSet":
-        """The records of both."""
+        """Return a data set with the records of both."""
         return DataSet.collect((*self.rows, *other.rows))
 
     def records(self, record_type: str) -> Iterator[tuple[dict[str, str], int]]:
@@ -45,7 +45,7 @@ class DataSet:
         return sum(number for _, number in self.records(record_type))
 
     def table(self, margin: Margin) -> dict[tuple[str, ...], int]:
-        """The counts of a margin, cells of zero left out."""
+        """Return the counts of a margin, without cells of zero."""
         found: dict[tuple[str, ...], int] = {}
         conditions = margin.conditions()
         for values, number in self.records(margin.record_type):
@@ -58,10 +58,10 @@ class DataSet:
         return [{"record_type": kind, "values": dict(values), "number": n} for kind, values, n in self.rows]
 
     def __str__(self) -> str:
-        return ", ".join(f"{n} × ({_told(values)})" for _, values, n in self.rows) or "no records"
+        return ", ".join(f"{n} × ({_write_values(values)})" for _, values, n in self.rows) or "no records"
 
 
-def _told(values: Values) -> str:
+def _write_values(values: Values) -> str:
     return ", ".join(f"{name} = {value}" for name, value in values) or "any"
 
 
@@ -73,13 +73,13 @@ class Witness:
     second: DataSet
 
     def distance(self, record_type: str) -> int | None:
-        """How many records of the type differ, |x ⊖ x'|/2; None where the numbers of records differ."""
+        """Return how many records of the type differ, |x ⊖ x'|/2, or None where their numbers differ."""
         if self.first.size(record_type) != self.second.size(record_type):
             return None
         return self.difference(record_type) // 2
 
     def difference(self, record_type: str) -> int:
-        """|x ⊖ x'|: how many records are in one of them and not in the other."""
+        """Return |x ⊖ x'|, the number of records that are in one data set and not in the other."""
         counts: dict[Values, int] = {}
         for sign, data in ((1, self.first), (-1, self.second)):
             for kind, values, number in data.rows:
@@ -87,8 +87,8 @@ class Witness:
                     counts[values] = counts.get(values, 0) + sign * number
         return sum(map(abs, counts.values()))
 
-    def turned(self) -> "Witness":
-        """The two data sets in the other order."""
+    def reverse(self) -> "Witness":
+        """Return the witness with its two data sets in the other order."""
         return Witness(self.second, self.first)
 
     def with_background(self, more: DataSet) -> "Witness":
@@ -98,14 +98,14 @@ class Witness:
         return {"x": self.first.to_json(), "x'": self.second.to_json()}
 
     def __str__(self) -> str:
-        """Both data sets, variables that are equal in all records left out."""
+        """Return both data sets as text, without variables that are equal in all records."""
         rows = [dict(values) for data in (self.first, self.second) for _, values, _ in data.rows]
         names = {name for row in rows for name in row if len({other.get(name) for other in rows}) > 1}
         rest = "" if all({*row} <= names for row in rows) else ", all else equal"
-        return f"x = {_short(self.first, names)}; x' = {_short(self.second, names)}{rest}"
+        return f"x = {_write_short(self.first, names)}; x' = {_write_short(self.second, names)}{rest}"
 
 
-def _short(data: DataSet, names: set[str]) -> str:
+def _write_short(data: DataSet, names: set[str]) -> str:
     kept = (
         (kind, tuple((n, v) for n, v in values if n in names), number) for kind, values, number in data.rows
     )

@@ -31,7 +31,7 @@ class ChartAxis:
     ticks: Sequence[float]
 
     def place(self, value: float, start: float, end: float) -> float:
-        """Where a value stands between two coordinates.
+        """Return where a value stands between two coordinates.
 
         >>> ChartAxis(title="", low=0, high=10, ticks=()).place(5, 0, 100)
         50.0
@@ -67,8 +67,8 @@ def line_chart(title: str, x: ChartAxis, y: ChartAxis, lines: Sequence[ChartLine
         *_ticks(x, y),
     ]
     for number, line in enumerate(lines):
-        parts += _drawn(line, number, at)
-    parts += [_named(line, number, at) for number, line in enumerate(lines)]  # above all lines
+        parts += _draw_line(line, number, at)
+    parts += [_label_line(line, number, at) for number, line in enumerate(lines)]  # above all lines
     if here is not None:
         across, down = at(here)
         parts.append(
@@ -101,13 +101,13 @@ def _ticks(x: ChartAxis, y: ChartAxis) -> list[str]:
     return parts
 
 
-def _named(line: ChartLine, number: int, at: Callable[[Point], tuple[float, float]]) -> str:
+def _label_line(line: ChartLine, number: int, at: Callable[[Point], tuple[float, float]]) -> str:
     kind = "strong" if line.strong else f"line-{number % 8}"
     across, down = at(line.points[len(line.points) // (2 if line.strong else 8)])
     return f'<text class="{kind} name" x="{across + 4:.1f}" y="{down - 5:.1f}">{escape(line.name)}</text>'
 
 
-def _drawn(line: ChartLine, number: int, at: Callable[[Point], tuple[float, float]]) -> list[str]:
+def _draw_line(line: ChartLine, number: int, at: Callable[[Point], tuple[float, float]]) -> list[str]:
     kind = "strong" if line.strong else f"line-{number % 8}"
     shown = " ".join(f"{across:.1f},{down:.1f}" for across, down in map(at, line.points))
     parts = [f'<polyline class="{kind}" points="{shown}"><title>{escape(line.name)}</title></polyline>']

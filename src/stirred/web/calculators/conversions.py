@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from stirred.errors import BudgetError
 from stirred.spec.numbers.budget import Budget
-from stirred.spec.numbers.numerals import fraction_of
+from stirred.spec.numbers.numerals import parse_fraction
 from stirred.spec.outputs.readings import reading
 
 DISTANCES = (1, 2, 5, 10)
@@ -33,20 +33,20 @@ class Conversions:
     epsilon: Budget | None = None  # where a pure budget was given
 
 
-def converted(amount: str, delta: str, kind: str = "zcdp") -> Conversions:
+def convert_budget(amount: str, delta: str, kind: str = "zcdp") -> Conversions:
     """Read a budget: ``kind`` is zcdp (ρ²) or pure (ε, which is ε²/2 in ρ²).
 
-    >>> converted("293764/114921", "1e-10").readings[0].tight
+    >>> convert_budget("293764/114921", "1e-10").readings[0].tight
     Decimal('17.1436')
-    >>> converted("2", "1e-6", "pure").rho_squared.exact
+    >>> convert_budget("2", "1e-6", "pure").rho_squared.exact
     '2'
     """
-    number = fraction_of(amount.strip(), "the budget")
+    number = parse_fraction(amount.strip(), "the budget")
     if number < 0:
         raise BudgetError("a budget is not negative", why="it bounds a distance", fix="write 0 or more")
     pure = kind == "pure"
     rho_squared = Budget.of(number * number * HALF if pure else number)
-    share = fraction_of(delta.strip(), "delta")
+    share = parse_fraction(delta.strip(), "delta")
     return Conversions(
         rho_squared=rho_squared,
         delta=share,

@@ -6,21 +6,21 @@ from functools import lru_cache
 
 from stirred.errors import BudgetError, InputError
 from stirred.mechanisms.swapping.budget.by_size import (
-    rate_of,
+    parse_rate,
     rates_for,
+    read_size,
     smallest_budget,
-    stratum_of,
     theorem_1,
-    tight,
+    tight_budget,
 )
-from stirred.spec.card.factors import factor
+from stirred.spec.card.factors import write_factor
 from stirred.spec.numbers.budget import Budget
 from stirred.web.calculators.chart import ChartAxis, ChartLine, line_chart, ticks_up_to
 
-STRATA = (2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)  # the curves of the paper's Figure 2
-GRID = tuple(Fraction(k, 1000) for k in (1, 2, 5, *range(10, 991, 10), 995, 998, 999))
+STRATUM_SIZES = (2, 10, 100, 1_000, 10_000, 100_000, 1_000_000)  # the curves of the paper's Figure 2
+RATE_GRID = tuple(Fraction(k, 1000) for k in (1, 2, 5, *range(10, 991, 10), 995, 998, 999))
 SMALLEST_DISTANCE = 2  # two data sets with the same invariants differ by an exchange of two records
-MOST_DIGITS = 12
+MAX_DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,31 +38,31 @@ class SwapCurve:
 
     @property
     def odds(self) -> str:
-        """The factor by which odds may move at the smallest distance, rounded up."""
+        """Return the factor by which odds may move at the smallest distance, rounded up."""
         if not self.largest_loss.is_finite:
             return "any number"
         least = min(self.epsilon, self.largest_loss)
-        return str(factor((least * SMALLEST_DISTANCE).upper(6)))
+        return str(write_factor((least * SMALLEST_DISTANCE).upper(6)))
 
 
-def count_of(text: str, name: str) -> int:
-    """A number of records as somebody typed it.
+def parse_count(text: str, name: str) -> int:
+    """Parse a number of records as somebody typed it.
 
-    >>> count_of("264,331", "b")
+    >>> parse_count("264,331", "b")
     264331
     """
     digits = text.strip().replace(",", "").replace(" ", "")
-    if not (digits.isascii() and digits.isdecimal()) or len(digits) > MOST_DIGITS:
+    if not (digits.isascii() and digits.isdecimal()) or len(digits) > MAX_DIGITS:
         raise InputError(
             f"{name} is not a number of records",
             why="it counts records, with at most 12 digits",
             fix="write a whole number",
         )
-    return stratum_of(int(digits))
+    return read_size(int(digits))
 
 
 def swap_curve(b: str, rate: str, epsilon: str = "") -> SwapCurve:
-    """The budget of a stratum of b records at a swap rate, by the paper's theorem and exactly.
+    """Return the budget of a stratum of b records at a swap rate, by the paper's theorem and exactly.
 
     >>> found = swap_curve("264331", "1/2")
     >>> found.epsilon.upper(4), found.epsilon == theorem_1(264331, "1/2")
@@ -70,7 +70,7 @@ def swap_curve(b: str, rate: str, epsilon: str = "") -> SwapCurve:
     >>> [float(rate) for rate in swap_curve("10", "1/2", "3").between]
     [0.353863, 0.952574]
     """
-    size, share = count_of(b, "b"), rate_of(rate.strip())
+    size, share = parse_count(b, "b"), parse_rate(rate.strip())
     least, at = smallest_budget(size)
     between, unreached = None, None
     if epsilon.strip():
@@ -82,7 +82,7 @@ def swap_curve(b: str, rate: str, epsilon: str = "") -> SwapCurve:
         b=size,
         rate=share,
         epsilon=theorem_1(size, share),
-        largest_loss=tight(size, share),
+        largest_loss=tight_budget(size, share),
         least=least,
         least_at=at,
         between=between,
@@ -90,9 +90,9 @@ def swap_curve(b: str, rate: str, epsilon: str = "") -> SwapCurve:
     )
 
 
-def drawn(found: SwapCurve) -> str:
-    """The paper's curves with this stratum among them and a mark at its rate."""
-    sizes = sorted({*STRATA, found.b} - {0, 1})
+def draw_curve(found: SwapCurve) -> str:
+    """Draw the paper's curves with this stratum among them and a mark at its rate."""
+    sizes = sorted({*STRATUM_SIZES, found.b} - {0, 1})
     lines = [_line(b, strong=b == found.b) for b in sizes]
     high = max(point[1] for line in lines for point in line.points)
     here = (100 * float(found.rate), float(found.epsilon.upper(6))) if found.epsilon.is_finite else None
@@ -111,7 +111,7 @@ def _line(b: int, *, strong: bool) -> ChartLine:
     least, at = smallest_budget(b)
     return ChartLine(
         name=f"b = {b:,}",
-        points=[(100 * float(rate), float(theorem_1(b, rate).upper(5))) for rate in GRID],
+        points=[(100 * float(rate), float(theorem_1(b, rate).upper(5))) for rate in RATE_GRID],
         marked=(100 * float(at), float(least.upper(5))),
         strong=strong,
     )

@@ -7,7 +7,7 @@ from decimal import Decimal
 from stirred.catalog.products import PRODUCTS, Product
 from stirred.catalog.releases import total
 from stirred.spec import Specification
-from stirred.spec.card.odds import DELTA
+from stirred.spec.card.odds import DEFAULT_DELTA
 from stirred.spec.numbers.budget import Budget
 from stirred.spec.outputs.readings import reading
 
@@ -29,7 +29,7 @@ class SwitchedProduct:
 
     @property
     def rho_squared(self) -> Decimal:
-        """ρ² of this product alone, rounded up."""
+        """Return ρ² of this product alone, rounded up."""
         return Budget.of(self.product.rho_squared).upper(5)
 
 
@@ -43,24 +43,24 @@ class ComposedProducts:
 
     @property
     def readings(self) -> tuple[Decimal, Decimal] | None:
-        """ε at δ = 10⁻¹⁰ and distance 1, simple and tight."""
+        """Return ε at δ = 10⁻¹⁰ and distance 1, simple and tight; None where no product is chosen."""
         if self.specification is None:
             return None
         rho_squared = self.specification.rho_squared
-        simple = reading(rho_squared, DELTA, decimals=4).epsilon
-        return simple, reading(rho_squared, DELTA, tight=True, decimals=4).epsilon
+        simple = reading(rho_squared, DEFAULT_DELTA, decimals=4).epsilon
+        return simple, reading(rho_squared, DEFAULT_DELTA, tight=True, decimals=4).epsilon
 
 
-def composed(chosen: Collection[str] | None, figure: str = "published") -> ComposedProducts:
+def compose_products(chosen: Collection[str] | None, figure: str = "published") -> ComposedProducts:
     """Compose the chosen products, all of them where nothing was chosen yet.
 
-    >>> composed(None).specification.rho_squared.upper(5), composed(None, "proved").specification.rho_squared.upper(5)
+    >>> compose_products(None).specification.rho_squared.upper(5), compose_products(None, "proved").specification.rho_squared.upper(5)
     (Decimal('55.37504'), Decimal('43.60112'))
-    >>> composed(None, "group-privacy").specification.rho_squared.upper(5)
+    >>> compose_products(None, "group-privacy").specification.rho_squared.upper(5)
     Decimal('57.88960')
-    >>> composed(None, "printed").specification.rho_squared.upper(3)
+    >>> compose_products(None, "printed").specification.rho_squared.upper(3)
     Decimal('55.371')
-    >>> composed({"pl-persons-2020"}).specification.rho_squared.upper(4)
+    >>> compose_products({"pl-persons-2020"}).specification.rho_squared.upper(4)
     Decimal('2.5563')
     """
     known = figure if figure in FIGURES else "published"

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.budget.by_size import rate_of
+from stirred.mechanisms.swapping.budget.by_size import parse_rate
 from stirred.mechanisms.swapping.budget.claim import Stratum, bounds, claim
-from stirred.spec.card.factors import factor
+from stirred.spec.card.factors import write_factor
 from stirred.spec.numbers.budget import Bound
-from stirred.web.calculators.curve import SMALLEST_DISTANCE, count_of
+from stirred.web.calculators.curve import SMALLEST_DISTANCE, parse_count
 
-MOST_LINES = 2_000
+MAX_LINES = 2_000
 EXAMPLE = "264331 = 163885 100446 / 14\n52000 = 2 / 5\n40 = 3 / 3"
 
 
@@ -26,25 +26,25 @@ class StrataBudget:
 
     @property
     def moving(self) -> int:
-        """How many strata have two hold values and two swap values, so that something can move in them."""
+        """Return how many strata have two hold values and two swap values, so that records can move."""
         return sum(one.n >= 2 and min(one.hold_types, one.swap_types) >= 2 for one in self.strata)
 
     @property
     def largest(self) -> int:
-        """The paper's b."""
+        """Return the size of the largest stratum that can move, the paper's b."""
         sizes = [one.n for one in self.strata if one.n >= 2 and min(one.hold_types, one.swap_types) >= 2]
         return max(sizes, default=0)
 
     @property
     def odds(self) -> str:
-        """The factor by which odds may move at the smallest distance, rounded up."""
+        """Return the factor by which odds may move at the smallest distance, rounded up."""
         if not self.claim.budget.is_finite:
             return "any number"
-        return str(factor((self.claim.budget * SMALLEST_DISTANCE).upper(6)))
+        return str(write_factor((self.claim.budget * SMALLEST_DISTANCE).upper(6)))
 
 
 def strata_budget(text: str, rate: str) -> StrataBudget:
-    """The budget of typed strata: a line each, ``records = hold / swap``, where a side is a number of types or their counts.
+    """Return the budget of typed strata, a line each: ``records = hold / swap``, as types or counts.
 
     >>> found = strata_budget("10 = 4 / 4", "1/2")
     >>> found.largest, str(found.claim.budget)
@@ -52,15 +52,15 @@ def strata_budget(text: str, rate: str) -> StrataBudget:
     """
     lines = [line.split("#")[0].strip() for line in text.splitlines()]
     lines = [line for line in lines if line]
-    if not lines or len(lines) > MOST_LINES:
+    if not lines or len(lines) > MAX_LINES:
         raise InputError(
-            "there are no strata" if not lines else f"there are more than {MOST_LINES:,} strata",
+            "there are no strata" if not lines else f"there are more than {MAX_LINES:,} strata",
             why="a budget follows from the sizes of strata and the types in them",
             fix="write a line for each, such as 10 = 4 / 4",
         )
     strata = [_stratum(line) for line in lines]
     found = bounds(strata, rate.strip())
-    return StrataBudget(strata=strata, rate=rate_of(rate.strip()), bounds=found, claim=claim(found))
+    return StrataBudget(strata=strata, rate=parse_rate(rate.strip()), bounds=found, claim=claim(found))
 
 
 def _stratum(line: str) -> Stratum:
@@ -72,7 +72,7 @@ def _stratum(line: str) -> Stratum:
             why="its budget depends on how many hold and swap types it has",
             fix="write 10 = 4 / 4, or 264331 = 163885 100446 / 14",
         )
-    n = count_of(size, "the size of a stratum")
+    n = parse_count(size, "the size of a stratum")
     holds, swaps = _side(hold), _side(swap)
     return Stratum(
         n=n,
@@ -91,9 +91,9 @@ def _side(text: str) -> list[int]:
             why="it has a number of types, or a count for each type",
             fix="write 10 = 4 / 4",
         )
-    return [count_of(word, "a number of types or records") for word in words]
+    return [parse_count(word, "a number of types or records") for word in words]
 
 
 def _types(side: Sequence[int]) -> int:
-    """One number is a number of types; several are the records of each."""
+    """Return the number of types: one number is the number itself, several are the records of each type."""
     return side[0] if len(side) == 1 else len(side)

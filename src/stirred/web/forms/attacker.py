@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from stirred.census import Schema
 from stirred.errors import InputError, did_you_mean
 from stirred.web.forms.fields import variables_of
-from stirred.web.forms.values import Form, one
+from stirred.web.forms.values import Form, last_text
 
-USUAL = (("sex", "age"), ("race", "hispanic"))  # the defaults of the command: known, and wanted
+DEFAULT_VARIABLES = (("sex", "age"), ("race", "hispanic"))  # the defaults of the command: known, and wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskedAttacker:
+class AttackerForm:
     """The records that are attacked, what is known of them, and what is wanted; empty: as the command has it."""
 
     record: str = ""
@@ -19,11 +19,11 @@ class AskedAttacker:
     secret: tuple[str, ...] = ()
 
     @staticmethod
-    def usual(schema: Schema) -> "AskedAttacker":
-        """A start: nothing where a codebook has the usual variables of persons, else two variables of one record type."""
+    def propose(schema: Schema) -> "AttackerForm":
+        """Propose an attacker: empty where persons have the usual variables, else two variables of one type."""
         there = {variable.name for record in schema.records for variable in record.variables}
-        if all(there & set(names) for names in USUAL):
-            return AskedAttacker()
+        if all(there & set(names) for names in DEFAULT_VARIABLES):
+            return AttackerForm()
         for record in schema.records:
             own = (record.id, record.household, record.household_from, *schema.spine)
             names = [
@@ -32,34 +32,34 @@ class AskedAttacker:
                 if variable.name not in own and variable.level_count is not None
             ]
             if len(names) > 1:
-                return AskedAttacker(record=record.name, known=(names[0],), secret=(names[-1],))
-        return AskedAttacker()
+                return AttackerForm(record=record.name, known=(names[0],), secret=(names[-1],))
+        return AttackerForm()
 
     @staticmethod
-    def of(form: Form, schema: Schema) -> "AskedAttacker":
-        """The attacker of a form; refused where it names what the codebook does not have."""
-        record = one(form, "record")
+    def of(form: Form, schema: Schema) -> "AttackerForm":
+        """Read the attacker of a form; refuse names that the codebook does not have."""
+        record = last_text(form, "record")
         if record and record not in schema.record_types:
-            raise _unknown(record, schema.record_types)
+            raise _make_name_error(record, schema.record_types)
         names = [row.name for row in variables_of(schema) if not row.name.startswith("-")]
-        found = [one(form, field).replace(",", " ").split() for field in ("known", "secret")]
+        found = [last_text(form, field).replace(",", " ").split() for field in ("known", "secret")]
         for name in (*found[0], *found[1]):
             if name not in names:
-                raise _unknown(name, names)
-        return AskedAttacker(record=record, known=tuple(found[0]), secret=tuple(found[1]))
+                raise _make_name_error(name, names)
+        return AttackerForm(record=record, known=tuple(found[0]), secret=tuple(found[1]))
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of a command."""
+        """Return the words of a command."""
         record = ("--record", self.record) if self.record else ()
         known = ("--known", *self.known) if self.known else ()
         return (*record, *known, *(("--secret", *self.secret) if self.secret else ()))
 
     @property
     def python(self) -> str:
-        """The same in Python; empty where nothing was chosen.
+        """Return the same in Python; empty where nothing was chosen.
 
-        >>> AskedAttacker(known=("size",)).python
+        >>> AttackerForm(known=("size",)).python
         "DoubtSettings(known=('size',))"
         """
         chosen = {"record_type": self.record, "known": self.known, "secret": self.secret}
@@ -67,7 +67,7 @@ class AskedAttacker:
         return f"DoubtSettings({told})" if told else ""
 
 
-def _unknown(name: str, names: list[str] | tuple[str, ...]) -> InputError:
+def _make_name_error(name: str, names: list[str] | tuple[str, ...]) -> InputError:
     return InputError(
         "the attacker is asked about something that the codebook does not have",
         why="records and variables are named as in the codebook",

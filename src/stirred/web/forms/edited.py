@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stirred.mechanisms.config import toml
-from stirred.toml_text import TomlError, toml_of
+from stirred.mechanisms.config import write_toml
+from stirred.toml_text import TomlError, parse_toml
 from stirred.web.forms.document import Document, document_of, text_of
 
-HEAD = re.compile(r"\s*\[\[?\s*([A-Za-z0-9_.-]+)\s*\]\]?\s*(#.*)?")
+HEAD_PATTERN = re.compile(r"\s*\[\[?\s*([A-Za-z0-9_.-]+)\s*\]\]?\s*(#.*)?")
 Table = Mapping[str, Any]
 
 
@@ -16,24 +16,24 @@ class _OtherwiseWrittenError(Exception):
     """The text has a form that is not changed in place."""
 
 
-def edited(text: str, document: Document) -> str:
-    """The text with the lines of changed settings written anew; all of it is written anew where that does not do.
+def edit_text(text: str, document: Document) -> str:
+    """Return the text with only the lines of changed settings rewritten, or all of it where that fails.
 
     >>> text = '# why\\n[[mechanism]]\\nrate = "1/20"  # a start\\n'
-    >>> print(edited(text, {"mechanism": [{"rate": "1/4", "swap": ["block"]}]}), end="")
+    >>> print(edit_text(text, {"mechanism": [{"rate": "1/4", "swap": ["block"]}]}), end="")
     # why
     [[mechanism]]
     rate = "1/4"  # a start
     swap = ["block"]
     """
     try:
-        made = _edited(text, document)
+        made = _edit_lines(text, document)
         return made if document_of(made) == document else text_of(document)
     except (_OtherwiseWrittenError, TomlError):
         return text_of(document)
 
 
-def _edited(text: str, document: Document) -> str:
+def _edit_lines(text: str, document: Document) -> str:
     blocks = list(_blocks(text.splitlines()))
     before = document_of(text)
     more: Document = {}
@@ -48,7 +48,7 @@ def _edited(text: str, document: Document) -> str:
                 {} if name not in document else {name: new},
             )
             continue
-        olds, news = _listed(old), _listed(new)
+        olds, news = _list_tables(old), _list_tables(new)
         own = [block for block in blocks if block.name == name]
         if len(own) != len(olds):
             raise _OtherwiseWrittenError
@@ -78,7 +78,7 @@ class _Block:
 def _blocks(lines: list[str]) -> Iterator[_Block]:
     block = _Block("")
     for line in lines:
-        found = HEAD.fullmatch(line)
+        found = HEAD_PATTERN.fullmatch(line)
         if found:
             yield block
             block = _Block(found[1])
@@ -93,14 +93,14 @@ def _set(block: _Block, old: Table, new: Table) -> None:
             continue
         if key not in old:
             last = max((n for n, line in enumerate(block.lines) if not _is_remark(line)), default=-1)
-            block.lines.insert(last + 1, f"{key} = {toml(new[key])}")
+            block.lines.insert(last + 1, f"{key} = {write_toml(new[key])}")
             continue
         first, end, remark = _place(block.lines, key, old[key])
-        block.lines[first:end] = [f"{key} = {toml(new[key])}{remark}"] if key in new else []
+        block.lines[first:end] = [f"{key} = {write_toml(new[key])}{remark}"] if key in new else []
 
 
 def _place(lines: list[str], key: str, value: object) -> tuple[int, int, str]:
-    """The lines that state a value, and the comment behind it."""
+    """Return the lines that state a value, and the comment behind it."""
     for first, line in enumerate(lines):
         if not re.match(rf"\s*{re.escape(key)}\s*=", line):
             continue
@@ -115,7 +115,7 @@ def _place(lines: list[str], key: str, value: object) -> tuple[int, int, str]:
 
 def _states(text: str, key: str, value: object) -> bool:
     try:
-        return toml_of(text) == {key: value}
+        return parse_toml(text) == {key: value}
     except TomlError:
         return False
 
@@ -130,5 +130,5 @@ def _is_tables(value: object) -> bool:
     )
 
 
-def _listed(value: object) -> list[Table]:
+def _list_tables(value: object) -> list[Table]:
     return [] if value is None else value if isinstance(value, list) else [value]  # type: ignore[list-item]

@@ -8,10 +8,10 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from stirred.census import Schema
-from stirred.mechanisms.config import MechanismConfig, extra, toml
+from stirred.mechanisms.config import MechanismConfig, read_extra, write_toml
 
 FieldKind = Literal["switch", "choice", "variables", "lists", "pairs", "number", "text", "value"]
-NAME = "s."  # before the name of a setting in a form
+NAME_PREFIX = "s."  # before the name of a setting in a form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,22 +41,22 @@ class FormField:
 
     @property
     def field(self) -> str:
-        """Its name in a form."""
-        return NAME + self.name
+        """Return its name in a form."""
+        return NAME_PREFIX + self.name
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """The variables that are ticked."""
+        """Return the variables that are ticked."""
         return tuple(map(str, self.value)) if isinstance(self.value, list | tuple) else ()
 
 
 def fields_of(config: type[MechanismConfig], settings: Mapping[str, object]) -> list[FormField]:
-    """The fields of a mechanism with their values now; a mechanism of any package has them by its Config alone."""
+    """Return the fields of a mechanism with their current values, from its Config alone."""
     return [made for name, field in config.model_fields.items() if (made := _field(name, field, settings))]
 
 
 def variables_of(schema: Schema) -> list[VariableRow]:
-    """All variables of a codebook: areas first, coarsest first, then those of each record type."""
+    """Return all variables of a codebook: areas first, coarsest first, then those of each record type."""
     rows: dict[str, VariableRow] = {}
     for area in schema.geography.spine:
         rows[area.name] = VariableRow(name=area.name, label=area.label, about="area")
@@ -80,7 +80,7 @@ def variables_of(schema: Schema) -> list[VariableRow]:
 
 
 def kind_of(field: FieldInfo) -> tuple[FieldKind, bool]:
-    """How a setting is asked for, and whether it may have no value."""
+    """Return how a setting is asked for, and whether it may have no value."""
     kind, optional = _type(field)
     if kind is bool:
         return "switch", optional
@@ -108,7 +108,7 @@ def _field(name: str, field: FieldInfo, settings: Mapping[str, object]) -> FormF
         return None  # it has one value only
     usual = None if field.is_required() else field.get_default(call_default_factory=True)
     value = settings.get(name, usual)
-    told = extra(field)
+    told = read_extra(field)
     return FormField(
         name=name,
         kind=kind,
@@ -116,16 +116,16 @@ def _field(name: str, field: FieldInfo, settings: Mapping[str, object]) -> FormF
         required=field.is_required(),
         optional=optional,
         overrides=bool(told.get("overrides")),
-        default="" if field.is_required() or usual in (None, [], {}, "") else toml(usual).strip('"'),
+        default="" if field.is_required() or usual in (None, [], {}, "") else write_toml(usual).strip('"'),
         value=value,
-        text=typed(kind, value),
+        text=format_value(kind, value),
         choices=choices,
-        example=typed(kind, field.examples[0]) if field.examples else "",
+        example=format_value(kind, field.examples[0]) if field.examples else "",
     )
 
 
 def _type(field: FieldInfo) -> tuple[Any, bool]:
-    """The type of a setting without None and without its checks."""
+    """Return the type of a setting without None and without its checks."""
     kind: Any = field.annotation
     optional = False
     if get_origin(kind) in (Union, UnionType):
@@ -134,10 +134,10 @@ def _type(field: FieldInfo) -> tuple[Any, bool]:
     return (get_args(kind)[0] if hasattr(kind, "__metadata__") else kind), optional
 
 
-def typed(kind: FieldKind, value: object) -> str:
-    """A value as a person types it: a list of lists has a line each, pairs have an equals sign.
+def format_value(kind: FieldKind, value: object) -> str:
+    """Format a value as a person types it: a line for each inner list, an equals sign in pairs.
 
-    >>> typed("lists", [["county", "tenure"]]), typed("pairs", {"rent": "1/10"}), typed("variables", ["a", "b"])
+    >>> format_value("lists", [["county", "tenure"]]), format_value("pairs", {"rent": "1/10"}), format_value("variables", ["a", "b"])
     ('county tenure', 'rent = 1/10', 'a b')
     """
     if value is None:
@@ -146,10 +146,11 @@ def typed(kind: FieldKind, value: object) -> str:
         return "\n".join(" ".join(map(str, line)) for line in value)
     if kind == "pairs" and isinstance(value, Mapping):
         return "\n".join(
-            f"{key} = {inner if isinstance(inner, str) else toml(inner)}" for key, inner in value.items()
+            f"{key} = {inner if isinstance(inner, str) else write_toml(inner)}"
+            for key, inner in value.items()
         )
     if kind == "variables" and isinstance(value, list | tuple):
         return " ".join(map(str, value))
     if kind == "value":
-        return toml(value)
+        return write_toml(value)
     return str(value)

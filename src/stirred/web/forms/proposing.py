@@ -4,12 +4,12 @@ from pathlib import Path
 
 from stirred.closed_files import write_closed_text
 from stirred.mechanisms.base import Mechanism
-from stirred.publish.plan.proposing import proposed
+from stirred.publish.plan.proposing import propose_plan
 
 
-def started(kind: type[Mechanism], census: Path, plans: Path) -> str:
-    """The text of the plan; a file that it names and that exists with another content gets another name."""
-    found = proposed(kind, census, plans / "new.toml")
+def propose_text(kind: type[Mechanism], census: Path, plans: Path) -> str:
+    """Return the text of a proposed plan; write its files, under another name where one exists."""
+    found = propose_plan(kind, census, plans / "new.toml")
     text = found.text
     for name, content in found.files.items():
         place, number = plans / name, 1

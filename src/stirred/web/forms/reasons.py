@@ -4,26 +4,26 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from stirred.errors import PrivacyError
-from stirred.mechanisms.config import extra
-from stirred.mechanisms.registry import registered, registration
+from stirred.mechanisms.config import read_extra
+from stirred.mechanisms.registry import find_registration, list_mechanisms
 from stirred.web.forms.document import Document
 
-SHORTEST = 12  # characters of a reason
+MIN_REASON_CHARACTERS = 12  # characters of a reason
 
 
-def accepted(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every name that a setting accepts although a guard refuses it, with the setting."""
+def list_accepted(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield every name that a setting accepts although a guard refuses it, with the setting."""
     for settings in document.get("mechanism", []):
         name = str(settings.get("name", ""))
-        if name not in registered():
+        if name not in list_mechanisms():
             continue
-        for key, field in registration(name).Config.model_fields.items():
-            if extra(field).get("overrides"):
+        for key, field in find_registration(name).Config.model_fields.items():
+            if read_extra(field).get("overrides"):
                 yield from ((str(item), key) for item in settings.get(key) or ())
 
 
 def subject(name: str, setting: str) -> str:
-    """What the reason is about, as the report prints it: why … is exact.
+    """Return what the reason is about, as the report prints it: why … is exact.
 
     >>> subject("weight", "accept_reversal")
     'the column weight (accept_reversal)'
@@ -34,12 +34,12 @@ def subject(name: str, setting: str) -> str:
 def require_reasons(document: Document) -> None:
     """Refuse a plan that accepts something without a reason."""
     written = {str(one.get("invariant", "")): str(one.get("text", "")) for one in document.get("reason", [])}
-    for name, setting in accepted(document):
-        if len(written.get(subject(name, setting), "").strip()) < SHORTEST:
+    for name, setting in list_accepted(document):
+        if len(written.get(subject(name, setting), "").strip()) < MIN_REASON_CHARACTERS:
             raise PrivacyError(
                 f"{name} is accepted without a reason",
                 why=f"{setting} publishes what a guard would refuse, and the report says why",
-                fix=f"write the reason for {name}, in at least {SHORTEST} characters; or do not accept it",
+                fix=f"write the reason for {name}, in at least {MIN_REASON_CHARACTERS} characters; or do not accept it",
             )
 
 

@@ -6,18 +6,18 @@ from pydantic.fields import FieldInfo
 
 from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig
-from stirred.toml_text import TomlError, toml_of
-from stirred.web.forms.fields import NAME, kind_of
+from stirred.toml_text import TomlError, parse_toml
+from stirred.web.forms.fields import NAME_PREFIX, kind_of
 
 Form = Mapping[str, Sequence[str]]
-SHOWN = "shown"  # the names of the settings that a form has: others stay as they are
-ALL = ".default"  # after the name of a list that has its default
+SHOWN_FIELD = "shown"  # the names of the settings that a form has: others stay as they are
+DEFAULT_SUFFIX = ".default"  # after the name of a list that has its default
 
 
 def settings_of(config: type[MechanismConfig], form: Form, now: Mapping[str, object]) -> dict[str, object]:
-    """The settings of a mechanism after a form; those that have their default and were not stated are left out."""
+    """Return the settings of a mechanism after a form, without defaults that were not stated."""
     found = dict(now)
-    shown = set(form.get(SHOWN, ()))
+    shown = set(form.get(SHOWN_FIELD, ()))
     for name, field in config.model_fields.items():
         if name not in shown:
             continue
@@ -30,25 +30,25 @@ def settings_of(config: type[MechanismConfig], form: Form, now: Mapping[str, obj
     return found
 
 
-def one(form: Form, name: str, default: str = "") -> str:
-    """The last text that was sent under a name."""
+def last_text(form: Form, name: str, default: str = "") -> str:
+    """Return the last text that was sent under a name."""
     return (form.get(name) or [default])[-1].replace("\r\n", "\n").strip()
 
 
 def _value(name: str, field: FieldInfo, form: Form, now: Mapping[str, object]) -> object:
-    """The value of one setting; None where it is left out."""
+    """Return the value of one setting; None where it is left out."""
     kind, optional = kind_of(field)
-    sent = form.get(NAME + name, ())
+    sent = form.get(NAME_PREFIX + name, ())
     if kind == "switch":
         return "on" in sent
     if kind == "variables":
         names = [word for text in sent for word in text.replace(",", " ").split()]
-        if (NAME + name + ALL) in form or (optional and sent and not names):
+        if (NAME_PREFIX + name + DEFAULT_SUFFIX) in form or (optional and sent and not names):
             return None  # boxes of which none is ticked send nothing: that is an empty list, not the default
         before = now.get(name)
         same = isinstance(before, list) and sorted(map(str, before)) == sorted(names)
         return before if same else list(dict.fromkeys(names))
-    text = one(form, NAME + name)
+    text = last_text(form, NAME_PREFIX + name)
     if not text:
         return None if optional or not field.is_required() else ""
     if kind == "lists":
@@ -76,7 +76,7 @@ def _pairs(name: str, text: str) -> dict[str, object]:
 
 def _toml(name: str, text: str) -> object:
     try:
-        return toml_of(f"v = {text}")["v"]
+        return parse_toml(f"v = {text}")["v"]
     except (TomlError, KeyError):
         raise InputError(
             f"{name} cannot be read", why="it is written as in a TOML file", fix=f"see the example of {name}"

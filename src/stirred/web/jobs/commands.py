@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stirred.web.forms.attacker import AskedAttacker
+from stirred.web.forms.attacker import AttackerForm
 
-NOBODY = AskedAttacker()
+NOBODY = AttackerForm()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class ShownCommand:
 
     @property
     def text(self) -> str:
-        """The command line."""
+        """Return the command line."""
         return shlex.join((self.program, *self.words))
 
 
@@ -37,7 +37,7 @@ def serve(folder: str) -> ShownCommand:
 
 
 def difference(before: str, after: str) -> ShownCommand:
-    """Two versions of the plan, line by line; the system's own diff ends with 1 where they differ."""
+    """Compare two versions of the plan line by line; the system's diff ends with 1 where they differ."""
     return ShownCommand(
         words=("-u", before, after),
         program="diff",
@@ -104,7 +104,7 @@ def run(plan: str, out: str, *, key: str = "") -> ShownCommand:
 
 
 def assess(
-    packet: str, census: str, out: str, only: Sequence[str], attacker: AskedAttacker = NOBODY
+    packet: str, census: str, out: str, only: Sequence[str], attacker: AttackerForm = NOBODY
 ) -> ShownCommand:
     """Hold a packet against the truth."""
     needed, settings = _doubting("assess_packet", attacker)
@@ -121,7 +121,7 @@ def assess(
 
 
 def compare(packets: Sequence[str], out: str) -> ShownCommand:
-    """Packets side by side, from their public parts."""
+    """Compare packets side by side, from their public parts."""
     return ShownCommand(
         words=("packet", "compare", *packets, "--out", out),
         python="from pathlib import Path\n"
@@ -131,9 +131,9 @@ def compare(packets: Sequence[str], out: str) -> ShownCommand:
 
 
 def frontier(
-    plan: str, out: str, rates: Sequence[str], rho: Sequence[str], attacker: AskedAttacker = NOBODY
+    plan: str, out: str, rates: Sequence[str], rho: Sequence[str], attacker: AttackerForm = NOBODY
 ) -> ShownCommand:
-    """Risk against error over a family of releases."""
+    """Draw risk against error over a family of releases."""
     more = (*(("--rates", *rates) if rates else ()), *(("--rho", *rho) if rho else ()), *attacker.words)
     needed, settings = _doubting("", attacker)
     return ShownCommand(
@@ -149,8 +149,8 @@ def frontier(
     )
 
 
-def _doubting(name: str, attacker: AskedAttacker) -> tuple[str, str]:
-    """The import and the argument for what an attacker knows and wants."""
+def _doubting(name: str, attacker: AttackerForm) -> tuple[str, str]:
+    """Return the import and the argument for what an attacker knows and wants."""
     names = [*(["DoubtSettings"] if attacker.python else []), *([name] if name else [])]
     needed = f"from stirred.publish.compare.assessed import {', '.join(names)}" if names else ""
     return needed, f", settings={attacker.python}" if attacker.python else ""

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Literal
 
 from stirred.closed_files import make_closed_folder
-from stirred.web.workspace.folder import kept, known
+from stirred.web.workspace.folder import read_document, write_document
 
 State = Literal["waiting", "running", "done", "failed", "cancelled", "interrupted"]
-STOPPED = (130, 143, -2, -15)  # exit codes of a command that was asked to end
+STOPPED_CODES = (130, 143, -2, -15)  # exit codes of a command that was asked to end
 LAST_LINES = 8
-LONGEST_TEXT = 200_000  # characters of an output that a page shows
+MAX_TEXT_CHARACTERS = 200_000  # characters of an output that a page shows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +31,8 @@ class Job:
 
     @staticmethod
     def of(folder: Path) -> "Job | None":
-        """The job in a folder, or None where there is none."""
-        told = known(folder / "job.json")
+        """Read the job in a folder; None where there is none."""
+        told = read_document(folder / "job.json")
         if not told or not folder.name.isdecimal():
             return None
         words, plan = told.get("words", []), told.get("plan", 0)
@@ -51,38 +51,40 @@ class Job:
         folder = jobs / f"{number:04}"
         make_closed_folder(folder)
         job = Job(folder=folder, number=number, kind=kind, words=tuple(words), plan=plan, title=title)
-        kept(folder / "job.json", {"kind": kind, "words": list(words), "plan": plan, "title": title})
+        write_document(
+            folder / "job.json", {"kind": kind, "words": list(words), "plan": plan, "title": title}
+        )
         return job
 
     @property
     def state(self) -> State:
-        """What became of it: from the files of its folder alone."""
-        result = known(self.folder / "result.json")
+        """Return the state of the job, from the files of its folder alone."""
+        result = read_document(self.folder / "result.json")
         if "code" in result:
             code = result["code"]
             if code == 0:
                 return "done"
-            return "cancelled" if code in STOPPED else "failed"
+            return "cancelled" if code in STOPPED_CODES else "failed"
         if not (self.folder / "started").exists():
             return "waiting"
-        return "running" if self.held() else "interrupted"
+        return "running" if self.is_held() else "interrupted"
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen by itself."""
+        """Return whether nothing more will happen without a request."""
         return self.state not in ("waiting", "running")
 
     @property
     def seconds(self) -> float:
-        """How long it took, or has taken so far."""
-        result = known(self.folder / "result.json").get("seconds")
+        """Return how long it took, or has taken so far."""
+        result = read_document(self.folder / "result.json").get("seconds")
         if isinstance(result, int | float):
             return float(result)
         started = self.folder / "started"
         return max(0.0, time.time() - started.stat().st_mtime) if started.exists() else 0.0
 
-    def held(self) -> bool:
-        """Whether a process holds the lock."""
+    def is_held(self) -> bool:
+        """Return whether a process holds the lock."""
         lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # two that look do not see each other
@@ -93,28 +95,28 @@ class Job:
         return False
 
     def process(self) -> int | None:
-        """The process that runs it, if one does."""
+        """Return the process that runs it, or None."""
         try:
             number = int((self.folder / "pid").read_text(encoding="ascii"))
         except (OSError, ValueError):
             return None
-        return number if self.held() else None
+        return number if self.is_held() else None
 
     def output(self) -> str:
-        """What the command printed."""
+        """Return what the command printed."""
         return self._text("stdout")
 
     def messages(self) -> str:
-        """Its progress and its errors."""
+        """Return its progress and its errors."""
         return self._text("stderr")
 
     def last_words(self) -> str:
-        """The end of its messages: what, why and fix of a refusal."""
+        """Return the end of its messages: what, why and fix of a refusal."""
         lines = [line for line in self.messages().splitlines() if line.strip()]
         return "\n".join(lines[-LAST_LINES:])
 
     def document(self) -> dict[str, object]:
-        """The JSON document that it printed, or nothing."""
+        """Return the JSON document that it printed, or an empty one."""
         try:
             found = json.loads((self.folder / "stdout").read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -127,11 +129,11 @@ class Job:
             (self.folder / name).unlink(missing_ok=True)
 
     def withdraw(self) -> None:
-        """End it before it began."""
-        kept(self.folder / "result.json", {"code": STOPPED[1], "seconds": 0.0})
+        """End the job before it began."""
+        write_document(self.folder / "result.json", {"code": STOPPED_CODES[1], "seconds": 0.0})
 
     def _text(self, name: str) -> str:
         try:
-            return (self.folder / name).read_text(encoding="utf-8", errors="replace")[-LONGEST_TEXT:]
+            return (self.folder / name).read_text(encoding="utf-8", errors="replace")[-MAX_TEXT_CHARACTERS:]
         except OSError:
             return ""

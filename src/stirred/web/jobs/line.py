@@ -13,11 +13,11 @@ from stirred.roots import child_setting
 from stirred.web.jobs.job import Job
 from stirred.web.workspace.folder import WorkspaceLock
 
-PAUSE = 0.2  # seconds between looks at the running job
+POLL_SECONDS = 0.2  # seconds between looks at the running job
 
 
-class JobLine:
-    """All jobs of a workbench, and the thread that starts the next one."""
+class JobQueue:
+    """Queue of all jobs of a workbench, with the thread that starts the next one."""
 
     def __init__(
         self, folder: Path, *, lock: WorkspaceLock | None = None, roots: Sequence[Path] = ()
@@ -46,12 +46,12 @@ class JobLine:
                 child.returncode = 0  # it is left to itself on purpose: Python need not warn about it
 
     def all(self) -> list[Job]:
-        """All jobs, oldest first."""
+        """Return all jobs, oldest first."""
         found = (Job.of(path) for path in sorted(self.folder.iterdir()) if path.is_dir())
         return [job for job in found if job is not None]
 
     def job(self, number: int) -> Job:
-        """One job; refused where there is none."""
+        """Return one job; refuse an unknown number."""
         found = Job.of(self.folder / f"{number:04}")
         if found is None:
             raise InputError(
@@ -62,7 +62,7 @@ class JobLine:
         return found
 
     def next_number(self) -> int:
-        """The number of the next job."""
+        """Return the number of the next job."""
         return 1 + max((int(p.name) for p in self.folder.iterdir() if p.name.isdecimal()), default=0)
 
     def add(self, kind: str, words: Sequence[str], *, plan: int = 0, title: str = "", number: int = 0) -> Job:
@@ -109,7 +109,7 @@ class JobLine:
                 waiting = [job for job, state in states if state == "waiting"]
                 if waiting and not any(state == "running" for _, state in states):
                     self._begin(waiting[0])
-            self._wake.wait(PAUSE if waiting or self._children else 2.0)
+            self._wake.wait(POLL_SECONDS if waiting or self._children else 2.0)
             self._wake.clear()
 
     def _begin(self, job: Job) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from stirred.web.jobs.job import Job
 
-MOST_LINES = 2000
-TOLD = re.compile(r" *[\d.]+ s  (?P<step>[^\d%]+?)(?: (?P<percent>\d+) %)?")
+MAX_LINES = 2000
+STEP_PATTERN = re.compile(r" *[\d.]+ s  (?P<step>[^\d%]+?)(?: (?P<percent>\d+) %)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +21,8 @@ class JobStep:
 
 
 def steps_of_job(job: Job, packets: Path, *, running: bool) -> list[JobStep]:
-    """The steps in the order in which they were last heard of; the last one may be under way."""
-    found = _logged(packets / f"{job.number:04}.log") if job.kind == "run" else _told(job)
+    """Return the steps in the order in which they were last reported; the last one may be under way."""
+    found = _read_log(packets / f"{job.number:04}.log") if job.kind == "run" else _read_messages(job)
     last = next(reversed(found), "")
     return [
         JobStep(name=name, done=True)
@@ -32,10 +32,10 @@ def steps_of_job(job: Job, packets: Path, *, running: bool) -> list[JobStep]:
     ]
 
 
-def _logged(path: Path) -> dict[str, int | None]:
-    """The steps of a run from the log beside its packet."""
+def _read_log(path: Path) -> dict[str, int | None]:
+    """Return the steps of a run from the log beside its packet."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()[-MOST_LINES:]
+        lines = path.read_text(encoding="utf-8").splitlines()[-MAX_LINES:]
     except OSError:
         return {}
     found: dict[str, int | None] = {}
@@ -50,11 +50,11 @@ def _logged(path: Path) -> dict[str, int | None]:
     return found
 
 
-def _told(job: Job) -> dict[str, int | None]:
-    """The steps of another command from what it says on standard error."""
+def _read_messages(job: Job) -> dict[str, int | None]:
+    """Return the steps of another command from what it prints on standard error."""
     found: dict[str, int | None] = {}
-    for line in job.messages().splitlines()[-MOST_LINES:]:
-        told = TOLD.fullmatch(line)
+    for line in job.messages().splitlines()[-MAX_LINES:]:
+        told = STEP_PATTERN.fullmatch(line)
         if told:
             found.pop(told["step"], None)
             found[told["step"]] = int(told["percent"]) if told["percent"] else None

@@ -8,21 +8,21 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from stirred.errors import InputError, StirredError
-from stirred.web.calculators.conversions import converted
-from stirred.web.calculators.curve import drawn, swap_curve
-from stirred.web.calculators.products import FIGURES, composed
+from stirred.web.calculators.conversions import convert_budget
+from stirred.web.calculators.curve import draw_curve, swap_curve
+from stirred.web.calculators.products import FIGURES, compose_products
 from stirred.web.calculators.strata import EXAMPLE, strata_budget
 from stirred.web.jobs.commands import ShownCommand
 from stirred.web.pages import fragment, page
 from stirred.web.stating.answer import Refusal
 
-LONGEST = 100_000  # characters of a typed value
+MAX_VALUE_CHARACTERS = 100_000  # characters of a typed value
 MOST_SHOWN, LINE = 40, "\n"  # strata that are written out as Python
 Values = dict[str, Any]  # what a template is given
 
 
-def routes() -> list[Route]:
-    """The addresses of this screen."""
+def calculator_routes() -> list[Route]:
+    """Return the addresses of this screen."""
     return [
         Route("/calculators", start),
         Route("/calculators/curve", curve),
@@ -33,13 +33,13 @@ def routes() -> list[Route]:
 
 
 def start(request: Request) -> Response:
-    """What can be computed without data."""
+    """Show what can be computed without data."""
     return page(request, "calculators.html.j2", title="Calculators")
 
 
 def curve(request: Request) -> Response:
-    """ε against the swap rate for a stratum of b records, with both rates of a budget."""
-    asked = _asked(request, {"b": "264331", "rate": "0.05", "epsilon": ""})
+    """Show ε against the swap rate for a stratum of b records, with both rates of a budget."""
+    asked = _read_query(request, {"b": "264331", "rate": "0.05", "epsilon": ""})
 
     def answer() -> Values:
         found = swap_curve(asked["b"], asked["rate"], asked["epsilon"])
@@ -48,17 +48,21 @@ def curve(request: Request) -> Response:
             "from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight\n\n"
             f'print(theorem_1({found.b}, "{found.rate}").upper(4), tight({found.b}, "{found.rate}").upper(4))'
         )
-        return {"found": found, "chart": drawn(found), "shown": [ShownCommand(words=command, python=python)]}
+        return {
+            "found": found,
+            "chart": draw_curve(found),
+            "shown": [ShownCommand(words=command, python=python)],
+        }
 
-    return _answered(request, "curve", "Budget of a swap", asked, answer)
+    return _respond(request, "curve", "Budget of a swap", asked, answer)
 
 
 def zcdp(request: Request) -> Response:
-    """ρ² as (ε, δ) at several distances, and a pure ε as ρ²."""
-    asked = _asked(request, {"kind": "zcdp", "amount": "293764/114921", "delta": "1e-10"})
+    """Show ρ² as (ε, δ) at several distances, and a pure ε as ρ²."""
+    asked = _read_query(request, {"kind": "zcdp", "amount": "293764/114921", "delta": "1e-10"})
 
     def answer() -> Values:
-        found = converted(asked["amount"], asked["delta"], asked["kind"])
+        found = convert_budget(asked["amount"], asked["delta"], asked["kind"])
         python = (
             "from stirred import Budget\n"
             "from stirred.spec.outputs.readings import reading\n\n"
@@ -66,16 +70,16 @@ def zcdp(request: Request) -> Response:
         )
         return {"found": found, "python": python}
 
-    return _answered(request, "zcdp", "Readings of a budget", asked, answer)
+    return _respond(request, "zcdp", "Readings of a budget", asked, answer)
 
 
 def products(request: Request) -> Response:
-    """The products of 2020, switched on and off."""
-    asked = _asked(request, {"figure": "published", "asked": ""})
+    """Show the products of 2020, switched on and off."""
+    asked = _read_query(request, {"figure": "published", "asked": ""})
     chosen = set(request.query_params.getlist("product")) if asked["asked"] else None
 
     def answer() -> Values:
-        found = composed(chosen, asked["figure"])
+        found = compose_products(chosen, asked["figure"])
         names = [switch.key for switch in found.switches if switch.on]
         if not names:
             return {"found": found}
@@ -89,12 +93,12 @@ def products(request: Request) -> Response:
         )
         return {"found": found, "python": python}
 
-    return _answered(request, "products", "The 2020 census, product by product", asked, answer)
+    return _respond(request, "products", "The 2020 census, product by product", asked, answer)
 
 
 def strata(request: Request) -> Response:
-    """A swap whose strata are typed."""
-    asked = _asked(request, {"strata": EXAMPLE, "rate": "0.05"})
+    """Show the budget of a swap whose strata are typed."""
+    asked = _read_query(request, {"strata": EXAMPLE, "rate": "0.05"})
 
     def answer() -> Values:
         found = strata_budget(asked["strata"], asked["rate"])
@@ -105,20 +109,20 @@ def strata(request: Request) -> Response:
         )
         return {"found": found, "python": python if len(found.strata) <= MOST_SHOWN else ""}
 
-    return _answered(request, "strata", "Strata of your own", asked, answer)
+    return _respond(request, "strata", "Strata of your own", asked, answer)
 
 
-def _asked(request: Request, defaults: dict[str, str]) -> dict[str, str]:
+def _read_query(request: Request, defaults: dict[str, str]) -> dict[str, str]:
     found = {name: request.query_params.get(name, value) for name, value in defaults.items()}
-    if any(len(value) > LONGEST for value in found.values()):
+    if any(len(value) > MAX_VALUE_CHARACTERS for value in found.values()):
         raise InputError("a value is too long", why="a calculator takes short texts", fix="shorten it")
     return found
 
 
-def _answered(
+def _respond(
     request: Request, name: str, title: str, asked: dict[str, str], answer: Callable[[], Values]
 ) -> Response:
-    """The page, or only its answer for the script; a refusal stands where the answer would."""
+    """Render the page, or only its answer for the script; show a refusal in place of the answer."""
     refusal, values = None, Values()
     try:
         values = answer()

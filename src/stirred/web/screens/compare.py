@@ -9,18 +9,18 @@ from stirred.errors import InputError
 from stirred.publish.compare.side_by_side import comparison_sections
 from stirred.spec import Specification
 from stirred.spec.files import load
-from stirred.web.forms.attacker import AskedAttacker
-from stirred.web.forms.values import one
+from stirred.web.forms.attacker import AttackerForm
+from stirred.web.forms.values import last_text
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
 from stirred.web.workbench import Workbench
 
-MOST = 6  # sides of a comparison
-RATES = "1/100 1/20 1/2"
+MAX_SIDES = 6  # sides of a comparison
+DEFAULT_RATES = "1/100 1/20 1/2"
 
 
-def routes() -> list[Route]:
-    """The addresses of this screen."""
+def compare_routes() -> list[Route]:
+    """Return the addresses of this screen."""
     return [
         Route("/compare", compare),
         Route("/compare/report", write_report, methods=["POST"]),
@@ -29,13 +29,13 @@ def routes() -> list[Route]:
 
 
 def compare(request: Request) -> Response:
-    """What is chosen, compared part by part: who promises more, and why."""
+    """Compare the chosen specifications part by part: which promises more, and why."""
     bench = bench_of(request)
     packets = bench.packets()
     sides = _sides(bench, request.query_params.getlist("side"), packets)
     sections = comparison_sections(list(sides), list(sides.values())) if len(sides) > 1 else []
-    current, data = bench.history.current, bench.data.chosen()
-    attacker = AskedAttacker() if data is None else AskedAttacker.usual(data.schema)
+    current, data = bench.history.current, bench.data.read_choice()
+    attacker = AttackerForm() if data is None else AttackerForm.propose(data.schema)
     report = f"reports/{bench.next_number():04}"
     own = [number for number in packets if f"packet {number}" in " ".join(sides)]
     shown = []
@@ -43,7 +43,7 @@ def compare(request: Request) -> Response:
         shown.append(commands.compare([f"packets/{n:04}" for n in own], f"{report}.html"))
     if current:
         plan = f"plans/{current:04}.toml"
-        shown.append(commands.frontier(plan, f"{report}-frontier", RATES.split(), [], attacker))
+        shown.append(commands.frontier(plan, f"{report}-frontier", DEFAULT_RATES.split(), [], attacker))
     return page(
         request,
         "compare.html.j2",
@@ -55,7 +55,7 @@ def compare(request: Request) -> Response:
         chosen=request.query_params.getlist("side"),
         sections=sections,
         own=own,
-        rates=RATES,
+        rates=DEFAULT_RATES,
         attacker=attacker,
         record_types=[] if data is None else list(data.schema.record_types),
         reports=[job for job in reversed(bench.line.all()) if job.kind in ("compare", "frontier")],
@@ -85,14 +85,14 @@ def draw_frontier(request: Request) -> Response:
     """Let the current plan be released at several rates and budgets and held against the truth."""
     bench, form = bench_of(request), form_of(request)
     bench.document()
-    rates, rho = _exact(one(form, "rates")), _exact(one(form, "rho"))
-    if not bench.chosen().read or not (rates or rho):
+    rates, rho = _exact(last_text(form, "rates")), _exact(last_text(form, "rho"))
+    if not bench.require_data().read or not (rates or rho):
         raise InputError(
             "this frontier cannot be drawn",
             why="it holds releases against the records, which must be open, and needs rates or budgets to try",
             fix="let the records be read in the step Data, and write rates such as 1/100 1/20 1/2",
         )
-    attacker = AskedAttacker.of(form, bench.chosen().schema)
+    attacker = AttackerForm.of(form, bench.require_data().schema)
     with bench.line.lock:
         mine, current = bench.next_number(), bench.history.current
         plan, out = f"plans/{current:04}.toml", f"reports/{mine:04}-frontier"
@@ -102,9 +102,9 @@ def draw_frontier(request: Request) -> Response:
 
 
 def _sides(bench: Workbench, asked: list[str], packets: list[int]) -> dict[str, Specification]:
-    """The specifications to compare by their names: packets by number, published ones by their name in the catalog."""
+    """Return the specifications to compare by name: packets by number, published ones by catalog name."""
     found: dict[str, Specification] = {}
-    for word in asked[:MOST]:
+    for word in asked[:MAX_SIDES]:
         if word.isdecimal() and len(word) < 9 and int(word) in packets:
             packet = bench.packet(int(word))
             title = str(packet.receipt().get("title", ""))
@@ -115,7 +115,7 @@ def _sides(bench: Workbench, asked: list[str], packets: list[int]) -> dict[str, 
 
 
 def _exact(text: str) -> list[str]:
-    """Words that look like exact numbers."""
+    """Return the words that look like exact numbers; refuse others."""
     words = text.replace(",", " ").split()
     if any(not all(c in "0123456789./" for c in word) for word in words) or len(words) > 20:
         raise InputError(

@@ -10,18 +10,18 @@ from starlette.routing import Route
 
 from stirred.closed_files import make_closed_folder
 from stirred.errors import InputError, StirredError
-from stirred.toml_text import plain_text
-from stirred.web.forms.values import Form, one
+from stirred.toml_text import read_plain_text
+from stirred.web.forms.values import Form, last_text
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
 from stirred.web.server.uploads import Upload
 from stirred.web.workspace.data import CODEBOOK, ChosenData, FileParts
 
-DEMO = 60_000  # households of the demo census
+DEMO_HOUSEHOLDS = 60_000  # households of the demo census
 
 
-def routes() -> list[Route]:
-    """The addresses of this screen."""
+def data_routes() -> list[Route]:
+    """Return the addresses of this screen."""
     return [
         Route("/data", data),
         Route("/data/demo", make_demo, methods=["POST"]),
@@ -35,9 +35,9 @@ def routes() -> list[Route]:
 
 
 def data(request: Request, refusal: StirredError | None = None, draft: str = "") -> Response:
-    """What is chosen, its codebook, and the ways to choose something else."""
+    """Show what is chosen, its codebook, and the ways to choose something else."""
     bench = bench_of(request)
-    chosen = bench.data.chosen()
+    chosen = bench.data.read_choice()
     schema, mistake = None, refusal
     if chosen is not None:
         try:
@@ -72,16 +72,16 @@ def data(request: Request, refusal: StirredError | None = None, draft: str = "")
         checked=bench.latest("check-data"),
         made=bench.latest("synth") or bench.latest("describe"),
         roots=[str(root) for root in bench.workspace.roots],
-        demo=DEMO,
+        demo=DEMO_HOUSEHOLDS,
         most_upload=bench.most_upload,
         status=422 if refusal else 200,
     )
 
 
 def _text_of(chosen: ChosenData) -> str:
-    """Return the text of a codebook for its form; empty where it cannot be shown, which the mistake beside it explains."""
+    """Return the text of a codebook for its form; empty where it cannot be shown."""
     try:
-        return plain_text(chosen.file)
+        return read_plain_text(chosen.file)
     except (StirredError, OSError, UnicodeDecodeError):
         return ""
 
@@ -98,8 +98,8 @@ def make_demo(request: Request) -> Response:
                 fix="start another workbench: stirred serve OTHER_FOLDER",
             ),
         )
-    households = _count(one(form, "households"), DEMO, least=20)
-    asked = commands.synth(None if households == DEMO else households)
+    households = _count(last_text(form, "households"), DEMO_HOUSEHOLDS, least=20)
+    asked = commands.synth(None if households == DEMO_HOUSEHOLDS else households)
     bench.line.add("synth", asked.words, title="make the demo census")
     return RedirectResponse("/data", 303)
 
@@ -121,7 +121,7 @@ def name_folder(request: Request) -> Response:
     """Take a census that lies in a folder; its codebook is read, its records are not."""
     bench = bench_of(request)
     try:
-        file = bench.data.named(one(form_of(request), "folder"))
+        file = bench.data.resolve_place(last_text(form_of(request), "folder"))
     except StirredError as error:
         return data(request, error)
     bench.data.choose(ChosenData(file=file))
@@ -154,7 +154,7 @@ def describe_files(request: Request) -> Response:
 
 def correct_codebook(request: Request) -> Response:
     """Keep a codebook that was corrected by hand."""
-    bench, text = bench_of(request), one(form_of(request), "text") + "\n"
+    bench, text = bench_of(request), last_text(form_of(request), "text") + "\n"
     if not bench.data.is_own:
         return data(
             request,
@@ -172,9 +172,9 @@ def correct_codebook(request: Request) -> Response:
 
 
 def read_records(request: Request) -> Response:
-    """From here on the promise is stated on the records; they are held against the codebook first."""
+    """Allow the records to be read for the promise, and check them against the codebook first."""
     bench = bench_of(request)
-    allow = one(form_of(request), "read") == "yes"
+    allow = last_text(form_of(request), "read") == "yes"
     with bench.workspace.lock:
         bench.data.change(read=allow)
         if allow:
@@ -184,18 +184,20 @@ def read_records(request: Request) -> Response:
 
 
 def set_figures(request: Request) -> Response:
-    """Public figures that stand in for the records: households, and the largest stratum."""
+    """Keep public figures that stand in for the records: households, and the largest stratum."""
     bench, form = bench_of(request), form_of(request)
-    largest = one(form, "largest").replace(",", "")
+    largest = last_text(form, "largest").replace(",", "")
     most = _count(largest, 0, least=0) if largest else None
     with bench.workspace.lock:
-        households = _count(one(form, "households"), bench.chosen().households, least=2)
+        households = _count(last_text(form, "households"), bench.require_data().households, least=2)
         bench.data.change(households=households, largest=most)
-    return RedirectResponse(one(form, "back") if one(form, "back") in ("/data", "/promise") else "/data", 303)
+    return RedirectResponse(
+        last_text(form, "back") if last_text(form, "back") in ("/data", "/promise") else "/data", 303
+    )
 
 
 def _parts(form: Form, kind: str, known: Sequence[FileParts]) -> list[str]:
-    """The sheets or tables that a person chose, of those that the files have."""
+    """Return the sheets or tables that a person chose, of those that the files have."""
     names = [name for found in known if found.kind == kind for name in found.names]
     chosen = [name for name in dict.fromkeys(form.get(kind, ())) if name in names]
     if names and not chosen:
@@ -208,7 +210,7 @@ def _parts(form: Form, kind: str, known: Sequence[FileParts]) -> list[str]:
 
 
 def _count(text: str, usual: int, *, least: int) -> int:
-    """A whole number within what can be made."""
+    """Parse a whole number within the limits of what can be made."""
     plain = text.replace(",", "").strip()
     if not plain:
         return usual

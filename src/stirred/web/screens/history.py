@@ -4,26 +4,26 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from stirred.web.forms.values import one
+from stirred.web.forms.values import last_text
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
 from stirred.web.workbench import Workbench
 
 
-def routes() -> list[Route]:
-    """The addresses of this screen."""
+def history_routes() -> list[Route]:
+    """Return the addresses of this screen."""
     return [Route("/history", history), Route("/history/restore", restore, methods=["POST"])]
 
 
 def history(request: Request) -> Response:
-    """All versions, the newest first, each with the lines that it changed."""
+    """Show all versions, the newest first, each with the lines that it changed."""
     bench = bench_of(request)
     versions = list(reversed(bench.history.versions()))
     return page(
         request,
         "history.html.j2",
         title="History",
-        shown=_shown(bench),
+        shown=_list_history_commands(bench),
         versions=[{"version": v, "lines": bench.history.difference(v.parent, v.number)} for v in versions],
         current=bench.history.current,
         undo=bench.history.undo(),
@@ -31,8 +31,8 @@ def history(request: Request) -> Response:
     )
 
 
-def _shown(bench: Workbench) -> list[commands.ShownCommand]:
-    """The last change as a diff, and the check of the current plan."""
+def _list_history_commands(bench: Workbench) -> list[commands.ShownCommand]:
+    """Return the last change as a diff, and the check of the current plan."""
     current, parent = bench.history.current, bench.history.undo()
     if not current:
         return [commands.serve(".")]
@@ -44,6 +44,6 @@ def _shown(bench: Workbench) -> list[commands.ShownCommand]:
 def restore(request: Request) -> Response:
     """Make a version current again."""
     bench, form = bench_of(request), form_of(request)
-    text = one(form, "number")
+    text = last_text(form, "number")
     bench.history.restore(int(text) if text.isdecimal() and len(text) < 8 else 0)
-    return RedirectResponse("/history" if one(form, "back") == "history" else "/promise", 303)
+    return RedirectResponse("/history" if last_text(form, "back") == "history" else "/promise", 303)

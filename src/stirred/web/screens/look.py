@@ -9,8 +9,8 @@ from stirred.publish.compare.side_by_side import tables_of
 from stirred.report.document import Report
 from stirred.report.first_screen import first_screen
 from stirred.spec.files import load
-from stirred.web.forms.attacker import AskedAttacker
-from stirred.web.forms.values import one
+from stirred.web.forms.attacker import AttackerForm
+from stirred.web.forms.values import last_text
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, number_of, page
 from stirred.web.server.security import REPORT_POLICY
@@ -19,11 +19,11 @@ from stirred.web.workbench import Workbench
 DOUBTS = ("utility", "attack", "universe", "audit")
 REPORTS = {"public": "public/report.html", "internal": "internal/report.html", "card": "public/card.html"}
 
-MADE = (".html", "-assessed/report.html", "-frontier/report.html")  # after the number of a job
+REPORT_SUFFIXES = (".html", "-assessed/report.html", "-frontier/report.html")  # after the number of a job
 
 
-def routes() -> list[Route]:
-    """The addresses of this screen."""
+def look_routes() -> list[Route]:
+    """Return the addresses of this screen."""
     return [
         Route("/look/{number}", look),
         Route("/look/{number}/report/{part}", packet_report),
@@ -33,11 +33,11 @@ def routes() -> list[Route]:
 
 
 def look(request: Request) -> Response:
-    """The first screen of the report, the tables, both reports, and the assessments that were made."""
+    """Show the first screen of the report, the tables, both reports, and the assessments made so far."""
     bench, number = bench_of(request), number_of(request)
     packet = bench.packet(number)
     specification = load(packet.public / "spec.json")
-    attacker = AskedAttacker.usual(bench.chosen().schema)
+    attacker = AttackerForm.propose(bench.require_data().schema)
     replies = first_screen({"": specification}, tables={"": tables_of(packet)})
     report = Report(title="", subtitle="", audience="public", sections=(), first=replies)
     return page(
@@ -59,32 +59,32 @@ def look(request: Request) -> Response:
         ],
         doubts=DOUBTS,
         attacker=attacker,
-        record_types=list(bench.chosen().schema.record_types),
+        record_types=list(bench.require_data().schema.record_types),
         packets=bench.packets(),
-        read=bench.chosen().read,
+        read=bench.require_data().read,
     )
 
 
 def packet_report(request: Request) -> Response:
-    """A report of a packet, in a frame from which nothing of the workbench can be called."""
+    """Return a report of a packet, under a policy by which it can call nothing of the workbench."""
     bench, part = bench_of(request), str(request.path_params["part"])
     packet = bench.packet(number_of(request))
     if part not in REPORTS:
         raise InputError("there is no such report", why="a packet has three", fix="choose one of the list")
-    return _framed((packet.folder / REPORTS[part]).read_bytes())
+    return _frame_report((packet.folder / REPORTS[part]).read_bytes())
 
 
 def made_report(request: Request) -> Response:
-    """The report of a comparison, an assessment or a frontier."""
+    """Return the report of a comparison, an assessment or a frontier."""
     bench = bench_of(request)
     job = bench.line.job(number_of(request))
-    places = (f"{job.number:04}{place}" for place in MADE)
+    places = (f"{job.number:04}{place}" for place in REPORT_SUFFIXES)
     found = [path for place in places if (path := bench.workspace.reports / place).is_file()]
     if not found:
         raise InputError(
             "there is no report yet", why="the job has not ended", fix="wait for it in the step Run"
         )
-    return _framed(found[0].read_bytes())
+    return _frame_report(found[0].read_bytes())
 
 
 def assess(request: Request) -> Response:
@@ -92,13 +92,13 @@ def assess(request: Request) -> Response:
     bench, number = bench_of(request), number_of(request)
     bench.packet(number)
     asked = [doubt for doubt in DOUBTS if doubt in form_of(request).get("only", ())]
-    if not bench.chosen().read or not asked or one(form_of(request), "internal") != "on":
+    if not bench.require_data().read or not asked or last_text(form_of(request), "internal") != "on":
         raise InputError(
             "this assessment cannot begin",
             why="it reads the records: they must be open, the result is internal, and something must be asked",
             fix="let the records be read in the step Data, tick what to look into, and that the result is internal",
         )
-    attacker = AskedAttacker.of(form_of(request), bench.chosen().schema)
+    attacker = AttackerForm.of(form_of(request), bench.require_data().schema)
     with bench.line.lock:
         mine = bench.next_number()
         words = _assessing(bench, number, mine, asked, attacker).words
@@ -107,12 +107,12 @@ def assess(request: Request) -> Response:
 
 
 def _assessing(
-    bench: Workbench, packet: int, job: int, only: tuple[str, ...] | list[str], attacker: AskedAttacker
+    bench: Workbench, packet: int, job: int, only: tuple[str, ...] | list[str], attacker: AttackerForm
 ) -> commands.ShownCommand:
     census = bench.census_from_here()
     return commands.assess(f"packets/{packet:04}", census, f"reports/{job:04}-assessed", only, attacker)
 
 
-def _framed(content: bytes) -> Response:
+def _frame_report(content: bytes) -> Response:
     headers = {"content-security-policy": REPORT_POLICY}
     return Response(content, media_type="text/html; charset=utf-8", headers=headers)

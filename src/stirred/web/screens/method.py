@@ -8,26 +8,26 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from stirred.errors import StirredError
-from stirred.file_names import file_name
+from stirred.file_names import make_file_name
 from stirred.languages.catalog import CODES
-from stirred.mechanisms.registry import registration
+from stirred.mechanisms.registry import find_registration
 from stirred.publish.before.check import same_invariant
 from stirred.web.forms.document import Document, document_of
-from stirred.web.forms.edited import edited
+from stirred.web.forms.edited import edit_text
 from stirred.web.forms.fields import fields_of
-from stirred.web.forms.reasons import accepted, require_reasons, subject, with_reason
-from stirred.web.forms.values import Form, one
+from stirred.web.forms.reasons import list_accepted, require_reasons, subject, with_reason
+from stirred.web.forms.values import Form, last_text
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, form_of, page
-from stirred.web.screens.promise import changed, main_fields
+from stirred.web.screens.promise import apply_form, main_fields
 from stirred.web.stating.answer import Refusal
 
 KINDS = ("law", "operation", "utility")
 EMPTY_ROWS = 2  # tables that can be added at once
 
 
-def routes() -> list[Route]:
-    """The addresses of this screen."""
+def method_routes() -> list[Route]:
+    """Return the addresses of this screen."""
     return [
         Route("/method", method),
         Route("/method", save_method, methods=["POST"]),
@@ -38,14 +38,14 @@ def routes() -> list[Route]:
 def method(
     request: Request, document: Document | None = None, refusal: Refusal | None = None, text: str = ""
 ) -> Response:
-    """The form of everything that the promise screen does not ask."""
+    """Show the form of everything that the promise screen does not ask."""
     bench = bench_of(request)
     found = bench.document() if document is None else document
-    chosen = bench.chosen()
+    chosen = bench.require_data()
     result = bench.stating.answer(found, bench.ground(), largest=chosen.largest)
     mechanisms = []
     for settings in found["mechanism"]:
-        config = registration(str(settings["name"])).Config
+        config = find_registration(str(settings["name"])).Config
         before = {field.name for field in main_fields(config, settings)}
         mechanisms.append(
             {
@@ -67,7 +67,7 @@ def method(
         kept=[{"words": one.words, **_reason(found, one.words)} for one in result.kept],
         accepted=[
             {"name": name, "setting": setting, **_reason(found, subject(name, setting))}
-            for name, setting in accepted(found)
+            for name, setting in list_accepted(found)
         ],
         kinds=KINDS,
         languages=list(CODES),
@@ -86,23 +86,23 @@ def save_method(request: Request) -> Response:
         found, refused = before, None
         try:
             for part in range(len(before["mechanism"])):
-                found = changed(found, _of_part(form, part), part)
-            found = _described(found, form)
+                found = apply_form(found, _of_part(form, part), part)
+            found = _apply_description(found, form)
             require_reasons(found)
             bench.stating.read(found)
         except StirredError as error:
             refused = Refusal.of(error)
         else:
-            bench.history.add(edited(bench.history.text(), found), _words(before, found))
+            bench.history.add(edit_text(bench.history.text(), found), _describe_method_change(before, found))
     if refused is not None:
         return method(request, before, refused)
-    return RedirectResponse("/run" if one(form, "next") else "/method", 303)
+    return RedirectResponse("/run" if last_text(form, "next") else "/method", 303)
 
 
 def save_text(request: Request) -> Response:
     """Keep a plan that was written by hand."""
     bench, form = bench_of(request), form_of(request)
-    text = one(form, "text") + "\n"
+    text = last_text(form, "text") + "\n"
     try:
         found = document_of(text)
         require_reasons(found)
@@ -117,14 +117,14 @@ def save_text(request: Request) -> Response:
 
 
 def _of_part(form: Form, part: int) -> Form:
-    """The fields of one mechanism: in this form their names have its number before them."""
+    """Return the fields of one mechanism, whose names have its number before them in this form."""
     mark = f"{part}:"
     return {name.removeprefix(mark): sent for name, sent in form.items() if name.startswith(mark)}
 
 
-def _described(document: Document, form: Form) -> Document:
-    """Title, tables, formats, reasons, owner, limit and language."""
-    found = {**document, "title": one(form, "title") or document.get("title", "")}
+def _apply_description(document: Document, form: Form) -> Document:
+    """Return the document with title, tables, formats, reasons, owner, limit and language of a form."""
+    found = {**document, "title": last_text(form, "title") or document.get("title", "")}
     found["reason"] = [dict(reason) for reason in document.get("reason", [])]
     tables = [
         table
@@ -137,13 +137,13 @@ def _described(document: Document, form: Form) -> Document:
         found.pop("table", None)
     publish = {**document.get("publish", {}), "microdata": "on" in form.get("microdata", ())}
     found["publish"] = {**publish, "formats": ["parquet", *(["csv"] if "on" in form.get("csv", ()) else [])]}
-    budget = {**document.get("budget", {}), "owner": one(form, "owner")}
+    budget = {**document.get("budget", {}), "owner": last_text(form, "owner")}
     budget.pop("limit", None)
-    found["budget"] = budget | ({"limit": one(form, "limit")} if one(form, "limit") else {})
+    found["budget"] = budget | ({"limit": last_text(form, "limit")} if last_text(form, "limit") else {})
     found["assess"] = {**document.get("assess", {}), "utility": "on" in form.get("utility", ())}
     found.pop("language", None)
-    if one(form, "language", "en") != "en":
-        found["language"] = one(form, "language")
+    if last_text(form, "language", "en") != "en":
+        found["language"] = last_text(form, "language")
     for number, invariant in enumerate(form.get("reason.invariant", ())):
         kind = _at(form, "reason.kind", number) or "operation"
         citation = _at(form, "reason.citation", number)
@@ -154,11 +154,11 @@ def _described(document: Document, form: Form) -> Document:
 
 
 def _table(form: Form, number: int, document: Document) -> dict[str, object] | None:
-    """One table of the form; a row without variables is no table."""
+    """Return one table of the form, or None for a row without variables."""
     by = _at(form, "table.by", number).replace("×", " ").replace(",", " ").split()
     if not by:
         return None
-    name = _at(form, "table.name", number) or file_name("-by-".join(reversed(by)))
+    name = _at(form, "table.name", number) or make_file_name("-by-".join(reversed(by)))
     before: dict[str, object] = next(
         (dict(t) for t in document.get("table", []) if t.get("name") == name), {}
     )
@@ -184,13 +184,13 @@ def _tables(document: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def _reason(document: Mapping[str, Any], words: str) -> dict[str, str]:
-    """The reason that the plan states for an invariant, in any order of its variables."""
+    """Return the reason that the plan states for an invariant, in any order of its variables."""
     for reason in document.get("reason", []):
         if same_invariant(str(reason.get("invariant", "")), words):
             return {key: str(reason.get(key, "")) for key in ("invariant", "kind", "text", "citation")}
     return {"invariant": words, "kind": "operation", "text": "", "citation": ""}
 
 
-def _words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+def _describe_method_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     names = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     return "change " + ", ".join(names) if names else "no setting changed"

@@ -11,17 +11,17 @@ from starlette.routing import Route
 
 from stirred.errors import InputError
 from stirred.publish.packet.checksums import verify
-from stirred.publish.packet.walk import entries
+from stirred.publish.packet.walk import list_entries
 from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, number_of, page
 from stirred.web.workbench import Workbench
 
 PARTS = ("public", "internal")
-CHUNK = 1 << 18
+CHUNK_BYTES = 1 << 18
 
 
-def routes() -> list[Route]:
-    """The addresses of this screen."""
+def packet_routes() -> list[Route]:
+    """Return the addresses of this screen."""
     return [
         Route("/packet/{number}", packet),
         Route("/packet/{number}/download/{part}", download),
@@ -29,11 +29,11 @@ def routes() -> list[Route]:
 
 
 def packet(request: Request) -> Response:
-    """What the packet holds, whether every file is as it was sealed, and how it is made again."""
+    """Show what the packet holds, whether every file is as sealed, and how to make it again."""
     bench, number = bench_of(request), number_of(request)
     found = bench.packet(number)
     files = {
-        part: [(entry.name, entry.path.stat().st_size) for entry in entries(found.folder / part)]
+        part: [(entry.name, entry.path.stat().st_size) for entry in list_entries(found.folder / part)]
         for part in PARTS
         if (found.folder / part).is_dir()
     }
@@ -53,7 +53,7 @@ def packet(request: Request) -> Response:
 
 
 def _again(bench: Workbench, number: int) -> list[commands.ShownCommand]:
-    """How the packet is made again; one that a command of the shell made has no run here."""
+    """Return the commands that make the packet again; none where a command of the shell made it."""
     job = next((job for job in bench.line.all() if job.number == number and job.kind == "run"), None)
     if job is None:
         return []
@@ -62,7 +62,7 @@ def _again(bench: Workbench, number: int) -> list[commands.ShownCommand]:
 
 
 def download(request: Request) -> Response:
-    """One part of a packet as a ZIP archive that is made while it is sent; the key is never in it."""
+    """Send one part of a packet as a ZIP archive, made while it is sent; it never holds the key."""
     bench, number = bench_of(request), number_of(request)
     part = str(request.path_params["part"])
     folder = bench.packet(number).folder / part
@@ -73,11 +73,11 @@ def download(request: Request) -> Response:
             fix="choose one of them",
         )
     headers = {"content-disposition": f'attachment; filename="packet-{number:04}-{part}.zip"'}
-    return StreamingResponse(zipped(folder), media_type="application/zip", headers=headers)
+    return StreamingResponse(zip_folder(folder), media_type="application/zip", headers=headers)
 
 
 class Pieces:
-    """A file that gives away what was written to it."""
+    """A writable file that returns what was written since the last call."""
 
     def __init__(self) -> None:
         self.held: list[bytes] = []
@@ -90,7 +90,7 @@ class Pieces:
         return len(data)
 
     def tell(self) -> int:
-        """How much was written."""
+        """Return how many bytes were written."""
         return self.position
 
     def flush(self) -> None:
@@ -99,24 +99,24 @@ class Pieces:
     def close(self) -> None:
         """Do nothing: pieces are taken as they come."""
 
-    def taken(self) -> bytes:
-        """What was written since the last time."""
+    def take(self) -> bytes:
+        """Return what was written since the last call."""
         found, self.held = b"".join(self.held), []
         return found
 
 
-def zipped(folder: Path) -> Iterator[bytes]:
-    """The plain files of a folder as a ZIP archive, in pieces; links are left out."""
+def zip_folder(folder: Path) -> Iterator[bytes]:
+    """Yield the plain files of a folder as a ZIP archive, in pieces; leave links out."""
     pieces = Pieces()
     with zipfile.ZipFile(pieces, "w", zipfile.ZIP_DEFLATED) as archive:
-        for entry in entries(folder):
+        for entry in list_entries(folder):
             if entry.fault:
                 continue
             info = zipfile.ZipInfo(f"{folder.name}/{entry.name}", (1980, 1, 1, 0, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED
             with archive.open(info, "w", force_zip64=True) as target, entry.path.open("rb") as source:
-                while chunk := source.read(CHUNK):
+                while chunk := source.read(CHUNK_BYTES):
                     target.write(chunk)
                     if pieces.held:
-                        yield pieces.taken()
-    yield pieces.taken()
+                        yield pieces.take()
+    yield pieces.take()

@@ -9,26 +9,26 @@ from starlette.routing import Route
 
 from stirred.errors import StirredError
 from stirred.mechanisms.config import MechanismConfig
-from stirred.mechanisms.registry import registered, registration
+from stirred.mechanisms.registry import find_registration, list_mechanisms
 from stirred.web.forms.document import Document, text_of
-from stirred.web.forms.edited import edited
+from stirred.web.forms.edited import edit_text
 from stirred.web.forms.fields import FormField, fields_of, variables_of
-from stirred.web.forms.proposing import started
-from stirred.web.forms.reasons import accepted, require_reasons, subject, with_reason
-from stirred.web.forms.values import Form, one, settings_of
+from stirred.web.forms.proposing import propose_text
+from stirred.web.forms.reasons import list_accepted, require_reasons, subject, with_reason
+from stirred.web.forms.values import Form, last_text, settings_of
 from stirred.web.jobs import commands
 from stirred.web.jobs.job import Job
 from stirred.web.pages import bench_of, form_of, fragment, page
 from stirred.web.stating.answer import PromiseAnswer, Refusal
-from stirred.web.stating.size import not_counted, size_of
+from stirred.web.stating.size import make_not_counted, measure_universe
 from stirred.web.workbench import Workbench
 
 BUDGETS = ("rho_squared", "epsilon", "total", "rate")
 FIXED = ("name", "label", "from")  # keys of every [[mechanism]]
 
 
-def routes() -> list[Route]:
-    """The addresses of this screen."""
+def promise_routes() -> list[Route]:
+    """Return the addresses of this screen."""
     return [
         Route("/promise", promise),
         Route("/promise", save_promise, methods=["POST"]),
@@ -40,7 +40,7 @@ def routes() -> list[Route]:
 
 
 def main_fields(config: type[MechanismConfig], settings: Mapping[str, object]) -> list[FormField]:
-    """The settings that decide the promise: those that must be given, lists of variables, and budgets."""
+    """Return the settings that decide the promise: required ones, lists of variables, and budgets."""
     found = fields_of(config, settings)
     return [
         field
@@ -55,9 +55,9 @@ def promise(
     refusal: Refusal | None = None,
     part: int | None = None,
 ) -> Response:
-    """The form of the current plan, or the choice of a method where there is none."""
+    """Show the form of the current plan, or the choice of a method where there is none."""
     bench = bench_of(request)
-    chosen = bench.chosen()
+    chosen = bench.require_data()
     if document is None and not bench.history.text():
         return page(
             request,
@@ -70,7 +70,7 @@ def promise(
     found = bench.document() if document is None else document
     number = _part(request, found) if part is None else part
     settings = found["mechanism"][number]
-    config = registration(str(settings["name"])).Config
+    config = find_registration(str(settings["name"])).Config
     fields = main_fields(config, settings)
     rows = variables_of(chosen.schema)
     known = {row.name for row in rows}
@@ -84,12 +84,12 @@ def promise(
         "promise.html.j2",
         title="Promise",
         step="promise",
-        shown=_shown(bench),
+        shown=_list_promise_commands(bench),
         document=found,
         part=number,
         parts=[str(one.get("label", one["name"])) for one in found["mechanism"]],
         settings=settings,
-        summary=registration(str(settings["name"])).summary,
+        summary=find_registration(str(settings["name"])).summary,
         fields=[field for field in fields if field not in matrix],
         matrix=matrix,
         rows=rows,
@@ -106,18 +106,18 @@ def promise(
 
 
 def checked_plan(bench: Workbench) -> tuple[Job | None, dict[str, object]]:
-    """The newest check of the current plan on the records, and what it found."""
+    """Return the newest check of the current plan on the records, and what it found."""
     checked = bench.latest("check-plan", plan=bench.history.current)
     return checked, {} if checked is None or checked.state != "done" else checked.document()
 
 
 def start_plan(request: Request) -> Response:
-    """A plan for another method, proposed from the codebook; the plan before it stays in the history."""
+    """Start a plan for another method, proposed from the codebook; keep the old plan in the history."""
     bench, form = bench_of(request), form_of(request)
-    name = one(form, "mechanism")
-    kind = registration(name).load()
+    name = last_text(form, "mechanism")
+    kind = find_registration(name).load()
     with bench.workspace.lock:
-        text = started(kind, bench.chosen().file, bench.workspace.plans)
+        text = propose_text(kind, bench.require_data().file, bench.workspace.plans)
         bench.history.add(text, f"begin with {name}")
     return RedirectResponse("/promise", 303)
 
@@ -129,29 +129,31 @@ def save_promise(request: Request) -> Response:
         before = bench.document()
         part = _part(request, before)
         try:
-            found = changed(before, form, part)
+            found = apply_form(before, form, part)
             require_reasons(found)
-            text = edited(bench.history.text(), found)
+            text = edit_text(bench.history.text(), found)
             bench.stating.read(found)
             refused = None
         except StirredError as error:
             refused = Refusal.of(error)
         else:
-            bench.history.add(text, _words(before["mechanism"][part], found["mechanism"][part]))
+            bench.history.add(
+                text, _describe_promise_change(before["mechanism"][part], found["mechanism"][part])
+            )
     if refused is not None:
         return promise(request, _safe(before, form, part), refused, part)
-    return RedirectResponse("/method" if one(form, "next") else f"/promise?part={part}", 303)
+    return RedirectResponse("/method" if last_text(form, "next") else f"/promise?part={part}", 303)
 
 
 def answer(request: Request) -> Response:
-    """What the form would promise; nothing is kept."""
+    """Show what the form would promise; keep nothing."""
     bench, form = bench_of(request), form_of(request)
-    chosen = bench.chosen()
+    chosen = bench.require_data()
     try:
         now = bench.document()
         part = _part(request, now)
         result = bench.stating.answer(
-            changed(now, form, part), bench.ground(), part=part, largest=chosen.largest
+            apply_form(now, form, part), bench.ground(), part=part, largest=chosen.largest
         )
     except StirredError as error:
         result = PromiseAnswer(records=chosen.read, refusal=Refusal.of(error))
@@ -159,74 +161,74 @@ def answer(request: Request) -> Response:
 
 
 def universe_size(request: Request) -> Response:
-    """How many data sets agree on the invariants: it does not depend on the slider."""
+    """Show how many data sets agree on the invariants; it does not depend on the slider."""
     bench = bench_of(request)
-    return fragment(request, "universe.html.j2", sizes=size_of(bench.plan(), bench.ground()))
+    return fragment(request, "universe.html.j2", sizes=measure_universe(bench.plan(), bench.ground()))
 
 
 def universe_of_form(request: Request) -> Response:
-    """The same for the form as it is ticked; nothing is kept."""
+    """Show the size of the universe for the form as it is ticked; keep nothing."""
     bench, form = bench_of(request), form_of(request)
     now = bench.document()
     try:
-        asked = bench.plan_of(text_of(changed(now, form, _part(request, now))))
+        asked = bench.plan_of(text_of(apply_form(now, form, _part(request, now))))
     except StirredError as error:
-        return fragment(request, "universe.html.j2", sizes=[not_counted(error)])
-    return fragment(request, "universe.html.j2", sizes=size_of(asked, bench.ground()))
+        return fragment(request, "universe.html.j2", sizes=[make_not_counted(error)])
+    return fragment(request, "universe.html.j2", sizes=measure_universe(asked, bench.ground()))
 
 
-def changed(document: Document, form: Form, part: int) -> Document:
-    """The document after a form about one of its mechanisms."""
+def apply_form(document: Document, form: Form, part: int) -> Document:
+    """Return the document after a form about one of its mechanisms."""
     settings = document["mechanism"][part]
     fixed = {key: settings[key] for key in FIXED if key in settings}
     own = {key: value for key, value in settings.items() if key not in FIXED}
-    config = registration(str(settings["name"])).Config
+    config = find_registration(str(settings["name"])).Config
     mechanisms = [dict(one) for one in document["mechanism"]]
     mechanisms[part] = {**fixed, **settings_of(config, form, own)}
     found = {**document, "mechanism": mechanisms}
     if "reason" in found:
         found["reason"] = [dict(one) for one in found["reason"]]
-    for name, setting in accepted(found):
-        text = one(form, f"why.{setting}.{name}")
+    for name, setting in list_accepted(found):
+        text = last_text(form, f"why.{setting}.{name}")
         if text:
             with_reason(found, subject(name, setting), text)
     return found
 
 
 def _safe(document: Document, form: Form, part: int) -> Document:
-    """The form as it was sent, where it can be shown again."""
+    """Return the document after the form where the form can be shown again, else the document as it was."""
     try:
-        return changed(document, form, part)
+        return apply_form(document, form, part)
     except StirredError:
         return document
 
 
 def _part(request: Request, document: Document) -> int:
-    """The mechanism that the form is about."""
+    """Return the number of the mechanism that the form is about."""
     text = request.query_params.get("part", "0")
     number = int(text) if text.isdecimal() and len(text) < 4 else 0
     return number if number < len(document["mechanism"]) else 0
 
 
 def _methods() -> list[dict[str, str]]:
-    return [{"name": item.name, "summary": item.summary} for item in registered().values()]
+    return [{"name": item.name, "summary": item.summary} for item in list_mechanisms().values()]
 
 
 def _reasons(document: Document) -> list[dict[str, str]]:
-    """What is accepted by name, with its reason."""
+    """Return what is accepted by name, with its reason."""
     written = {str(one.get("invariant", "")): str(one.get("text", "")) for one in document.get("reason", [])}
     return [
         {"name": name, "setting": setting, "text": written.get(subject(name, setting), "")}
-        for name, setting in accepted(document)
+        for name, setting in list_accepted(document)
     ]
 
 
-def _shown(bench: Workbench) -> list[commands.ShownCommand]:
+def _list_promise_commands(bench: Workbench) -> list[commands.ShownCommand]:
     number = bench.history.current
     return [commands.check_plan(f"plans/{number:04}.toml")] if number else []
 
 
-def _words(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """What was changed, by the names of the settings."""
+def _describe_promise_change(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """Describe what was changed, by the names of the settings."""
     names = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     return "change " + ", ".join(names) if names else "no setting changed"

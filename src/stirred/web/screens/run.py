@@ -5,14 +5,14 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from stirred.errors import InputError
-from stirred.web.forms.values import one
+from stirred.web.forms.values import last_text
 from stirred.web.jobs import commands
 from stirred.web.jobs.progress import steps_of_job
 from stirred.web.pages import bench_of, form_of, fragment, number_of, page
 from stirred.web.screens.promise import checked_plan
 from stirred.web.workbench import Workbench
 
-NAMED = {
+JOB_NAMES = {
     "run": "Run",
     "check-plan": "Check of the plan",
     "check-data": "Check of the records",
@@ -24,8 +24,8 @@ NAMED = {
 }
 
 
-def routes() -> list[Route]:
-    """The addresses of this screen."""
+def run_routes() -> list[Route]:
+    """Return the addresses of this screen."""
     return [
         Route("/run", run),
         Route("/run/check", check_plan, methods=["POST"]),
@@ -37,7 +37,7 @@ def routes() -> list[Route]:
 
 
 def run(request: Request) -> Response:
-    """The current plan, what its check found, and all jobs."""
+    """Show the current plan, what its check found, and all jobs."""
     bench = bench_of(request)
     bench.document()
     current = bench.history.current
@@ -54,20 +54,20 @@ def run(request: Request) -> Response:
         plan=bench.plan(),
         checked=checked,
         found=looked,
-        read=bench.chosen().read,
-        jobs=_listed(bench),
+        read=bench.require_data().read,
+        jobs=_list_jobs(bench),
     )
 
 
 def jobs(request: Request) -> Response:
-    """The list of jobs as it is now."""
-    return fragment(request, "jobs.html.j2", jobs=_listed(bench_of(request)))
+    """Show the list of jobs as it is now."""
+    return fragment(request, "jobs.html.j2", jobs=_list_jobs(bench_of(request)))
 
 
 def check_plan(request: Request) -> Response:
     """Let the promise be stated on the records and let the guards look, with a trial draw."""
     bench = bench_of(request)
-    if not bench.chosen().read:
+    if not bench.require_data().read:
         raise InputError(
             "the records are not read yet",
             why="the guards look at the records, and nobody asked to read them",
@@ -76,7 +76,7 @@ def check_plan(request: Request) -> Response:
     current = bench.history.current
     words = commands.check_plan(f"plans/{current:04}.toml").words
     bench.line.add("check-plan", (*words, "--json"), plan=current, title=f"check plan {current}")
-    back = one(form_of(request), "back")
+    back = last_text(form_of(request), "back")
     return RedirectResponse(back if back in ("/run", "/promise") else "/run", 303)
 
 
@@ -104,15 +104,15 @@ def resume(request: Request) -> Response:
     return RedirectResponse("/run", 303)
 
 
-def _listed(bench: Workbench) -> list[dict[str, object]]:
-    """All jobs, the newest first, with what a page shows of them."""
+def _list_jobs(bench: Workbench) -> list[dict[str, object]]:
+    """Return all jobs, the newest first, with what a page shows of them."""
     found = []
     for job in reversed(bench.line.all()):
         state = job.state
         found.append(
             {
                 "job": job,
-                "named": NAMED.get(job.kind, job.kind),
+                "named": JOB_NAMES.get(job.kind, job.kind),
                 "state": state,
                 "seconds": f"{job.seconds:.0f} s" if state != "waiting" else "",
                 "steps": steps_of_job(job, bench.workspace.packets, running=state == "running"),

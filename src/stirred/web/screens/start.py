@@ -8,14 +8,14 @@ from stirred.web.jobs import commands
 from stirred.web.pages import bench_of, page
 
 
-def routes() -> list[Route]:
-    """The addresses of this screen."""
+def start_routes() -> list[Route]:
+    """Return the addresses of this screen."""
     return [Route("/", start)]
 
 
 def start(request: Request) -> Response:
-    """The steps, the demo one click away, and the calculators."""
+    """Show the steps, the demo and the calculators."""
     bench = bench_of(request)
-    has_data = bench.data.chosen() is not None
+    has_data = bench.data.read_choice() is not None
     shown = [commands.serve(".")] if has_data else [commands.serve("."), commands.synth()]
     return page(request, "start.html.j2", title="Workbench", shown=shown, has_data=has_data)

@@ -4,7 +4,7 @@ import asyncio
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MAX_OPEN = 200  # connections; with another one the oldest that waits for a request is closed
+MAX_OPEN_CONNECTIONS = 200  # connections; with another one the oldest that waits for a request is closed
 MAX_HEAD_SECONDS = 5.0  # from the first moment of a connection until its request has all its headers
 
 
@@ -17,7 +17,7 @@ class BoundedProtocol(H11Protocol):
         """Begin to wait for a request; close the connection that has waited longest where there are too many."""
         super().connection_made(transport)
         self._await_head()
-        if len(self.connections) > MAX_OPEN:
+        if len(self.connections) > MAX_OPEN_CONNECTIONS:
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
@@ -35,7 +35,7 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request was taken and is not answered yet."""
+        """Return whether a request was taken and is not answered yet."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def _await_head(self) -> None:
@@ -63,5 +63,5 @@ class BoundedProtocol(H11Protocol):
 
     @property
     def patience(self) -> tuple[bool, float]:
-        """What decides who is closed first: connections that never had a request, then the one that waits longest."""
+        """Return the sort key for closing: connections without any request first, then the longest wait."""
         return self.cycle is not None, 0.0 if self.head_timer is None else self.head_timer.when()

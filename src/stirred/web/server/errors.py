@@ -6,19 +6,19 @@ from starlette.responses import Response
 
 from stirred.errors import MissingExtraError, StirredError
 from stirred.web.pages import page
-from stirred.web.server.security import Refused
+from stirred.web.server.security import RequestRefused
 
 
-def refused(request: Request, error: Exception) -> Response:
-    """An error of Stirred: its message names no value of a record."""
+def show_refusal(request: Request, error: Exception) -> Response:
+    """Show an error of Stirred; its message names no value of a record."""
     if not isinstance(error, StirredError):
-        return fault(request, error)
+        return show_fault(request, error)
     status = 501 if isinstance(error, MissingExtraError) else 422
     return page(request, "refused.html.j2", title="This cannot be done", error=error, status=status)
 
 
-def not_found(request: Request, error: Exception) -> Response:
-    """An address that the workbench does not have."""
+def show_not_found(request: Request, error: Exception) -> Response:
+    """Show that the workbench has no such address."""
     status = error.status_code if isinstance(error, HTTPException) else 404
     told = StirredError(
         "There is no such page",
@@ -28,15 +28,15 @@ def not_found(request: Request, error: Exception) -> Response:
     return page(request, "refused.html.j2", title="There is no such page", error=told, status=status)
 
 
-def turned_away(request: Request, error: Exception) -> Response:
-    """A request that the server does not take: too large, or not a form of this workbench."""
-    status, words = (error.status, error.words) if isinstance(error, Refused) else (400, "")
+def show_turned_away(request: Request, error: Exception) -> Response:
+    """Show that the server refuses a request: too large, or not a form of this workbench."""
+    status, words = (error.status, error.words) if isinstance(error, RequestRefused) else (400, "")
     told = StirredError("This was not taken", why=words, fix="go back, and change what is sent")
     return page(request, "refused.html.j2", title="This was not taken", error=told, status=status)
 
 
-def fault(request: Request, error: Exception) -> Response:
-    """A fault of the program: nothing of it is shown, because its message may name a value."""
+def show_fault(request: Request, error: Exception) -> Response:
+    """Show that the program failed, without the message, which may name a value."""
     told = StirredError(
         "A fault of the workbench",
         why=f"it is of the kind {type(error).__name__}; nothing was changed",

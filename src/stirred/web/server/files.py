@@ -29,7 +29,7 @@ LOCALE = {
 
 
 def static(request: Request) -> Response:
-    """One of the files; no other name is looked up anywhere."""
+    """Return one of the listed files; look up no other name."""
     name = str(request.path_params["name"])
     if name not in OWN:
         raise HTTPException(404)

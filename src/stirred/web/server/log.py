@@ -12,7 +12,7 @@ from threading import Lock
 from stirred.closed_files import append_closed
 from stirred.errors import InputError
 
-MOST_BYTES = 10 << 20  # then the log begins anew, and the one before it is kept
+MAX_LOG_BYTES = 10 << 20  # then the log begins anew, and the one before it is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,18 @@ class RequestLog:
 
     @staticmethod
     def of(folder: Path) -> "RequestLog":
-        """Return the log of a folder; refused where something else than a plain file of the user's own has its name."""
+        """Return the log of a folder; refuse a name that is not a plain file of the user."""
         log = RequestLog(folder / "serve.log", Lock())
         os.close(append_closed(log.path))
         return log
 
-    def answered(self, method: str, handler: str, status: int, seconds: float) -> None:
-        """Write that a request was answered; the handler is a name of the program, never the address."""
+    def log_answer(self, method: str, handler: str, status: int, seconds: float) -> None:
+        """Log an answered request with the name of its handler, never with the address."""
         known = method if method in ("GET", "HEAD", "POST") else "other"
         self._write({"method": known, "handler": handler, "status": status, "ms": round(1000 * seconds, 1)})
 
-    def failed(self, error: BaseException) -> None:
-        """Write a fault: its type and where it happened; its message may name a value and is left out."""
+    def log_failure(self, error: BaseException) -> None:
+        """Log the type and place of a fault, without its message, which may name a value."""
         frames = traceback.extract_tb(error.__traceback__)[-6:]
         places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames]
         self._write({"fault": type(error).__name__, "at": places})
@@ -47,7 +47,7 @@ class RequestLog:
             descriptor = append_closed(self.path)
             try:
                 os.write(descriptor, line.encode())
-                is_full = os.fstat(descriptor).st_size > MOST_BYTES
+                is_full = os.fstat(descriptor).st_size > MAX_LOG_BYTES
             finally:
                 os.close(descriptor)
             if is_full:

@@ -9,32 +9,32 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from pathlib import Path
 
-LISTS = {socket.AF_INET: Path("/proc/net/tcp"), socket.AF_INET6: Path("/proc/net/tcp6")}
-LOCAL, REMOTE, USER = 1, 2, 7  # columns of the list
-ADMINISTRATOR = 0
+SOCKET_LISTS = {socket.AF_INET: Path("/proc/net/tcp"), socket.AF_INET6: Path("/proc/net/tcp6")}
+LOCAL_COLUMN, REMOTE_COLUMN, USER_COLUMN = 1, 2, 7  # columns of the list
+ADMINISTRATOR_USER = 0
 
 Address = Sequence[object]  # host and port
 
 
-def user_of(client: Address, server: Address) -> int | None:
-    """Return the number of the user who owns the calling end of a connection on this machine; None where it is not known."""
+def find_user(client: Address, server: Address) -> int | None:
+    """Return the number of the user at the calling end of a connection on this machine, or None."""
     try:
         family = socket.AF_INET6 if ip_address(str(client[0])).version == 6 else socket.AF_INET
-        lines = LISTS[family].read_text(encoding="ascii").splitlines()[1:]
+        lines = SOCKET_LISTS[family].read_text(encoding="ascii").splitlines()[1:]
     except (OSError, ValueError, IndexError):
         return None
     wanted = (_in_list(client, family), _in_list(server, family))
     for line in lines:
         words = line.split()
-        if len(words) > USER and (words[LOCAL], words[REMOTE]) == wanted:
-            return int(words[USER])
+        if len(words) > USER_COLUMN and (words[LOCAL_COLUMN], words[REMOTE_COLUMN]) == wanted:
+            return int(words[USER_COLUMN])
     return None
 
 
 def is_another_user(client: Address, server: Address) -> bool:
-    """Whether the caller is known to be neither the user of this process nor the administrator, who may do all."""
-    user = user_of(client, server)
-    return user is not None and user not in (os.geteuid(), ADMINISTRATOR)
+    """Return whether the caller is known to be neither the user of this process nor the administrator."""
+    user = find_user(client, server)
+    return user is not None and user not in (os.geteuid(), ADMINISTRATOR_USER)
 
 
 def _in_list(address: Address, family: int) -> str:

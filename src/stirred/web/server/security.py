@@ -25,10 +25,10 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-MOST_FORM = 2 << 20  # bytes of a form without files
-MOST_FIELDS = 20_000
+MAX_FORM_BYTES = 2 << 20  # bytes of a form without files
+MAX_FORM_FIELDS = 20_000
 MAX_SILENT_SECONDS = 30.0  # between two pieces of a body
-UPLOAD = "/data/upload"  # the one handler that takes files, and asks for the token of the form itself
+UPLOAD_PATH = "/data/upload"  # the one handler that takes files, and asks for the token of the form itself
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-src 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -50,8 +50,8 @@ HEADERS = {
 SITES = (b"same-origin", b"none")  # of Sec-Fetch-Site
 
 
-class Refused(Exception):  # noqa: N818 - an answer of the server, not an error of the program
-    """A request that is answered with a status and a sentence that repeats nothing of it."""
+class RequestRefused(Exception):  # noqa: N818 - an answer of the server, not an error of the program
+    """A refused request: a status and a sentence that repeats nothing of the request."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -61,7 +61,7 @@ class Refused(Exception):  # noqa: N818 - an answer of the server, not an error 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """The outermost application: it lets through what this workbench may answer."""
+    """The outermost application, which lets only permitted requests through."""
 
     inner: Application
     session: Session
@@ -94,31 +94,31 @@ class Gate:
 
         try:
             with reading_below(self.roots):
-                await self._admitted(scope, _in_time(receive), answered)
-        except Refused as refused:
+                await self._admit(scope, _limit_silence(receive), answered)
+        except RequestRefused as refused:
             if not status:
                 await _say(answered, refused.status, refused.words)
         except Exception as error:
-            self.log.failed(error)
+            self.log.log_failure(error)
             if not status:
                 await _say(answered, 500, "A fault of the workbench; its log has the place.")
         finally:
             endpoint = scope.get("endpoint")
             name = str(getattr(endpoint, "__name__", "none"))
-            self.log.answered(scope["method"], name, status, time.monotonic() - began)
+            self.log.log_answer(scope["method"], name, status, time.monotonic() - began)
 
-    async def _admitted(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers: Sequence[tuple[bytes, bytes]] = scope["headers"]
-        host = self._host(headers)
+        host = self._require_host(headers)
         if scope["method"] not in ("GET", "HEAD", "POST"):
-            raise Refused(405, "This method is not used here.")
+            raise RequestRefused(405, "This method is not used here.")
         _require_own_page(scope["method"], headers, host)
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[-1]
-        known = self._known(headers)
+        known = self._has_session(headers)
         if token and scope["method"] == "GET" and scope["path"] == "/":
             self._require_owner(scope)
             if not known and not self.session.spend(token):
-                raise Refused(
+                raise RequestRefused(
                     403,
                     "This token is not the one of this start of the workbench, or it was used: start stirred serve "
                     "again, and open the address that it prints.",
@@ -126,30 +126,30 @@ class Gate:
             await _enter(send, f"{self.cookie}={self.session.cookie}; Path=/; HttpOnly; SameSite=Strict")
             return
         if not known:
-            raise Refused(
+            raise RequestRefused(
                 401,
                 "This browser has no session of this start of the workbench: open the address that stirred serve "
                 "printed. It opens the workbench once; start it again for another one.",
             )
         self._require_owner(scope)
         if scope["method"] == "POST":
-            receive = await self._sent(scope, headers, receive)
+            receive = await self._read_form(scope, headers, receive)
         await self.inner(scope, receive, send)
 
     def _require_owner(self, scope: Scope) -> None:
         """Refuse other users of this machine, also with a cookie: a browser sends it to every port of 127.0.0.1."""
         client, server = scope.get("client"), scope.get("server")
         if self.for_owner and client and server and is_another_user(client, server):
-            raise Refused(403, "This workbench belongs to another user of this machine.")
+            raise RequestRefused(403, "This workbench belongs to another user of this machine.")
 
-    def _host(self, headers: Sequence[tuple[bytes, bytes]]) -> str:
-        """The name by which the browser calls this workbench; refused where it is another one's."""
+    def _require_host(self, headers: Sequence[tuple[bytes, bytes]]) -> str:
+        """Validate the Host header (DNS-rebinding guard)."""
         named = [value.decode("latin-1").lower() for name, value in headers if name == b"host"]
         if len(named) != 1 or named[0] not in self.hosts:
-            raise Refused(421, "This workbench is not called by this name.")
+            raise RequestRefused(421, "This workbench is not called by this name.")
         return named[0]
 
-    def _known(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    def _has_session(self, headers: Sequence[tuple[bytes, bytes]]) -> bool:
         for name, value in headers:
             if name == b"cookie":
                 try:
@@ -160,20 +160,22 @@ class Gate:
                     return True
         return False
 
-    async def _sent(self, scope: Scope, headers: Sequence[tuple[bytes, bytes]], receive: Receive) -> Receive:
+    async def _read_form(
+        self, scope: Scope, headers: Sequence[tuple[bytes, bytes]], receive: Receive
+    ) -> Receive:
         """Read a form and hold it against this session; files are read by their own handler, which asks for the token."""
         kind = next((value for name, value in headers if name == b"content-type"), b"").split(b";")[0].strip()
-        if kind == b"multipart/form-data" and scope["path"] == UPLOAD:
+        if kind == b"multipart/form-data" and scope["path"] == UPLOAD_PATH:
             return receive
         if kind != b"application/x-www-form-urlencoded":
-            raise Refused(415, "Only forms are taken here.")
+            raise RequestRefused(415, "Only forms are taken here.")
         body = await _body(headers, receive)
         try:
-            form = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+            form = parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
         except ValueError:
-            raise Refused(400, "This form cannot be read.") from None
+            raise RequestRefused(400, "This form cannot be read.") from None
         if not self.session.is_form(form.pop("csrf", [""])[-1]):
-            raise Refused(
+            raise RequestRefused(
                 403, "This form is not one of this workbench, or it is too old: load the page again."
             )
         scope.setdefault("state", {})["form"] = form
@@ -185,13 +187,13 @@ def _require_own_page(method: str, headers: Sequence[tuple[bytes, bytes]], host:
     found = {name: value for name, value in headers if name == b"origin" or name.startswith(b"sec-fetch-")}
     own = (f"http://{host}", f"https://{host}")  # a proxy before it may speak TLS
     if b"origin" in found and found[b"origin"].decode("latin-1").lower() not in own:
-        raise Refused(403, "This was sent by a page of another site.")
+        raise RequestRefused(403, "This was sent by a page of another site.")
     way = (method, found.get(b"sec-fetch-mode"), found.get(b"sec-fetch-dest"))
     if found.get(b"sec-fetch-site", b"none") not in SITES and way != ("GET", b"navigate", b"document"):
-        raise Refused(403, "This was sent by a page of another site.")
+        raise RequestRefused(403, "This was sent by a page of another site.")
 
 
-def _in_time(receive: Receive) -> Receive:
+def _limit_silence(receive: Receive) -> Receive:
     """Wait a bounded time for each piece of a body; what comes after the body, the end of the connection, has none."""
     is_whole = False
 
@@ -202,7 +204,7 @@ def _in_time(receive: Receive) -> Receive:
         try:
             message = await asyncio.wait_for(receive(), MAX_SILENT_SECONDS)
         except TimeoutError:
-            raise Refused(408, "The rest of this form did not arrive in time.") from None
+            raise RequestRefused(408, "The rest of this form did not arrive in time.") from None
         is_whole = not message.get("more_body", False)
         return message
 
@@ -210,18 +212,18 @@ def _in_time(receive: Receive) -> Receive:
 
 
 async def _body(headers: Sequence[tuple[bytes, bytes]], receive: Receive) -> bytes:
-    """A body of limited size; one that says it is larger is not read at all."""
+    """Read a body of limited size; do not read one that declares a larger size."""
     said = next((value for name, value in headers if name == b"content-length"), b"0")
-    if not said.isdigit() or int(said) > MOST_FORM:
-        raise Refused(413, "This form is too large.")
+    if not said.isdigit() or int(said) > MAX_FORM_BYTES:
+        raise RequestRefused(413, "This form is too large.")
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Refused(400, "The form did not arrive.")
+            raise RequestRefused(400, "The form did not arrive.")
         body += message.get("body", b"")
-        if len(body) > MOST_FORM:
-            raise Refused(413, "This form is too large.")
+        if len(body) > MAX_FORM_BYTES:
+            raise RequestRefused(413, "This form is too large.")
         if not message.get("more_body", False):
             return bytes(body)
 
@@ -234,7 +236,7 @@ async def _enter(send: Send, cookie: str) -> None:
 
 
 async def _say(send: Send, status: int, words: str) -> None:
-    """A plain page: it needs no session, no style and no script."""
+    """Send a plain page that needs no session, no style and no script."""
     page = (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>Stirred</title><main><h1>{status}</h1>'
         f"<p>{words}</p></main></html>"

@@ -19,12 +19,12 @@ from stirred.web.server.security import Gate
 from stirred.web.workbench import Workbench
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MOST_AT_ONCE = 400  # requests that are being answered; more are told to come again
+MAX_REQUESTS = 400  # requests that are being answered; more are told to come again
 SOCKET_MODE = 0o600
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes a free one."""
+def open_port(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     made = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -41,12 +41,12 @@ def listening(host: str, port: int) -> socket.socket:
     return made
 
 
-def listening_socket(path: Path) -> socket.socket:
-    """Return a Unix socket that listens; only its owner may connect. One that a killed server left is replaced."""
+def open_unix_socket(path: Path) -> socket.socket:
+    """Return a Unix socket that listens for its owner alone; replace one that a killed server left."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     mask = os.umask(0o777 & ~SOCKET_MODE)
     try:
-        if os.path.lexists(path) and _is_left(path):
+        if os.path.lexists(path) and _is_abandoned(path):
             path.unlink()
         made.bind(str(path))
         made.listen(128)
@@ -62,8 +62,8 @@ def listening_socket(path: Path) -> socket.socket:
     return made
 
 
-def _is_left(path: Path) -> bool:
-    """Whether a socket of this user has a name, and nobody listens to it."""
+def _is_abandoned(path: Path) -> bool:
+    """Return whether a path is a socket of this user at which nobody listens."""
     found = path.lstat()
     if not stat.S_ISSOCK(found.st_mode) or found.st_uid != os.geteuid():
         return False
@@ -78,7 +78,7 @@ def _is_left(path: Path) -> bool:
 
 
 def address(host: str, port: int, token: str) -> str:
-    """Return the address to open, which works once: the browser gets a cookie, and the token disappears from the address."""
+    """Return the address to open, which works once: the browser gets a cookie in place of the token."""
     named = "127.0.0.1" if host in ("", "0.0.0.0", "::") else f"[{host}]" if ":" in host else host
     return f"http://{named}:{port}/?token={token}"
 
@@ -95,7 +95,7 @@ def make_server(app: Gate) -> uvicorn.Server:
         ws="none",
         loop="asyncio",
         lifespan="off",
-        limit_concurrency=MOST_AT_ONCE,
+        limit_concurrency=MAX_REQUESTS,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=3,
     )
@@ -111,18 +111,18 @@ def serve(
     at: Path | None = None,
     told: Callable[[str], None] | None = None,
 ) -> None:
-    """Serve until the process is asked to end; a job that runs goes on. With ``at`` it listens at that Unix socket alone.
+    """Serve until the process is asked to end, at a port or at the Unix socket ``at``; running jobs go on.
 
     Other users of this machine are refused where only this machine can call and no other name is given, as a proxy needs.
     """
     if at is None:
-        place = listening(host, port)
+        place = open_port(host, port)
         port = int(place.getsockname()[1])
     else:
-        place = listening_socket(at)
+        place = open_unix_socket(at)
     names = tuple(names) if host in LOOPBACK else (*names, host)
     server = make_server(create_app(workbench, port=port, names=names, for_owner=not names))
-    workbench.workspace.remove_left()
+    workbench.workspace.remove_abandoned()
     workbench.line.start()
     prepare_templates(workbench)
     Thread(target=workbench.warm, daemon=True).start()

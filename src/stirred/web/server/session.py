@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass, field
 from threading import Lock
 
-BYTES = 32
+SECRET_BYTES = 32
 
 
 @dataclass(slots=True, eq=False)
@@ -25,20 +25,20 @@ class Session:
     @staticmethod
     def fresh() -> "Session":
         """Draw the secrets of a new start."""
-        return Session(token=secrets.token_urlsafe(BYTES), secret=secrets.token_bytes(BYTES))
+        return Session(token=secrets.token_urlsafe(SECRET_BYTES), secret=secrets.token_bytes(SECRET_BYTES))
 
-    def _derived(self, purpose: bytes) -> str:
+    def _derive(self, purpose: bytes) -> str:
         return hmac.new(self.secret, b"stirred workbench " + purpose, hashlib.sha256).hexdigest()
 
     @property
     def cookie(self) -> str:
-        """The value of the cookie; neither the token nor the secret can be computed from it."""
-        return self._derived(b"cookie")
+        """Return the value of the cookie; neither token nor secret can be computed from it."""
+        return self._derive(b"cookie")
 
     @property
     def csrf(self) -> str:
-        """What a form must send back: a page of another site cannot know it."""
-        return self._derived(b"form")
+        """Return the token that a form must send back; a page of another site cannot know it."""
+        return self._derive(b"form")
 
     def spend(self, given: str) -> bool:
         """Take the token of the address; return whether it is the one of this start, and was not used before.
@@ -54,11 +54,11 @@ class Session:
             return True
 
     def is_cookie(self, given: str) -> bool:
-        """Whether this is the cookie of this start."""
+        """Return whether this is the cookie of this start."""
         return _are_equal(given, self.cookie)
 
     def is_form(self, given: str) -> bool:
-        """Whether a form of this workbench was sent."""
+        """Return whether a form of this workbench was sent."""
         return _are_equal(given, self.csrf)
 
 

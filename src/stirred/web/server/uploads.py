@@ -12,7 +12,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from stirred.file_names import is_file_name
-from stirred.web.server.security import Refused
+from stirred.web.server.security import RequestRefused
 from stirred.web.server.session import Session
 
 ENDINGS = (
@@ -31,8 +31,8 @@ ENDINGS = (
     ".dat",
     ".duckdb",
 )
-MOST_FILES = 200
-MOST_TEXT = 4096  # bytes of a field that is no file
+MAX_FILES = 200
+MAX_FIELD_BYTES = 4096  # bytes of a field that is no file
 
 
 @dataclass(slots=True)
@@ -55,31 +55,31 @@ class Upload:
     async def read(self, request: Request) -> dict[str, Path]:
         """Read the whole form; return where the files lie by the names they shall get. Nothing is left after an error."""
         said = request.headers.get("content-length", "")
-        if said.isdigit() and int(said) > self.most + MOST_TEXT:
+        if said.isdigit() and int(said) > self.most + MAX_FIELD_BYTES:
             raise self._too_large()
         _, options = parse_options_header(request.headers.get("content-type", ""))
         boundary = options.get(b"boundary", b"")
         if not boundary:
-            raise Refused(400, "This form cannot be read.")
+            raise RequestRefused(400, "This form cannot be read.")
         parser = MultipartParser(boundary, self._callbacks())  # type: ignore[arg-type]
         taken = 0
         try:
             async for chunk in request.stream():
                 taken += len(chunk)
-                if taken > self.most + MOST_TEXT * 4:
+                if taken > self.most + MAX_FIELD_BYTES * 4:
                     raise self._too_large()
                 parser.write(chunk)
             parser.finalize()
         except FormParserError:
             self.undo()
-            raise Refused(400, "This form cannot be read.") from None
+            raise RequestRefused(400, "This form cannot be read.") from None
         except BaseException:
             self.undo()
             raise
         return self.files
 
-    def _too_large(self) -> Refused:
-        return Refused(
+    def _too_large(self) -> RequestRefused:
+        return RequestRefused(
             413,
             f"These files have more than {self.most:,} bytes: name their folder instead, "
             "or start with --max-upload.",
@@ -112,15 +112,15 @@ class Upload:
         if b"filename" not in options:
             return
         if not self.admitted:
-            raise Refused(
+            raise RequestRefused(
                 403, "This form is not one of this workbench, or it is too old: load the page again."
             )
         given = options[b"filename"].decode("utf-8", "replace")
         if not given:
             return  # no file was chosen
         name = file_name(given)
-        if len(self.files) >= MOST_FILES or name in self.files:
-            raise Refused(400, "There are too many files, or two have the same name.")
+        if len(self.files) >= MAX_FILES or name in self.files:
+            raise RequestRefused(400, "There are too many files, or two have the same name.")
         place = self.folder / f".{secrets.token_hex(8)}.part"  # no other tab has this name
         self._file = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         self.files[name] = place
@@ -135,8 +135,8 @@ class Upload:
                 view = view[os.write(self._file, view) :]
         else:
             self._text += data[start:end]
-            if len(self._text) > MOST_TEXT:
-                raise Refused(413, "A field of this form is too long.")
+            if len(self._text) > MAX_FIELD_BYTES:
+                raise RequestRefused(413, "A field of this form is too long.")
 
     def _end(self) -> None:
         if self._file is not None:
@@ -155,7 +155,7 @@ class Upload:
 
 
 def file_name(given: str) -> str:
-    """The last part of a name that a browser sent, if a file may be called so; its folder is ignored.
+    """Return the last part of a name that a browser sent, if a file may have it; ignore its folder.
 
     >>> file_name("C:\\\\data\\\\household.csv")
     'household.csv'
@@ -163,7 +163,7 @@ def file_name(given: str) -> str:
     name = re.split(r"[/\\]", given)[-1]
     plain = all(is_file_name(part) for part in name.split("."))
     if not plain or not name.lower().endswith(ENDINGS):
-        raise Refused(
+        raise RequestRefused(
             400, "A file has a name that is not taken here: use letters, digits, hyphens, and a known ending."
         )
     return name

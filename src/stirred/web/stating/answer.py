@@ -10,17 +10,17 @@ from typing import Any
 from stirred.census import Census
 from stirred.errors import StirredError
 from stirred.mechanisms.base import Guard, Knob, Mechanism
-from stirred.publish.before.promise import joined, spent, stated
+from stirred.publish.before.promise import join_promises, read_spending, state_promise
 from stirred.publish.before.refusals import require_finite, require_variables
 from stirred.publish.plan.description import Plan
 from stirred.publish.plan.reading import parse
 from stirred.spec import Budget, Specification
 from stirred.spec.card import Card
 from stirred.web.forms.document import Document, text_of
-from stirred.web.stating.ground import StatedGround
+from stirred.web.stating.ground import PromiseGround
 from stirred.web.workspace.folder import Workspace
 
-KEPT = 8  # structures that are remembered
+MAX_STRUCTURES = 8  # structures that are remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +33,13 @@ class Refusal:
 
     @staticmethod
     def of(error: StirredError) -> "Refusal":
-        """The refusal of an error."""
+        """Build the refusal of an error."""
         return Refusal(what=error.what, why=error.why, fix=error.fix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turning:
-    """A slider: the setting it turns, its values as texts from one end to the other, and where it stands."""
+class Slider:
+    """A slider: the setting it changes, its values as texts in order, and its position."""
 
     name: str
     effect: str
@@ -70,7 +70,7 @@ class PromiseAnswer:
     odds: str = ""
     specification: Specification | None = None
     kept: tuple[ExactTable, ...] = ()
-    turning: Turning | None = None
+    turning: Slider | None = None
     largest: int | None = None  # the b that the budget was computed for
     typed: bool = False  # whether a person typed it
     guards: tuple[Guard, ...] = ()  # what they found on the records, without a trial draw
@@ -78,7 +78,7 @@ class PromiseAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Structure:
-    """All that does not depend on where the slider stands: it is computed once."""
+    """Everything that does not depend on the slider, computed once."""
 
     refusal: Refusal | None
     state: Callable[[Mechanism], Specification] | None
@@ -86,8 +86,8 @@ class _Structure:
     guards: tuple[Guard, ...] = ()
 
 
-class Stating:
-    """Answers about promises; what does not change with the slider is remembered."""
+class PromiseCalculator:
+    """Answers about promises; what does not change with the slider is cached."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
@@ -97,39 +97,39 @@ class Stating:
     def answer(
         self,
         document: Document,
-        ground: StatedGround,
+        ground: PromiseGround,
         *,
         part: int = 0,
         turn: str = "",
         largest: int | None = None,
     ) -> PromiseAnswer:
-        """The promise of a document; ``turn`` is the value of the slider, ``largest`` a published b for the stand-in."""
-        turning: Turning | None = None
+        """Return the promise of a document; ``turn`` is the slider's value, ``largest`` a published b."""
+        turning: Slider | None = None
         try:
             plan = self.read(document)
             mechanism = plan.mechanisms[part]
             knob = next(iter(mechanism.knobs()), None)
             if turn and knob is not None:
-                document = turned(document, part, knob, turn)
+                document = turn_setting(document, part, knob, turn)
                 plan = self.read(document)
                 mechanism = plan.mechanisms[part]
-            turning = None if knob is None else _turning(knob, document["mechanism"][part], mechanism)
+            turning = None if knob is None else _build_slider(knob, document["mechanism"][part], mechanism)
             structure = self._structure(plan, document, ground, part, knob)
             if structure.refusal is not None:
                 return PromiseAnswer(records=ground.records, refusal=structure.refusal, turning=turning)
             with self._lock:
-                whole = self._stated(plan, structure, mechanism, ground.census)
+                whole = self._state_whole(plan, structure, mechanism, ground.census)
             require_finite(whole, next((m.published_without_guarantee for m in plan.mechanisms), ""))
         except StirredError as error:
             return PromiseAnswer(records=ground.records, refusal=Refusal.of(error), turning=turning)
-        return _shown(whole, structure, ground, turning, None if ground.records else largest)
+        return _build_answer(whole, structure, ground, turning, None if ground.records else largest)
 
     def read(self, document: Document) -> Plan:
-        """The plan of a document; refused where it is none."""
+        """Return the plan of a document; refuse an invalid one."""
         return parse(text_of(document), folder=self.workspace.plans)
 
     def _structure(
-        self, plan: Plan, document: Document, ground: StatedGround, part: int, knob: Knob | None
+        self, plan: Plan, document: Document, ground: PromiseGround, part: int, knob: Knob | None
     ) -> _Structure:
         plain = {**document, "mechanism": [dict(one) for one in document["mechanism"]], "title": ""}
         if knob is not None:
@@ -137,47 +137,47 @@ class Stating:
         key = (id(ground), json.dumps(plain, sort_keys=True, default=str))
         with self._lock:
             if key not in self._known:
-                if len(self._known) >= KEPT:
+                if len(self._known) >= MAX_STRUCTURES:
                     self._known.pop(next(iter(self._known)))
                 self._known[key] = self._look(plan, ground)
             return self._known[key]
 
-    def _look(self, plan: Plan, ground: StatedGround) -> _Structure:
+    def _look(self, plan: Plan, ground: PromiseGround) -> _Structure:
         """Refuse what can be refused, and count what the invariants fix."""
         census = ground.census
         try:
             require_variables(plan, census)
-            if len(plan.steps) > 1 or plan.steps[0].config.linked() is not None:
-                whole = stated(plan, census).whole
+            if len(plan.steps) > 1 or plan.steps[0].config.earlier_release_setting() is not None:
+                whole = state_promise(plan, census).whole
                 found = _guards(plan, ground)
                 return _Structure(refusal=None, state=None, kept=_numbers(whole, census), guards=found)
             mechanism = plan.mechanisms[0]
             mechanism.refuse(census)
-            state = mechanism.restated(census)
+            state = mechanism.prepare_restating(census)
             promised = state(mechanism)
-            mechanism.refuse_stated(census, promised)
+            mechanism.refuse_promise(census, promised)
             found = _guards(plan, ground)
         except StirredError as error:
             return _Structure(refusal=Refusal.of(error), state=None, kept={})
         return _Structure(refusal=None, state=state, kept=_numbers(promised, census), guards=found)
 
-    def _stated(
+    def _state_whole(
         self, plan: Plan, structure: _Structure, mechanism: Mechanism, census: Census
     ) -> Specification:
         if structure.state is None:
-            return stated(plan, census).whole
-        return joined(plan, [structure.state(mechanism)]).whole
+            return state_promise(plan, census).whole
+        return join_promises(plan, [structure.state(mechanism)]).whole
 
 
-def turned(document: Document, part: int, knob: Knob, value: str) -> Document:
-    """The document with another value of the setting that the slider turns."""
+def turn_setting(document: Document, part: int, knob: Knob, value: str) -> Document:
+    """Return the document with another value of the setting that the slider turns."""
     mechanisms = [dict(one) for one in document["mechanism"]]
     mechanisms[part][knob.name] = value
     return {**document, "mechanism": mechanisms}
 
 
-def _turning(knob: Knob, settings: Mapping[str, Any], mechanism: Mechanism) -> Turning:
-    """The slider from the largest budget to the smallest; the value that is set now is one of its stops."""
+def _build_slider(knob: Knob, settings: Mapping[str, Any], mechanism: Mechanism) -> Slider:
+    """Return the slider from the largest budget to the smallest, with the current value as one stop."""
     values = list(knob.settings)
     stated_now = settings.get(knob.name, mechanism.parameters().get(knob.name))
     try:
@@ -187,7 +187,7 @@ def _turning(knob: Knob, settings: Mapping[str, Any], mechanism: Mechanism) -> T
     if now not in values:
         rising = len(values) > 1 and values[0] < values[-1]
         values = sorted([*values, now], reverse=not rising)
-    return Turning(
+    return Slider(
         name=knob.name,
         effect=knob.effect,
         values=tuple(map(str, values)),
@@ -196,14 +196,14 @@ def _turning(knob: Knob, settings: Mapping[str, Any], mechanism: Mechanism) -> T
     )
 
 
-def _guards(plan: Plan, ground: StatedGround) -> tuple[Guard, ...]:
-    """What the guards of all methods find on the records; a stand-in has nothing to guard."""
+def _guards(plan: Plan, ground: PromiseGround) -> tuple[Guard, ...]:
+    """Return what the guards of all methods find on the records; nothing on a stand-in."""
     if not ground.records:
         return ()
     return tuple(
         guard
         for step in plan.steps
-        if step.config.linked() is None
+        if step.config.earlier_release_setting() is None
         for guard in step.mechanism.guards(ground.census, trial=False)
     )
 
@@ -212,20 +212,20 @@ def _numbers(whole: Specification, census: Census) -> dict[str, int | None]:
     found: dict[str, int | None] = {}
     for invariant in whole.multiverse:
         try:
-            found[invariant.words()] = int(invariant.realised(census).num_rows)
+            found[invariant.words()] = int(invariant.tabulate(census).num_rows)
         except StirredError:
             found[invariant.words()] = None
     return found
 
 
-def _shown(
+def _build_answer(
     whole: Specification,
     structure: _Structure,
-    ground: StatedGround,
-    turning: Turning | None,
+    ground: PromiseGround,
+    turning: Slider | None,
     largest: int | None,
 ) -> PromiseAnswer:
-    """The words of the card and the report about a promise; a typed b replaces that of the stand-in, by the stated law."""
+    """Return the words of card and report about a promise; a typed b replaces that of the stand-in."""
     varies = whole.varies
     law = None if varies is None else varies.law
     b = None if varies is None else varies.b
@@ -233,8 +233,8 @@ def _shown(
         budget: Budget = law.at(largest)
         whole, b = replace(whole, budget=budget, bounds=(), varies=None, parts=()), largest
     card = Card(whole)
-    symbol, total = spent(whole)
-    allowed = card.allowed()
+    symbol, total = read_spending(whole)
+    allowed = card.bound_odds()
     return PromiseAnswer(
         records=ground.records,
         sentence=card.sentence(),
@@ -242,7 +242,7 @@ def _shown(
         symbol=symbol,
         budget=str(total) if total.is_finite else "∞",
         exact=total.exact,
-        odds=card.translated(str(allowed.factor)) if total.is_finite else "any factor",
+        odds=card.translate(str(allowed.factor)) if total.is_finite else "any factor",
         specification=whole,
         kept=tuple(
             ExactTable(words=i.words(), numbers=structure.kept.get(i.words())) for i in whole.multiverse

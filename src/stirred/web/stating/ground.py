@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from threading import RLock
 
 from stirred.census import Census
-from stirred.publish.plan.proposing import known
+from stirred.publish.plan.proposing import complete_schema
 from stirred.web.workspace.data import ChosenData
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StatedGround:
+class PromiseGround:
     """A census to state promises on, and where it comes from."""
 
     census: Census
@@ -22,28 +22,28 @@ class GroundCache:
     def __init__(self) -> None:
         self._lock = RLock()
         self._key: object = None
-        self._ground: StatedGround | None = None
+        self._ground: PromiseGround | None = None
 
-    def of(self, chosen: ChosenData) -> StatedGround:
-        """The records, where they may be read; a stand-in with as many households as a person said elsewhere."""
+    def of(self, chosen: ChosenData) -> PromiseGround:
+        """Return the records where they may be read, else a stand-in with as many households as stated."""
         stamp = chosen.file.stat().st_mtime_ns if chosen.file.is_file() else 0
         key = (chosen.file, stamp, chosen.read, chosen.households)
         with self._lock:
             if self._ground is None or self._key != key:
-                self._ground, self._key = _made(chosen), key
+                self._ground, self._key = _make_ground(chosen), key
             return self._ground
 
 
-def _made(chosen: ChosenData) -> StatedGround:
+def _make_ground(chosen: ChosenData) -> PromiseGround:
     census = Census(schema=chosen.schema, folder=chosen.file.parent)
     if chosen.read:
-        return StatedGround(census=census.checked(), records=True)
+        return PromiseGround(census=census.check(), records=True)
     # slow to import, and the first page does not need it
-    from stirred.census.synthetic.like.population import Figures, stand_in
+    from stirred.census.synthetic.like.population import StandInFigures, make_stand_in
 
-    schema = known(census)
-    figures = Figures(households=max(2, chosen.households))
-    made = Census.of(schema, stand_in(schema, figures, chosen.file.parent))
-    return StatedGround(
+    schema = complete_schema(census)
+    figures = StandInFigures(households=max(2, chosen.households))
+    made = Census.of(schema, make_stand_in(schema, figures, chosen.file.parent))
+    return PromiseGround(
         census=replace(made, folder=chosen.file.parent), records=False
     )  # public files of areas

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from stirred.errors import StirredError
-from stirred.publish.before.promise import stated
+from stirred.publish.before.promise import state_promise
 from stirred.publish.plan.description import Plan
-from stirred.web.stating.ground import StatedGround
+from stirred.web.stating.ground import PromiseGround
 
-SHOWN = 4  # measures
+MAX_MEASURES_SHOWN = 4  # measures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,22 +20,24 @@ class UniverseSize:
     reason: str = ""
 
 
-def not_counted(error: StirredError) -> UniverseSize:
-    """What stands in the place of a number that cannot be had."""
+def make_not_counted(error: StirredError) -> UniverseSize:
+    """Return the entry that replaces a number which cannot be computed."""
     return UniverseSize(name="not counted", about="", value="–", reason=error.what)
 
 
-def size_of(plan: Plan, ground: StatedGround) -> list[UniverseSize]:
-    """The measures of the universe that a plan leaves; an error is told in the place of a number."""
-    from stirred.assess.universe import universe  # slow to import, and the first page does not need it
+def measure_universe(plan: Plan, ground: PromiseGround) -> list[UniverseSize]:
+    """Return the measures of the universe that a plan leaves; an error replaces a number."""
+    from stirred.assess.universe import (
+        measure_universe,  # slow to import, and the first page does not need it
+    )
 
     try:
-        whole = stated(plan, ground.census).whole
+        whole = state_promise(plan, ground.census).whole
         if not whole.views:
             return []
-        found = universe(whole, ground.census).measures
+        found = measure_universe(whole, ground.census).measures
     except StirredError as error:
-        return [not_counted(error)]
+        return [make_not_counted(error)]
     return [
         UniverseSize(
             name=one.name,
@@ -45,4 +47,4 @@ def size_of(plan: Plan, ground: StatedGround) -> list[UniverseSize]:
         )
         for one in found
         if one.unit == "bits per record"
-    ][:SHOWN]
+    ][:MAX_MEASURES_SHOWN]

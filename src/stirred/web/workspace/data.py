@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import Literal
 
 from stirred.census import Schema
-from stirred.census.bureau import described
+from stirred.census.bureau import recognise_folder
 from stirred.census.codebook import parse
 from stirred.census.readers import database, workbook
 from stirred.closed_files import closed_file, write_closed_text
 from stirred.errors import InputError
 from stirred.roots import home_path, reading_below, real_path, require_readable
-from stirred.web.workspace.folder import Workspace, kept, known
+from stirred.web.workspace.folder import Workspace, read_document, write_document
 
 CODEBOOK = "census.toml"
-HOUSEHOLDS = 2_000
+DEFAULT_HOUSEHOLDS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +29,9 @@ class FileParts:
 
     @staticmethod
     def of(path: Path) -> "FileParts | None":
-        """Read the names of the parts, and no record; None where a file has no parts, or one sheet."""
+        """Read the names of sheets or tables, and no record; None for other files and for a single sheet."""
         if path.suffix.lower() == ".xlsx":
-            sheets = workbook.sheets_of(path)
+            sheets = workbook.list_sheets(path)
             return FileParts(file=path.name, kind="sheet", names=tuple(sheets)) if len(sheets) != 1 else None
         if path.suffix.lower() == ".duckdb":
             return FileParts(file=path.name, kind="table", names=tuple(database.tables_of(path)))
@@ -44,18 +44,18 @@ class ChosenData:
 
     file: Path
     read: bool = False  # whether the records may be read
-    households: int = HOUSEHOLDS  # of the stand-in: a published number
+    households: int = DEFAULT_HOUSEHOLDS  # of the stand-in: a published number
     largest: int | None = None  # the largest stratum, from published counts
 
     @property
     def schema(self) -> Schema:
-        """The codebook; no record is read."""
-        return parse.load(self.file)
+        """Return the schema in the codebook; read no record."""
+        return parse.load_schema(self.file)
 
 
 @dataclass(frozen=True, slots=True)
 class DataChoice:
-    """What the folder says about its data."""
+    """The choice of data, as the folder of the workbench states it."""
 
     workspace: Workspace
 
@@ -63,19 +63,19 @@ class DataChoice:
     def _file(self) -> Path:
         return self.workspace.folder / "census.json"
 
-    def chosen(self) -> ChosenData | None:
-        """The census that was chosen; one that was described or made here is chosen by itself."""
-        told = known(self._file)
+    def read_choice(self) -> ChosenData | None:
+        """Return the chosen census; one that was described or made here is chosen without asking."""
+        told = read_document(self._file)
         place = told.get("file")
         own = self.workspace.own_census / CODEBOOK
         file = Path(os.path.normpath(self.workspace.folder / place)) if isinstance(place, str) else own
-        if not file.is_file() and described(file.parent) is None:
+        if not file.is_file() and recognise_folder(file.parent) is None:
             return None
         figure, largest = told.get("households"), told.get("largest")
         return ChosenData(
             file=file,
             read=told.get("read") is True,
-            households=figure if isinstance(figure, int) else HOUSEHOLDS,
+            households=figure if isinstance(figure, int) else DEFAULT_HOUSEHOLDS,
             largest=largest if isinstance(largest, int) else None,
         )
 
@@ -85,7 +85,7 @@ class DataChoice:
             self._keep(chosen)
 
     def _keep(self, chosen: ChosenData) -> None:
-        kept(
+        write_document(
             self._file,
             {
                 "file": os.path.relpath(chosen.file, self.workspace.folder),
@@ -98,7 +98,7 @@ class DataChoice:
     def change(self, **values: object) -> None:
         """Keep a change of what is chosen."""
         with self.workspace.lock:
-            now = self.chosen()
+            now = self.read_choice()
             if now is None:
                 raise InputError(
                     "no data are chosen",
@@ -107,8 +107,8 @@ class DataChoice:
                 )
             self.choose(replace(now, **values))  # type: ignore[arg-type]
 
-    def named(self, text: str) -> Path:
-        """The folder or file that a person named; only below the folders that the workbench was started for."""
+    def resolve_place(self, text: str) -> Path:
+        """Return the folder or file that a person named; refuse places outside the allowed folders."""
         if not text.strip():
             raise InputError(
                 "no folder is named",
@@ -116,14 +116,14 @@ class DataChoice:
                 fix="write the path of a folder with a census.toml",
             )
         path = real_path(self.workspace.folder / home_path(text))
-        with reading_below(self.workspace.allowed):
+        with reading_below(self.workspace.readable_folders):
             return self._codebook_at(require_readable(path))
 
     def _codebook_at(self, path: Path) -> Path:
         """Return the codebook at a path that is open, if it can be read."""
         file = path / CODEBOOK if path.is_dir() else path
-        if file.name.endswith(".toml") and (file.is_file() or described(file.parent) is not None):
-            parse.load(file)
+        if file.name.endswith(".toml") and (file.is_file() or recognise_folder(file.parent) is not None):
+            parse.load_schema(file)
             return file
         raise InputError(
             "there is no census.toml",
@@ -133,14 +133,14 @@ class DataChoice:
 
     @property
     def is_own(self) -> bool:
-        """Whether the codebook lies in the folder of the workbench, where it may be corrected."""
-        chosen = self.chosen()
+        """Return whether the codebook lies in the folder of the workbench, where it may be corrected."""
+        chosen = self.read_choice()
         return chosen is not None and chosen.file.parent == self.workspace.own_census
 
     def correct(self, text: str) -> None:
         """Keep a corrected codebook, if it can be read; the one before it is kept beside it."""
         place, plain = self.workspace.own_census / CODEBOOK, text.replace("\r\n", "\n")
-        with reading_below(self.workspace.allowed):
+        with reading_below(self.workspace.readable_folders):
             parse.loads(plain, folder=place.parent)
         with self.workspace.lock:
             self.keep_codebook()
@@ -165,11 +165,11 @@ class DataChoice:
                 place.replace(self.workspace.own_census / name)
 
     def parts(self) -> list[FileParts]:
-        """The uploaded files that hold several sheets or tables, with their names."""
+        """Return the uploaded files that hold several sheets or tables, with their names."""
         return [found for path in self.files() if (found := FileParts.of(path)) is not None]
 
     def files(self) -> list[Path]:
-        """The files that were uploaded, without codebooks."""
+        """Return the files that were uploaded, without codebooks."""
         folder = self.workspace.own_census
         if not folder.is_dir():
             return []

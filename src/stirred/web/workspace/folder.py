@@ -12,7 +12,7 @@ from threading import RLock
 from stirred.closed_files import make_closed_folder, write_closed_text
 from stirred.errors import InputError
 
-LEFT_SECONDS = 3600  # after that a file that is being written belongs to a process that was killed
+ABANDONED_SECONDS = 3600  # after that a file that is being written belongs to a process that was killed
 CENSUS, PLANS, JOBS, PACKETS, REPORTS = "census", "plans", "jobs", "packets", "reports"
 
 
@@ -65,7 +65,7 @@ class Workspace:
 
     @staticmethod
     def of(folder: Path, *, roots: tuple[Path, ...] = ()) -> "Workspace":
-        """The workbench in a folder, which is made if it does not exist."""
+        """Open the workbench in a folder, which is made if it does not exist."""
         if folder.exists() and not folder.is_dir():
             raise InputError(
                 f"{folder.name} is no folder",
@@ -88,51 +88,51 @@ class Workspace:
         )
 
     @property
-    def allowed(self) -> tuple[Path, ...]:
-        """The folders below which the workbench reads files, and no others."""
+    def readable_folders(self) -> tuple[Path, ...]:
+        """Return the folders below which the workbench reads files."""
         return (self.folder, *self.roots)
 
-    def remove_left(self) -> None:
-        """Delete what a server that was killed did not finish to write."""
+    def remove_abandoned(self) -> None:
+        """Delete files that a killed server did not finish to write."""
         for place in (self.folder, self.plans, self.own_census, *self.jobs.glob("*")):
             for path in place.glob(".*.part*"):
                 with suppress(OSError):
-                    if time.time() - path.lstat().st_mtime > LEFT_SECONDS:
+                    if time.time() - path.lstat().st_mtime > ABANDONED_SECONDS:
                         path.unlink()
 
     @property
     def plans(self) -> Path:
-        """The versions of the plan."""
+        """Return the folder of the versions of the plan."""
         return self.folder / PLANS
 
     @property
     def jobs(self) -> Path:
-        """What was run, and what is waiting."""
+        """Return the folder of what was run and what is waiting."""
         return self.folder / JOBS
 
     @property
     def packets(self) -> Path:
-        """Packets, each with the number of its job."""
+        """Return the folder of packets, each with the number of its job."""
         return self.folder / PACKETS
 
     @property
     def reports(self) -> Path:
-        """Comparisons, assessments and frontiers, each with the number of its job."""
+        """Return the folder of comparisons, assessments and frontiers, each with the number of its job."""
         return self.folder / REPORTS
 
     @property
     def own_census(self) -> Path:
-        """The folder of files that were uploaded or made here."""
+        """Return the folder of files that were uploaded or made here."""
         return self.folder / CENSUS
 
 
-def kept(path: Path, document: object) -> None:
+def write_document(path: Path, document: object) -> None:
     """Write JSON whole or not at all."""
     write_closed_text(path, json.dumps(document, ensure_ascii=False, indent=1))
 
 
-def known(path: Path) -> dict[str, object]:
-    """What was written, or nothing where nothing or something else lies there."""
+def read_document(path: Path) -> dict[str, object]:
+    """Read the JSON that was written; return an empty mapping where there is none or it is damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

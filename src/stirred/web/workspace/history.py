@@ -8,7 +8,7 @@ from pathlib import Path
 
 from stirred.closed_files import write_closed_text
 from stirred.errors import InputError
-from stirred.web.workspace.folder import WorkspaceLock, kept, known
+from stirred.web.workspace.folder import WorkspaceLock, read_document, write_document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Version:
 
     @property
     def name(self) -> str:
-        """The name of its file."""
+        """Return the name of its file."""
         return f"{self.number:04}.toml"
 
 
@@ -35,7 +35,7 @@ class PlanHistory:
 
     @staticmethod
     def of(folder: Path, lock: WorkspaceLock) -> "PlanHistory":
-        """Return the history in a folder; the lock is the one of its workbench."""
+        """Open the history in a folder, with the lock of its workbench."""
         return PlanHistory(folder, lock)
 
     @property
@@ -43,8 +43,8 @@ class PlanHistory:
         return self.folder / "history.json"
 
     def versions(self) -> list[Version]:
-        """All versions, oldest first."""
-        listed = known(self._file).get("versions", [])
+        """Return all versions, oldest first."""
+        listed = read_document(self._file).get("versions", [])
         found = []
         for item in listed if isinstance(listed, list) else []:
             version = Version(
@@ -59,16 +59,16 @@ class PlanHistory:
 
     @property
     def current(self) -> int:
-        """The number of the current version; 0 before there is one."""
-        number = known(self._file).get("current", 0)
+        """Return the number of the current version; 0 before there is one."""
+        number = read_document(self._file).get("current", 0)
         return number if isinstance(number, int) else 0
 
     def path(self, number: int) -> Path:
-        """The file of a version."""
+        """Return the file of a version."""
         return self.folder / f"{number:04}.toml"
 
     def text(self, number: int | None = None) -> str:
-        """The plan of a version, or the current one; empty before there is one."""
+        """Return the plan of a version, or the current one; empty before there is one."""
         wanted = self.current if number is None else number
         path = self.path(wanted)
         return path.read_text(encoding="utf-8") if wanted and path.is_file() else ""
@@ -105,18 +105,18 @@ class PlanHistory:
         listed = [
             {"number": v.number, "parent": v.parent, "words": v.words, "time": v.time} for v in versions
         ]
-        kept(self._file, {"current": current, "versions": listed})
+        write_document(self._file, {"current": current, "versions": listed})
 
     def undo(self) -> int:
-        """The version that undo goes back to; 0: none."""
+        """Return the version that undo goes back to; 0 if there is none."""
         return next((v.parent for v in self.versions() if v.number == self.current), 0)
 
     def redo(self) -> int:
-        """The latest version that was made from the current one; 0: none."""
+        """Return the latest version that was made from the current one; 0 if there is none."""
         return max((v.number for v in self.versions() if v.parent == self.current), default=0)
 
     def difference(self, before: int, after: int) -> list[tuple[str, str]]:
-        """The lines of two versions as a diff: a mark (+, -, @ or nothing) and the line."""
+        """Return the lines of two versions as a diff: a mark (+, -, @ or nothing) and the line."""
         lines = difflib.unified_diff(
             self.text(before).splitlines() if before else [], self.text(after).splitlines(), lineterm="", n=2
         )

@@ -7,11 +7,16 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from stirred.assess.attack import attack, unique_counts, uniques
-from stirred.assess.attack.linkage.leave_one_out import chosen_targets, donors_of, leave_one_out, without
-from stirred.assess.attack.linkage.reidentification import groups_of
+from stirred.assess.attack import attack, count_uniques, measure_uniques
+from stirred.assess.attack.linkage.leave_one_out import (
+    choose_donors,
+    choose_targets,
+    leave_one_out,
+    replace_secrets,
+)
+from stirred.assess.attack.linkage.reidentification import group_people
 from stirred.assess.attack.linkage.variables import LinkVariables
-from stirred.assess.attack.measures import EXPOSED, reconstruction_measures
+from stirred.assess.attack.measures import EXPOSED_GROUP, reconstruction_measures
 from stirred.assess.attack.reconstruction.areas import AREA_SCHEMA
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
@@ -128,20 +133,20 @@ def test_unique_records_with_place_and_without() -> None:
     release = swapped(one)
     people = frame_of(one.table("person", ["block", "sex", "age"]))
     alone = people.group_by("block", "sex", "age").len().filter(pl.col("len") == 1).height
-    measure = uniques(one, ["block", "sex", "age"], "person")
+    measure = measure_uniques(one, ["block", "sex", "age"], "person")
     assert measure.value == alone
     assert not measure.public
-    assert uniques(release, ["block", "sex", "age"], "person").public
-    everything = unique_counts(release, [None, ["sex"]], "person")
+    assert measure_uniques(release, ["block", "sex", "age"], "person").public
+    everything = count_uniques(release, [None, ["sex"]], "person")
     assert "household_id" not in everything["by"][0]
     assert everything["unique"][0] > 0.9 * everything["records"][0]
-    near, far = uniques(release), uniques(release, place=False)
+    near, far = measure_uniques(release), measure_uniques(release, place=False)
     assert near.value is not None
     assert far.value is not None
     assert far.value < near.value
     assert "block" not in far.about
     with pytest.raises(InputError, match="no variable is left"):
-        uniques(release, ["block"], place=False)
+        measure_uniques(release, ["block"], place=False)
 
 
 def test_undecided_areas_make_an_interval_instead_of_a_value() -> None:
@@ -160,14 +165,14 @@ def test_undecided_areas_make_an_interval_instead_of_a_value() -> None:
 
 def test_a_census_without_a_person_differs_in_what_that_person_told() -> None:
     variables = LinkVariables(area="block", parent="block_group")
-    truth = variables.keyed(frame_of(census().table("person", NAMES)))
-    exposed = groups_of(truth)[EXPOSED]
-    targets = chosen_targets(truth, exposed, most=50, seed=1)
+    truth = variables.add_keys(frame_of(census().table("person", NAMES)))
+    exposed = group_people(truth)[EXPOSED_GROUP]
+    targets = choose_targets(truth, exposed, most=50, seed=1)
     assert exposed[targets].all()
     assert truth["area"].gather(targets).n_unique() == targets.size > 3
-    donors = donors_of(truth, targets, seed=1)
+    donors = choose_donors(truth, targets, seed=1)
     assert (truth["area"].gather(targets) == truth["area"].gather(donors)).all()
-    changed = without(census(), "person", variables.secret, targets, donors)
+    changed = replace_secrets(census(), "person", variables.secret, targets, donors)
     before, after = (frame_of(one.table("person")) for one in (census(), changed))
     for name in before.columns:
         if name not in variables.secret:
@@ -176,7 +181,7 @@ def test_a_census_without_a_person_differs_in_what_that_person_told() -> None:
     assert set(np.flatnonzero(moved.to_numpy())) <= set(targets.tolist())
 
     def exact(one: Census) -> pl.DataFrame:
-        return variables.keyed(frame_of(one.table("person", NAMES)))
+        return variables.add_keys(frame_of(one.table("person", NAMES)))
 
     found = leave_one_out(
         census(), exact, truth, targets, record_type="person", secret=variables.secret, seed=1

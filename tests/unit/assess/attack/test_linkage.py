@@ -9,18 +9,18 @@ from stirred.assess.attack.linkage import (
     PERFECT,
     Attacker,
     LinkVariables,
-    agreement,
-    attacker_file,
-    attacker_named,
-    bootstrap,
-    linked,
+    bootstrap_interval,
+    count_agreement,
+    find_attacker,
+    link_records,
     majority_guess,
+    make_attacker_file,
     modal_guess,
-    normalised,
+    normalise_risk,
     proportional_guess,
     random_draw_hits,
     reidentify,
-    wilson,
+    wilson_interval,
 )
 from stirred.errors import InputError
 
@@ -48,7 +48,7 @@ def town(seed: int = 1, blocks: int = 40, size: int = 25) -> pl.DataFrame:
 
 
 def keyed(people: pl.DataFrame) -> pl.DataFrame:
-    return VARIABLES.keyed(people, also=["person"])
+    return VARIABLES.add_keys(people, also=["person"])
 
 
 def test_links_are_one_to_one_and_as_many_as_possible() -> None:
@@ -59,7 +59,7 @@ def test_links_are_one_to_one_and_as_many_as_possible() -> None:
     right = pl.DataFrame(
         {"exact": draws.integers(0, 40, 150).astype(str), "classed": draws.integers(0, 8, 150).astype(str)}
     )
-    pairs = linked(left, right, ["exact", "classed"], seed=1)
+    pairs = link_records(left, right, ["exact", "classed"], seed=1)
     assert pairs["left"].n_unique() == pairs["right"].n_unique() == pairs.height
     first = pairs.filter(pl.col("step") == 1)
     assert (left["exact"].gather(first["left"]) == right["exact"].gather(first["right"])).all()
@@ -67,7 +67,9 @@ def test_links_are_one_to_one_and_as_many_as_possible() -> None:
     assert (left["classed"].gather(second["left"]) == right["classed"].gather(second["right"])).all()
     counts = left.group_by("exact").len().join(right.group_by("exact").len(), on="exact")
     assert first.height == counts.select(pl.min_horizontal("len", "len_right").sum()).item()
-    assert not linked(left, right, ["exact"], seed=1).equals(linked(left, right, ["exact"], seed=2))
+    assert not link_records(left, right, ["exact"], seed=1).equals(
+        link_records(left, right, ["exact"], seed=2)
+    )
 
 
 def test_a_confirmed_record_is_right_in_place_and_in_secret() -> None:
@@ -168,23 +170,25 @@ def test_a_random_draw_hits_someone_as_often_as_counting_says() -> None:
 
 def test_agreement_counts_each_record_once() -> None:
     truth = keyed(town())
-    assert agreement(truth, truth, seed=1).select(pl.col("exact").sum() == pl.col("records").sum()).item()
+    assert (
+        count_agreement(truth, truth, seed=1).select(pl.col("exact").sum() == pl.col("records").sum()).item()
+    )
     doubled = pl.concat([truth.head(100)] * 2)
-    assert agreement(doubled, truth, seed=1)["exact"].sum() == 100
+    assert count_agreement(doubled, truth, seed=1)["exact"].sum() == 100
 
 
 def test_files_of_attackers_have_their_coverage_and_errors() -> None:
     people = town(blocks=400)
-    whole = attacker_file(people, PERFECT, area="block", household="household", seed=1)
+    whole = make_attacker_file(people, PERFECT, area="block", household="household", seed=1)
     assert whole.equals(people)
-    file = attacker_file(people, COMMERCIAL, area="block", household="household", seed=1)
+    file = make_attacker_file(people, COMMERCIAL, area="block", household="household", seed=1)
     assert file.height / people.height == pytest.approx(COMMERCIAL.coverage, abs=0.02)
     own = people[file["person"].to_numpy()]
     assert (file["sex"] != own["sex"]).mean() == pytest.approx(0.02, abs=0.01)
     assert (file["age"] - own["age"]).abs().max() == 1
     right = keyed(file)["classed"] == keyed(people)["classed"].gather(file["person"])
     assert right.mean() == pytest.approx(0.37, abs=0.04)
-    stale = attacker_file(
+    stale = make_attacker_file(
         people, Attacker(name="old", stale=0.5), area="block", household="household", seed=1
     )
     moved = stale.with_columns(moved=stale["block"] != people["block"])
@@ -192,33 +196,33 @@ def test_files_of_attackers_have_their_coverage_and_errors() -> None:
     assert together["moved"].max() == together["block"].max() == 1
     assert moved["moved"].mean() == pytest.approx(0.5, abs=0.05)
     with pytest.raises(InputError, match="no attacker is called perfekt"):
-        attacker_named("perfekt")
+        find_attacker("perfekt")
     with pytest.raises(InputError, match="coverage is not between 0 and 1"):
         Attacker(name="x", coverage=2)
 
 
 def test_intervals() -> None:
-    assert wilson(0, 0) == (0.0, 1.0)
-    low, high = wilson(50, 100)
+    assert wilson_interval(0, 0) == (0.0, 1.0)
+    low, high = wilson_interval(50, 100)
     assert (round(low, 4), round(high, 4)) == (0.4038, 0.5962)
     draws = np.random.default_rng(1)
     covered = 0
     for seed in range(60):  # areas with one success rate each: records of an area are not independent
         rates = draws.beta(2, 2, 60)
         hits = draws.binomial(20, rates).astype(np.float64)
-        low, high = bootstrap(hits, np.full(60, 20.0), seed=seed, runs=150)
+        low, high = bootstrap_interval(hits, np.full(60, 20.0), seed=seed, runs=150)
         covered += low <= 0.5 <= high
     assert covered >= 51
-    assert bootstrap(np.zeros(0), np.zeros(0), seed=1) == (0.0, 1.0)
-    assert normalised(0.2, 1.0, attack_half=0.1, control_half=0.1) == (0.0, 0.0, 0.0)
-    assert normalised(0.3, 0.3, attack_half=0.1, control_half=0.0)[0] == 0
+    assert bootstrap_interval(np.zeros(0), np.zeros(0), seed=1) == (0.0, 1.0)
+    assert normalise_risk(0.2, 1.0, attack_half=0.1, control_half=0.1) == (0.0, 0.0, 0.0)
+    assert normalise_risk(0.3, 0.3, attack_half=0.1, control_half=0.0)[0] == 0
 
 
 def test_ages_in_words_and_missing_values_are_linked_as_they_are() -> None:
     people = pl.DataFrame(
         {"block": ["a", None], "sex": [1, 2], "age": ["0-4", "85+"], "race": [1, 2], "hispanic": [1, 1]}
     )
-    made = VARIABLES.keyed(people)
+    made = VARIABLES.add_keys(people)
     assert made["classed"].to_list() == made["exact"].to_list() == ["a·1·0-4", "·2·85+"]
     years = people.with_columns(age=pl.Series([3, None]))
-    assert VARIABLES.keyed(years)["classed"].to_list() == ["a·1·3", "·2·"]
+    assert VARIABLES.add_keys(years)["classed"].to_list() == ["a·1·3", "·2·"]

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from stirred.assess.attack.rebuilding import rebuilt_from_tables
+from stirred.assess.attack.rebuilding import rebuild_from_tables
 from stirred.census import Census
 
 RNG = np.random.default_rng(3)
@@ -28,7 +28,7 @@ def table(*by: str) -> pl.DataFrame:
 
 def test_households_are_rebuilt_and_held_against_the_census() -> None:
     tables = {"one": table("block", "size", "tenure"), "two": table("block", "tenure", "type")}
-    found = rebuilt_from_tables(tables, CENSUS, "household", areas=None)
+    found = rebuild_from_tables(tables, CENSUS, "household", areas=None)
     areas = found.tables["rebuilt households"]
     assert areas["records"].sum() == N
     assert (areas["status"] == "solved").all()
@@ -38,14 +38,14 @@ def test_households_are_rebuilt_and_held_against_the_census() -> None:
     # by hand: an area with one solution is right in all its records
     single = areas.filter("unique")["area"].to_list()
     inside = {name: one.filter(pl.col("block").cast(pl.String).is_in(single)) for name, one in tables.items()}
-    sure = rebuilt_from_tables(inside, CENSUS, "household", areas=None)
+    sure = rebuild_from_tables(inside, CENSUS, "household", areas=None)
     assert sure.measure("agreement with the truth, records rebuilt from tables").value == 1.0
 
 
 def test_two_tables_of_an_area_are_needed() -> None:
-    assert not rebuilt_from_tables({"one": table("block", "size")}, CENSUS, "household").measures
+    assert not rebuild_from_tables({"one": table("block", "size")}, CENSUS, "household").measures
     apart = {"one": table("block", "size"), "two": table("county", "tenure")}
-    assert not rebuilt_from_tables(apart, CENSUS, "household").measures
+    assert not rebuild_from_tables(apart, CENSUS, "household").measures
 
 
 def test_numbers_that_are_off_are_met_as_nearly_as_possible() -> None:
@@ -53,5 +53,5 @@ def test_numbers_that_are_off_are_met_as_nearly_as_possible() -> None:
         pl.col("count") + pl.Series(RNG.integers(0, 2, table("block", "size").height))
     )
     tables = {"one": noisy, "two": table("block", "tenure")}
-    found = rebuilt_from_tables(tables, CENSUS, "household", areas=8, bound=1)
+    found = rebuild_from_tables(tables, CENSUS, "household", areas=8, bound=1)
     assert (found.tables["rebuilt households"]["deviation"] > 0).any()

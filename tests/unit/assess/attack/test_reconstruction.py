@@ -18,15 +18,15 @@ from stirred.assess.attack.reconstruction import (
     areas,
     block_design,
     calibration,
-    nearest,
+    collect_tables,
+    find_nearest,
+    measure_variability,
     precision_area,
-    published_blocks,
-    published_margins,
-    published_tables,
     reconstruct,
-    variability,
+    tabulate_blocks,
+    tabulate_margins,
 )
-from stirred.assess.attack.reconstruction.confidence import sampled
+from stirred.assess.attack.reconstruction.confidence import sample_solutions
 from stirred.assess.attack.reconstruction.variability import _full_rank
 from stirred.census.synthetic import synthesise
 from stirred.errors import InputError
@@ -59,7 +59,7 @@ EVERY = {records: histograms(records, 12) for records in (1, 2, 3, 4)}
 def solutions(design: TableDesign, truth: Counts) -> Counts:
     """All histograms with the tables of the truth, by listing."""
     every = EVERY[int(truth.sum())]
-    return every[(design.tabulated(every) == design.tabulated(truth[None])).all(axis=1)]
+    return every[(design.tabulate(every) == design.tabulate(truth[None])).all(axis=1)]
 
 
 def drawn(seed: int, records: int) -> Counts:
@@ -73,16 +73,16 @@ def test_uniqueness_and_variability_agree_with_a_list_of_all_histograms(tables: 
     design = TableDesign.of_margins(LEVELS, TABLES[tables])
     truth = drawn(seed, 1 + seed % 4)
     every = solutions(design, truth)
-    programme = Programme.of(design.members, design.tabulated(truth[None])[0])
+    programme = Programme.of(design.members, design.tabulate(truth[None])[0])
     cells = programme.cells
     assert (every[:, np.setdiff1d(np.arange(12), cells)] == 0).all()  # zeros exclude no solution
     assert (every[:, cells] >= programme.low).all()
     assert (every[:, cells] <= programme.high).all()
-    status, found = programme.solution()
+    status, found = programme.find_solution()
     assert status == "solved"
     assert found is not None
     assert any((found == one[cells]).all() for one in every)
-    spread = variability(programme, found)
+    spread = measure_variability(programme, found)
     assert spread.unique is (len(every) == 1)
     furthest = max(int(np.abs(one[cells] - found).sum()) for one in every) / (2 * truth.sum())
     assert spread.low == spread.high == furthest
@@ -99,24 +99,24 @@ def test_cells_with_more_records_than_the_solution_are_encoded() -> None:
     programme = Programme.of(design.members, np.array([5, 4, 6, 3]))
     found = np.array([4, 1, 2, 2])
     assert programme.holds(found)
-    spread = variability(programme, found)
+    spread = measure_variability(programme, found)
     others = [np.array([k, 5 - k, 6 - k, k - 2]) for k in range(2, 6)]
     assert spread.low == max(np.abs(one - found).sum() for one in others) / 18
 
 
 def test_a_time_limit_is_unknown_and_never_a_certificate() -> None:
     people = persons(300)
-    published = published_blocks(people.with_columns(block=pl.lit("a")), "block")
+    published = tabulate_blocks(people.with_columns(block=pl.lit("a")), "block")
     programme = Programme.of(published.design.members, published.counts[0])
-    _status, found = programme.solution()
+    _status, found = programme.find_solution()
     assert found is not None
-    spread = variability(programme, found, seconds=0.0)
+    spread = measure_variability(programme, found, seconds=0.0)
     assert spread.unique is None
     assert spread.certificate == ""
     assert spread.status == "unknown"
-    assert spread.high >= variability(programme, found).low > 0
+    assert spread.high >= measure_variability(programme, found).low > 0
     assert (
-        programme.solution(cost=np.random.default_rng(1).random(programme.cells.size), seconds=0.0)[0]
+        programme.find_solution(cost=np.random.default_rng(1).random(programme.cells.size), seconds=0.0)[0]
         == "unknown"
     )
 
@@ -124,7 +124,7 @@ def test_a_time_limit_is_unknown_and_never_a_certificate() -> None:
 def test_each_certificate_where_the_weaker_ones_do_not_reach() -> None:
     sums = np.array([[0, 0, -1], [-1, 1, 1], [2, -1, 2]], dtype=np.int32)  # of three cells, in pairs
     programme = Programme.of(sums, np.array([2, 2, 2]))
-    spread = variability(programme, np.array([1, 1, 1]))
+    spread = measure_variability(programme, np.array([1, 1, 1]))
     assert (spread.unique, spread.certificate) == (True, "rank")
     # x1 + x2 = x1 + x3 = x2 + x3 + x4 = 2, x4 + x5 = 1: (1, 1, 1, 0, 1), and (1.5, .5, .5, 1, 0), which is no histogram
     members = np.array(
@@ -133,7 +133,7 @@ def test_each_certificate_where_the_weaker_ones_do_not_reach() -> None:
     programme = Programme.of(members, np.array([2, 2, 2, 1]))
     assert programme.free.size == 5
     assert not _full_rank(programme.matrix)
-    spread = variability(programme, np.array([1, 1, 1, 0, 1]))
+    spread = measure_variability(programme, np.array([1, 1, 1, 0, 1]))
     assert (spread.unique, spread.certificate, spread.status) == (True, "infeasible", "infeasible")
 
 
@@ -144,14 +144,14 @@ def test_full_rank_is_decided_exactly() -> None:
 
 def test_contradicting_numbers_are_infeasible() -> None:
     design = TableDesign.of_margins(LEVELS, TABLES["one way"])
-    counts = design.tabulated(drawn(1, 4)[None])[0]
+    counts = design.tabulate(drawn(1, 4)[None])[0]
     counts[0] += 1
-    assert Programme.of(design.members, counts).solution()[0] == "infeasible"
+    assert Programme.of(design.members, counts).find_solution()[0] == "infeasible"
 
 
 def test_block_tables_count_what_their_names_say() -> None:
     people = persons(120).with_columns(block=pl.lit("b"))
-    published = published_blocks(people, "block")
+    published = tabulate_blocks(people, "block")
     design = block_design()
     table = {
         one.name: published.counts[0][start : start + one.rows]
@@ -187,16 +187,16 @@ def test_small_blocks_agree_with_a_list_of_all_that_their_18_tables_allow(seed: 
     people = pl.DataFrame(
         {"block": ["b"] * 4, "sex": [1] * 4, "age": ages, "race": races, "hispanic": draws.integers(1, 3, 4)}
     )
-    published = published_blocks(people, "block")
+    published = tabulate_blocks(people, "block")
     programme = Programme.of(published.design.members, published.counts[0])
     ways = np.array(list(combinations_with_replacement(range(programme.cells.size), 4)))
     place = np.repeat(np.arange(len(ways)), 4)
-    tables = published.design.tabulated_records(place, programme.cells[ways.reshape(-1)], len(ways))
+    tables = published.design.tabulate_records(place, programme.cells[ways.reshape(-1)], len(ways))
     right = ways[(tables == published.counts[0]).all(axis=1)]
     every = np.array([np.bincount(way, minlength=programme.cells.size) for way in right])
-    found = programme.solution()[1]
+    found = programme.find_solution()[1]
     assert found is not None
-    spread = variability(programme, found)
+    spread = measure_variability(programme, found)
     assert spread.unique is (len(every) == 1)
     assert spread.low == spread.high == max(int(np.abs(one - found).sum()) for one in every) / 8
 
@@ -207,7 +207,7 @@ def test_sex_and_age_class_have_no_error_and_blocks_are_certified() -> None:
     sizes = [5, 5, 30, 30, 75, 150, 350, 800]
     block = np.repeat([f"{i:02d}" for i in range(len(sizes))], sizes)
     people = people.head(sum(sizes)).with_columns(block=pl.Series(block))
-    made = reconstruct(published_blocks(people, "block"))
+    made = reconstruct(tabulate_blocks(people, "block"))
     assert made.areas["status"].to_list() == ["solved"] * len(sizes)
     assert made.areas["records"].to_list() == sizes
     assert made.areas["unique"].null_count() == 0
@@ -243,17 +243,17 @@ def test_numbers_that_no_file_has_are_met_as_nearly_as_possible() -> None:
     design = TableDesign.of_margins(LEVELS, TABLES["all pairs"])
     draws = np.random.default_rng(3)
     every = np.concatenate([EVERY[n] for n in (1, 2, 3, 4)])
-    tables = design.tabulated(every)
+    tables = design.tabulate(every)
     for seed in range(5):
-        truth = design.tabulated(drawn(seed, 3)[None])[0]
+        truth = design.tabulate(drawn(seed, 3)[None])[0]
         noisy = np.maximum(truth + draws.integers(-1, 2, truth.size), 0)
-        found = nearest(design.members, noisy, bound=1, zeros_kept=False)
+        found = find_nearest(design.members, noisy, bound=1, zeros_kept=False)
         off = np.abs(tables - noisy)
         within = off.max(axis=1) <= 1
         assert found.status == "solved"
         assert found.histogram is not None
         assert found.deviation == off[within].sum(axis=1).min()
-        assert np.abs(design.tabulated(found.histogram[None])[0] - noisy).max() <= 1
+        assert np.abs(design.tabulate(found.histogram[None])[0] - noisy).max() <= 1
 
 
 def test_contradicting_areas_fall_back_to_the_nearest_histogram() -> None:
@@ -261,21 +261,21 @@ def test_contradicting_areas_fall_back_to_the_nearest_histogram() -> None:
         "sex": pl.DataFrame({"block": ["a", "a"], "sex": ["m", "f"], "count": [3, 2]}),
         "race": pl.DataFrame({"block": ["a", "a"], "race": ["x", "y"], "count": [4, 2]}),
     }
-    row = reconstruct(published_tables(tables, "block")).areas.row(0, named=True)
+    row = reconstruct(collect_tables(tables, "block")).areas.row(0, named=True)
     assert row["status"] == "solved"
     assert row["deviation"] == 1
     assert row["unique"] is None
     with pytest.raises(InputError, match="no table counts by tract"):
-        published_tables(tables, "tract")
+        collect_tables(tables, "tract")
 
 
 def test_confidence_is_the_share_of_random_solutions_and_certain_where_bounds_say_so() -> None:
     people = pl.DataFrame({"block": ["a"] * 4, "sex": [1, 1, 2, 2], "race": ["x", "x", "x", "y"]})
-    published = published_margins(people, "block", [["sex"], ["race"]])
+    published = tabulate_margins(people, "block", [["sex"], ["race"]])
     programme = Programme.of(published.design.members, published.counts[0])
-    found = programme.solution()[1]
+    found = programme.find_solution()[1]
     assert found is not None
-    many = sampled(programme, found, samples=200, seed=1)
+    many = sample_solutions(programme, found, samples=200, seed=1)
     assert many is not None
     assert (many.share[many.certain] == 1).all()
     either = dict(
@@ -294,7 +294,7 @@ def test_calibration_and_precision_curve() -> None:
     people = persons(260)
     block = np.arange(people.height) // 40
     people = people.with_columns(block=pl.Series(block).cast(pl.String))
-    made = reconstruct(published_blocks(people, "block"), effort=Effort(samples=6, variability=False))
+    made = reconstruct(tabulate_blocks(people, "block"), effort=Effort(samples=6, variability=False))
     names = ["area", "sex", "age_class", "race", "hispanic"]
     truth = people.select(pl.col("block").alias("area"), "sex", age_class_of(people), "race", "hispanic")
     many = truth.cast(dict.fromkeys(names[1:], pl.Int64)).group_by(names).len()
@@ -318,8 +318,8 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path, monkeypatch: pytest.Monk
             "race": draws.integers(0, 3, 90),
         }
     )
-    published = published_margins(people, "block", [["sex"], ["race"]])
-    monkeypatch.setattr(areas, "PIECE", 10)
+    published = tabulate_margins(people, "block", [["sex"], ["race"]])
+    monkeypatch.setattr(areas, "AREAS_PER_PIECE", 10)
     whole = reconstruct(published, workers=2)
 
     def stop(step: str, done: int, total: int) -> None:
@@ -330,8 +330,10 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(KeyboardInterrupt):
         reconstruct(published, state=tmp_path, progress=stop)
     worked: list[str] = []
-    area = areas._area
-    monkeypatch.setattr(areas, "_area", lambda name, *rest: (worked.append(name), area(name, *rest))[1])
+    area = areas._reconstruct_area
+    monkeypatch.setattr(
+        areas, "_reconstruct_area", lambda name, *rest: (worked.append(name), area(name, *rest))[1]
+    )
     again = reconstruct(published, state=tmp_path)
     assert sorted(worked) == published.areas.to_list()[20:]
     assert again.areas.drop("seconds").equals(whole.areas.drop("seconds"))

@@ -9,12 +9,12 @@ import pytest
 from stirred.assess.attack import attack
 from stirred.assess.attack.reconstruction import (
     TableDesign,
-    published_blocks,
+    measure_variability,
     reconstruct_joined,
-    tract_tables,
-    variability,
+    tabulate_blocks,
+    tabulate_tracts,
 )
-from stirred.assess.attack.reconstruction.tracts import joined_programme
+from stirred.assess.attack.reconstruction.tracts import join_programme
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
@@ -31,37 +31,36 @@ def test_joint_solutions_are_those_of_a_list(seed: int) -> None:
     draws = np.random.default_rng(seed)
     truth = np.array([np.bincount(draws.integers(0, 6, 3), minlength=6) for _ in range(2)])
     totals = np.bincount(COUPLING, truth.sum(axis=0)).astype(np.int64)
-    counts = DESIGN.tabulated(truth)
+    counts = DESIGN.tabulate(truth)
     every = [np.array(one) for one in product(range(4), repeat=6) if sum(one) == 3]
     fitting = [
-        [one for one in every if (DESIGN.tabulated(one[None])[0] == counts[block]).all()]
-        for block in range(2)
+        [one for one in every if (DESIGN.tabulate(one[None])[0] == counts[block]).all()] for block in range(2)
     ]
     solutions = [
         pair for pair in product(*fitting) if (np.bincount(COUPLING, pair[0] + pair[1]) == totals).all()
     ]
-    programme, block, cell = joined_programme(DESIGN.members, counts, COUPLING, totals)
-    status, found = programme.solution()
+    programme, block, cell = join_programme(DESIGN.members, counts, COUPLING, totals)
+    status, found = programme.find_solution()
     assert status == "solved"
     assert found is not None
     whole = np.zeros((2, 6), np.int64)
     whole[block, cell] = found
     assert any((whole == np.array(pair)).all() for pair in solutions)
-    assert variability(programme, found, seconds=5).unique == (len(solutions) == 1)
+    assert measure_variability(programme, found, seconds=5).unique == (len(solutions) == 1)
 
 
 def test_tracts_show_single_years_and_settle_races() -> None:
     made = synthesise("demo", households=400)
     census = Census.of(made.schema, made.tables)
     people = frame_of(census.table("person", ["block", "tract", "sex", "age", "race", "hispanic"]))
-    years = tract_tables(people, "tract")
+    years = tabulate_tracts(people, "tract")
     inside = people.select(pl.col("block").alias("area"), "tract").unique()
-    found = reconstruct_joined(published_blocks(people, "block"), inside, years)
+    found = reconstruct_joined(tabulate_blocks(people, "block"), inside, years)
     assert found.tracts["joined"].all()
     again = found.records.join(inside.with_columns(pl.all().cast(pl.String)), on="area")
-    assert tract_tables(again, "tract").equals(years)  # every published number of the tracts is met
-    block = published_blocks(found.records, "area")
-    assert (block.counts == published_blocks(people, "block").counts).all()  # and of the blocks
+    assert tabulate_tracts(again, "tract").equals(years)  # every published number of the tracts is met
+    block = tabulate_blocks(found.records, "area")
+    assert (block.counts == tabulate_blocks(people, "block").counts).all()  # and of the blocks
     sure = found.records.filter("certain").group_by("area", "sex", "age").len("many")
     truth = people.group_by(pl.col("block").cast(pl.String).alias("area"), "sex", "age").len("true")
     held = sure.join(

@@ -6,11 +6,11 @@ import pytest
 
 from stirred.assess.attack.inference import (
     KnownNoise,
-    believed_counts,
-    between_releases,
-    differencing,
-    frechet,
-    pieces_of,
+    compare_releases,
+    difference_areas,
+    frechet_bounds,
+    infer_counts,
+    make_pieces,
     poisson,
     posterior_counts,
     prior_to_posterior,
@@ -47,7 +47,7 @@ def test_the_chance_is_the_frequency() -> None:
 
 
 def test_invariants_sharpen_what_is_believed() -> None:
-    low, high = frechet([4, 1, 5], [3, 3, 5], 5)
+    low, high = frechet_bounds([4, 1, 5], [3, 3, 5], 5)
     result = prior_to_posterior([3, 1, 4], NOISE, priors=[uniform()], low=low, high=high)
     without, with_, odds = result.measures
     assert (with_.value or 0) > (without.value or 0)
@@ -79,7 +79,7 @@ def test_pieces_follow_exactly_where_the_linear_algebra_says_so() -> None:
         for place, (a, b) in enumerate(edges):
             matrix[a, place] = matrix[5 + b, place] = 1
         null = np.linalg.svd(matrix)[2][np.linalg.matrix_rank(matrix) :]
-        found = differencing(pieces, *totals, areas=["a", "b"]).tables["pieces"]
+        found = difference_areas(pieces, *totals, areas=["a", "b"]).tables["pieces"]
         for place, difference in enumerate(found["difference"].to_list()):
             free = bool(np.abs(null[:, place]).max(initial=0) > 1e-9)
             assert (difference is None) == free
@@ -87,12 +87,12 @@ def test_pieces_follow_exactly_where_the_linear_algebra_says_so() -> None:
 
 
 def test_noisy_totals_carry_their_error() -> None:
-    pieces = pieces_of(
+    pieces = make_pieces(
         pl.DataFrame({"a": ["1", "1", "2"], "b": ["x", "y", "y"], "count": [9, 3, 30]}), ["a", "b"]
     )
     first = pl.DataFrame({"a": ["1", "2"], "count": [12, 30], "standard_error": [3.0, 4.0]})
     second = pl.DataFrame({"b": ["x", "y"], "count": [9, 33], "standard_error": [0.0, 0.0]})
-    result = differencing(pieces, first, second, areas=["a", "b"])
+    result = difference_areas(pieces, first, second, areas=["a", "b"])
     assert result.tables["pieces"]["spread"].to_list() in ([0.0, 3.0, 4.0], [5.0, 3.0, 4.0], [0.0, 4.0, 4.0])
     assert "noise of all totals" in result.measures[0].reason
     assert result.measures[1].value == pytest.approx(1 / 3)
@@ -101,9 +101,9 @@ def test_noisy_totals_carry_their_error() -> None:
 def test_two_releases_of_one_table() -> None:
     old = pl.DataFrame({"block": ["a", "b"], "count": [3, 7], "standard_error": [2.0, 2.0]})
     new = pl.DataFrame({"block": ["a", "b"], "count": [5, 7], "standard_error": [2.0, 2.0]})
-    *_, averaged = between_releases(old, new, by=["block"]).measures
+    *_, averaged = compare_releases(old, new, by=["block"]).measures
     assert averaged.value == pytest.approx(0.5**0.5)
-    exact = between_releases(old.drop("standard_error"), new.drop("standard_error"), by=["block"])
+    exact = compare_releases(old.drop("standard_error"), new.drop("standard_error"), by=["block"])
     assert exact.tables["changes"]["difference"].to_list() == [2.0]
     assert exact.measures[1].value == 0.5
 
@@ -119,14 +119,14 @@ def test_beliefs_about_a_table_of_a_release() -> None:
         census, key=Key.for_tests(3)
     )
     margins = [frame_of(census.counts("household", [name])) for name in ("county", "tenure")]
-    result = believed_counts(release, ["county", "tenure"], exact=margins, census=census)
+    result = infer_counts(release, ["county", "tenure"], exact=margins, census=census)
     without, hits, with_, _, odds = result.measures
     assert (with_.value or 0) >= (without.value or 0)
     assert hits.value is not None
     assert without.public
     assert not hits.public
     assert odds.kind == "relative"
-    exact = believed_counts(
+    exact = infer_counts(
         release, ["county"], mechanism=Exactly(rows="county", columns="tenure", rho_squared="1/2")
     )
     assert exact.measures[0].value is None

@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.assess.attack.inference import deshrunk, inversion, posterior_places
-from stirred.assess.attack.inference.assignment import _channel, balanced, joint_places
+from stirred.assess.attack.inference import invert_swap, posterior_places, remove_shrinkage
+from stirred.assess.attack.inference.assignment import _chance_shown, balance_weights, guess_joint_places
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.base import Release
 from stirred.mechanisms.exact_margins import ExactMargins
-from stirred.mechanisms.registry import mechanism_of
+from stirred.mechanisms.registry import rebuild_mechanism
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.swapping.numbers.closed_forms import posterior
 
@@ -55,7 +55,7 @@ def test_the_posterior_is_the_frequency() -> None:
     """Records are spread at random in each stratum: of those shown at a place, so many were there."""
     random = np.random.default_rng(3)
     truth, release = swapped(np.array([random.permutation(PLACES) for _ in range(STRATA)]))
-    law = mechanism_of(release).exchange(release)
+    law = rebuild_mechanism(release).exchange(release)
     assert law is not None
     found = posterior_places(release.to_polars("household"), law)
     both = found.join(truth.rename({"place": "true"}), on=["g", "label"])
@@ -69,9 +69,9 @@ def test_the_posterior_is_the_frequency() -> None:
 
 def test_the_deshrunk_table_is_right_on_average() -> None:
     truth, release = swapped(np.tile(PLACES, (STRATA, 1)))
-    law = mechanism_of(release).exchange(release)
+    law = rebuild_mechanism(release).exchange(release)
     assert law is not None
-    found = deshrunk(release.to_polars("household"), law, ["kind"])
+    found = remove_shrinkage(release.to_polars("household"), law, ["kind"])
     found = found.with_columns(pl.col("place", "kind").cast(pl.String))
     exact = truth.group_by("kind", "place").len().with_columns(pl.col("len") / STRATA)
     even = found.select("g").unique().join(exact.select("kind", "place"), how="cross")
@@ -107,7 +107,7 @@ def test_measures_of_a_release_and_its_people() -> None:
     people = {"hid": [i // 2 for i in range(2 * n)], "age": [i % 90 for i in range(2 * n)]}
     census = Census.of(schema, {"household": homes, "person": people})
     psa = PermutationSwapping(match=["county"], swap=["block"], rate="1/10", drop=["rooms"])
-    result = inversion(psa.release(census, key=Key.for_tests(2)), census, given=["tenure"], records=True)
+    result = invert_swap(psa.release(census, key=Key.for_tests(2)), census, given=["tenure"], records=True)
     values = {m.name: m for m in result.measures}
     assert all(m.sentence for m in result.measures)
     assert 0.85 < (values["records that are where they are shown"].value or 0) < 0.95
@@ -121,7 +121,7 @@ def test_measures_of_a_release_and_its_people() -> None:
 def test_a_mechanism_without_a_law_is_unknown() -> None:
     census = Census.of({"household": {"place": ["a", "b"], "kind": ["x", "y"]}})
     mechanism = ExactMargins(rows="place", columns="kind", rho_squared="1/2")
-    (only,) = inversion(mechanism.release(census, key=Key.for_tests(1))).measures
+    (only,) = invert_swap(mechanism.release(census, key=Key.for_tests(1))).measures
     assert only.value is None
     assert "closed form" in only.reason
 
@@ -150,8 +150,8 @@ def test_guessed_together_nearly_as_many_are_found_as_by_listing_all_arrangement
         chances = np.stack(
             [(likely[:, None] * (arrangements == place)).sum(axis=0) for place in range(3)], axis=1
         )
-        weights = spread[kinds] * _channel(room, shown, q)
-        together = balanced(weights, np.ones(6), room)
+        weights = spread[kinds] * _chance_shown(room, shown, q)
+        together = balance_weights(weights, np.ones(6), room)
         rows = np.arange(6)  # expected hits under the listed chances
         found["listed"] += chances.max(axis=1).sum()
         found["one by one"] += chances[rows, weights.argmax(axis=1)].sum()
@@ -178,10 +178,10 @@ def test_the_chances_of_a_joint_guess_are_frequencies() -> None:
         release_identifiers={"g": "a test"},
     )
     release = psa.release(census, key=Key.for_tests(5))
-    law = mechanism_of(release).exchange(release)
+    law = rebuild_mechanism(release).exchange(release)
     assert law is not None
     units = release.to_polars("household")
-    found = pl.concat([units, joint_places(units, law, given=["kind"])], how="horizontal")
+    found = pl.concat([units, guess_joint_places(units, law, given=["kind"])], how="horizontal")
     names = found.select(pl.col("place").cast(pl.String), pl.col("shown_place")).unique()
     both = found.join(truth.select("g", "label", pl.col("place").alias("true")), on=["g", "label"]).join(
         names.rename({"place": "guess", "shown_place": "guessed_place"}), on="guessed_place"
@@ -190,5 +190,5 @@ def test_the_chances_of_a_joint_guess_are_frequencies() -> None:
     assert both["joint_chance"].mean() == pytest.approx(right.mean(), abs=0.02)
     by_one = posterior_places(units, law, given=["kind"])["posterior"].mean()
     assert right.mean() > by_one + 0.02
-    told = inversion(release, given=["kind"]).measure("places that the best guess finds").value
+    told = invert_swap(release, given=["kind"]).measure("places that the best guess finds").value
     assert told == pytest.approx(both["joint_chance"].mean(), abs=0.02)

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from shared_data import shared
-from stirred.assess.universe import CountTables, kept
+from stirred.assess.universe import CountTables, check_candidates
 from stirred.spec import AtLeast, Margin
 
 TYPES = {
@@ -56,6 +56,6 @@ def test_what_the_ppmf_kept() -> None:
         AtLeast(Margin("person", ("block",)), 1),
         facilities,
     ]
-    found = kept(candidates, truth, released)
+    found = check_candidates(candidates, truth, released)
     assert [each.holds for each in found] == [True, False, False, False, False, False]
     assert (found[0].numbers, found[1].total, found[3].differ, found[4].differ) == (17, 2, 2013, 129)

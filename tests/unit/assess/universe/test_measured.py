@@ -7,12 +7,19 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.assess.universe import CountTables, cell_bounds, kept, trade, universe, variations
-from stirred.assess.universe.bounds import separators
+from stirred.assess.universe import (
+    CountTables,
+    cell_bounds,
+    check_candidates,
+    measure_universe,
+    trade,
+    variations,
+)
+from stirred.assess.universe.bounds import find_separators
 from stirred.census import Census
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.spec import AtLeast, Domain, Margin, Multiverse, RecordType, Variable
-from stirred.spec.nearest.cells import cell_range
+from stirred.spec.nearest.cells import find_cell_range
 from stirred.spec.verdicts.witness import DataSet
 
 LABELLED = "ways to assign all values (labelled)"
@@ -79,7 +86,7 @@ def enumerated(census: Census, multiverse: Multiverse) -> tuple[int, int]:
 def test_sizes_are_those_of_enumeration(multiverse: Multiverse) -> None:
     census = toy([("1", "o", "a"), ("1", "r", "a"), ("1", "r", "b"), ("2", "o", "b")])
     labelled, unlabelled = enumerated(census, multiverse)
-    found = universe(multiverse, census, variables={"household": ["size", "tenure", "block"]})
+    found = measure_universe(multiverse, census, variables={"household": ["size", "tenure", "block"]})
     assert found.measure(LABELLED).value == pytest.approx(log2(labelled) / 4)
     assert found.measure(LABELLED).baselines[0].value == 3
     assert found.measure(UNLABELLED).value == pytest.approx(log2(unlabelled) / 4)
@@ -87,7 +94,7 @@ def test_sizes_are_those_of_enumeration(multiverse: Multiverse) -> None:
 
 
 def test_singletons_and_implied_records() -> None:
-    found = universe(SWAP, SIX)  # the stratum of size 2 has one tenure: nothing is exchanged there
+    found = measure_universe(SWAP, SIX)  # the stratum of size 2 has one tenure: nothing is exchanged there
     strata = found.tables["household-strata"]
     assert strata.filter("single")["size"].to_list() == ["2"]
     assert found.measure("strata with one data set").value == 0.5
@@ -98,12 +105,12 @@ def test_singletons_and_implied_records() -> None:
 
 def test_a_swap_states_its_universe() -> None:
     psa = PermutationSwapping(match=["size"], swap=["block"], rate="1/4")
-    found = universe(psa.specification(SIX), SIX)
-    assert found.measure(LABELLED) == universe(SWAP, SIX).measure(LABELLED)
+    found = measure_universe(psa.specification(SIX), SIX)
+    assert found.measure(LABELLED) == measure_universe(SWAP, SIX).measure(LABELLED)
 
 
 def test_a_record_consists_of_all_its_variables_where_one_table_is_exact() -> None:
-    found = universe(Multiverse.of(Margin("household", ("block",), {"size": ["1"]})), SIX)
+    found = measure_universe(Multiverse.of(Margin("household", ("block",), {"size": ["1"]})), SIX)
     assert found.measure(LABELLED).baselines[0].value == 2
     assert found.measure(UNLABELLED).value == pytest.approx(
         log2(3 * 2) / 3
@@ -115,9 +122,9 @@ def test_places_below_an_exact_area_are_counted_by_the_smallest() -> None:
     schema = {"geography": {"spine": ["state", "tract", "block"]}, "record": {"household": {}}}
     places = {"state": ["s"] * 4, "tract": ["t", "t", "u", "u"], "block": ["1", "2", "3", "4"]}
     census = Census.of(schema, {"household": places})
-    found = universe(Multiverse.of(Margin("household", ("state",))), census)
+    found = measure_universe(Multiverse.of(Margin("household", ("state",))), census)
     assert found.measure(LABELLED).value == pytest.approx(2)  # any of four blocks
-    finer = universe(Multiverse.of(Margin("household", ("tract",))), census).measure(LABELLED)
+    finer = measure_universe(Multiverse.of(Margin("household", ("tract",))), census).measure(LABELLED)
     assert finer.value == pytest.approx(log2(6) / 4 + 1)  # two in each tract, then any of two blocks
 
 
@@ -132,7 +139,7 @@ def test_members_tell_households_apart() -> None:
     homes = {"hid": [1, 2, 3], "block": ["a", "b", "b"], "size": ["1", "1", "1"]}
     census = Census.of(schema, {"household": homes, "person": {"hid": [1, 2, 3], "age": [30, 30, 40]}})
     psa = PermutationSwapping(match=["size"], swap=["block"], rate="1/4")
-    strata = universe(psa.specification(census), census).tables["household-strata"]
+    strata = measure_universe(psa.specification(census), census).tables["household-strata"]
     assert strata["held_types"].to_list() == [2]
     assert np.exp(strata["log_tables"].to_list()) == pytest.approx([2])  # the person of 40 years in a or in b
 
@@ -152,16 +159,16 @@ def test_bounds_are_the_ranges_of_the_geometry() -> None:
         found = cell_bounds(counts, margins)
         for place in np.ndindex(*counts.shape):
             cell = {n: str(v) for n, v in zip(names, place, strict=True)}
-            known = cell_range(domain, tables, data, "unit", cell)
+            known = find_cell_range(domain, tables, data, "unit", cell)
             assert (found.low[place], found.high[place]) == (known.low, known.high)
 
 
 def test_a_triangle_of_tables_is_not_decomposable() -> None:
-    assert separators([frozenset("ab"), frozenset("bc"), frozenset("ac")]) is None
+    assert find_separators([frozenset("ab"), frozenset("bc"), frozenset("ac")]) is None
     triangle = Multiverse.of(
         *(Margin("household", pair) for pair in (("size", "tenure"), ("tenure", "block"), ("size", "block")))
     )
-    found = universe(triangle, SIX)
+    found = measure_universe(triangle, SIX)
     assert found.measure(LABELLED).value is None
     assert "decomposable" in found.measure(LABELLED).reason
 
@@ -183,5 +190,5 @@ def test_invariants_that_hold_between_two_tables() -> None:
         ("person", pl.DataFrame({"state": ["s"] * 2, "block": ["a", "b"], "count": [5, 0]}))
     )
     by_block = Margin("person", ("block",))
-    found = kept([Margin("person", ("state",)), by_block, AtLeast(by_block, 1)], truth, other)
+    found = check_candidates([Margin("person", ("state",)), by_block, AtLeast(by_block, 1)], truth, other)
     assert [(k.holds, k.differ, k.total) for k in found] == [(True, 0, 0), (False, 2, 4), (False, 1, None)]

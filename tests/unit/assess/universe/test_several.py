@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from stirred.assess.universe import several, universe
+from stirred.assess.universe import measure_universe, several
 from stirred.assess.universe.several import count_several, sample_several
 from stirred.census import Census
 from stirred.spec import Margin, Multiverse
@@ -79,10 +79,10 @@ def test_a_universe_of_three_tables_is_sampled_where_it_is_large(monkeypatch: py
     census = Census.of({}, {"household": rows})
     pairs = Multiverse.of(*(Margin("household", by) for by in (("a", "b"), ("b", "c"), ("a", "c"))))
     name = "tables that agree with the invariants (unlabelled)"
-    exact = universe(pairs, census).measure(name)
+    exact = measure_universe(pairs, census).measure(name)
     assert exact.reason == "counted by: exact"
     monkeypatch.setattr(several, "count_several", lambda *_: None)
-    sampled = universe(pairs, census).measure(name)
+    sampled = measure_universe(pairs, census).measure(name)
     assert "sampled" in sampled.reason
     assert sampled.low is not None
     assert sampled.high is not None

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from stirred.assess.attack.inference.majority import guess_by_area
-from stirred.assess.attack.inference.published import believed_table
-from stirred.assess.universe import released, universe
-from stirred.assess.universe.released import given_away
+from stirred.assess.attack.inference.published import infer_table
+from stirred.assess.universe import measure_universe, released
+from stirred.assess.universe.released import measure_disclosure
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
@@ -22,7 +22,7 @@ from stirred.languages import CODES, Language
 from stirred.mechanisms.base import Mechanism, Release
 from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.gaussian_tables import GaussianTables
-from stirred.mechanisms.released import lazy
+from stirred.mechanisms.released import scan_records
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.targeted import TargetedSwapping
 from stirred.mechanisms.topdown import TopDown
@@ -69,7 +69,7 @@ def chapter(mechanism: Mechanism, truth: Census, shown: Any = None) -> dict[str,
     plan = SimpleNamespace(steps=[SimpleNamespace(mechanism=mechanism, source=None)], tables=[])
     tables = {
         name: (by, mechanism.table(release, by))
-        for name, by in mechanism.counted(release).items()
+        for name, by in mechanism.list_own_tables(release).items()
         if by and set(by) <= {*truth.schema.spine, "tenure"}
     }
     found = public_risk(
@@ -112,14 +112,14 @@ def test_the_numbers_of_the_release_are_those_of_the_census(name: str, truth: Ce
     """Both have the same invariants, so what is counted in the one is true of the other."""
     mechanism = MAKERS[name]
     release = made(mechanism, truth)
-    told = [one for one in given_away(release) if one.records is not None]
+    told = [one for one in measure_disclosure(release) if one.records is not None]
     assert told
     for one in told:
-        columns = lazy(release.microdata[one.record_type]).collect_schema().names()
+        columns = scan_records(release.microdata[one.record_type]).collect_schema().names()
         if not {*columns} <= {*truth.columns(one.record_type), *truth.schema.spine}:
             assert one.certain == 0  # TopDown has variables of its own, and no table of them is exact
             continue
-        beside = universe(release, truth, work=0)
+        beside = measure_universe(release, truth, work=0)
         bits = beside.measure("ways to assign all values (labelled)", one.record_type).value
         assert one.values == pytest.approx(2 ** (bits or 0.0))
         places = beside.measure("ways to place records whose other values are known").value
@@ -135,22 +135,22 @@ def test_the_exact_numbers_of_the_truth_give_the_same_section_and_a_mutant_anoth
     mechanism = MAKERS["targeted"]
     release = made(mechanism, truth)
     shown = chapter(mechanism, truth, release)
-    monkeypatch.setattr(released, "released_census", lambda _: truth)
+    monkeypatch.setattr(released, "census_from_release", lambda _: truth)
     assert chapter(mechanism, truth, release)[GIVEN] == shown[GIVEN]
     monkeypatch.undo()
 
     def of_the_truth(*_: object) -> pl.LazyFrame:
         return truth.scan("person", ["block", "race", "sex", "age"])
 
-    monkeypatch.setattr(risk_chapter, "joined", of_the_truth)
-    monkeypatch.setattr(risk_chapter, "questions", lambda *_: [(("race", "sex", "block"), "block")])
+    monkeypatch.setattr(risk_chapter, "join_household", of_the_truth)
+    monkeypatch.setattr(risk_chapter, "choose_questions", lambda *_: [(("race", "sex", "block"), "block")])
     mutant = chapter(mechanism, truth, release)
     assert mutant[GUESSED] != shown[GUESSED]
 
 
 def test_what_is_left_out_is_said_with_the_command(truth: Census, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(risk_chapter, "MOST", 10)
-    monkeypatch.setattr(risk_chapter, "ALONE", 10)
+    monkeypatch.setattr(risk_chapter, "MAX_RECORDS_UNDONE", 10)
+    monkeypatch.setattr(risk_chapter, "MAX_RECORDS", 10)
     found = chapter(MAKERS["swap"], truth)
     words = " ".join(map(str, paragraphs(found["What this report leaves out"])))
     assert "undoing the swap" in words
@@ -160,7 +160,7 @@ def test_what_is_left_out_is_said_with_the_command(truth: Census, monkeypatch: p
 
 def test_it_is_said_in_every_language(truth: Census, monkeypatch: pytest.MonkeyPatch) -> None:
     sections = [one for name in ("topdown", "tables") for one in chapter(MAKERS[name], truth).values()]
-    monkeypatch.setattr(risk_chapter, "MOST", 10)
+    monkeypatch.setattr(risk_chapter, "MAX_RECORDS_UNDONE", 10)
     sections += chapter(MAKERS["topdown"], truth).values()
     report = Report(title="t", subtitle="", audience="public", sections=tuple(sections))
     for code in (code for code in CODES if code != "en"):
@@ -175,7 +175,7 @@ def test_the_expected_hits_are_those_of_a_simulation() -> None:
     counts = rng.negative_binomial(2, 0.25, 20_000)
     noisy = counts + rng.normal(0, 1.5, counts.size)
     table = pl.DataFrame({"a": range(counts.size), "estimate": noisy, "standard_error": 1.5})
-    found = believed_table("t", table, ["a"])
+    found = infer_table("t", table, ["a"])
     assert found is not None
     guess = np.bincount(counts).max() / counts.size
     assert found.guess == pytest.approx(guess, abs=0.01)

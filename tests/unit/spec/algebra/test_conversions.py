@@ -8,8 +8,8 @@ import pytest
 
 from stirred.catalog import catalog
 from stirred.catalog.products import DDHC_B, PRODUCTS, S_DHC, Product
-from stirred.mechanisms.phsafe.factors import JOINED
-from stirred.mechanisms.safetab.factors import HOUSEHOLDS, PERSONS
+from stirred.mechanisms.phsafe.factors import PHSAFE_CONVERSION
+from stirred.mechanisms.safetab.factors import SAFETAB_H_CONVERSION, SAFETAB_P_CONVERSION
 from stirred.spec import (
     Budget,
     Domain,
@@ -52,7 +52,9 @@ def test_disjoint_cells_double_the_squared_distance(s: int) -> None:
     records = [cells for cells in every((0, 1), repeat=6) if sum(cells) <= s]
     removed = max(sum(cells) for cells in records)
     changed = max(sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for x in records for y in records)
-    assert changed == HOUSEHOLDS.proved.times * removed == PERSONS.proved.times * removed
+    assert (
+        changed == SAFETAB_H_CONVERSION.proved.times * removed == SAFETAB_P_CONVERSION.proved.times * removed
+    )
 
 
 def test_without_disjoint_cells_only_group_privacy_holds() -> None:
@@ -60,8 +62,8 @@ def test_without_disjoint_cells_only_group_privacy_holds() -> None:
     steps = [move for move in every(range(-3, 4), repeat=2) if sum(map(abs, move)) <= 3]
     one = max(a * a + b * b for a, b in steps)
     two = max((a + c) ** 2 + (b + d) ** 2 for a, b in steps for c, d in steps)
-    assert two == PERSONS.bureau.times * one == JOINED.bureau.times * one
-    assert two > HOUSEHOLDS.proved.times * one
+    assert two == SAFETAB_P_CONVERSION.bureau.times * one == PHSAFE_CONVERSION.bureau.times * one
+    assert two > SAFETAB_H_CONVERSION.proved.times * one
 
 
 @pytest.mark.parametrize("tau", [1, 2, 6, 10])
@@ -69,14 +71,16 @@ def test_one_household_costs_half_of_the_relation_of_the_code(tau: int) -> None:
     """Every two contents of a household with at most τ counted persons in two cells, against noise for 2τ + 2."""
     contents = [cells for cells in every(range(tau + 1), repeat=2) if sum(cells) <= tau]
     moved = max(sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for x in contents for y in contents)
-    assert moved <= JOINED.proved.times * (2 * tau + 2) ** 2
-    assert JOINED.proved.times * 2**2 == 2  # a table of households: attained by one that changes its cell
-    assert JOINED.proved.link == "kept"  # who moves changes two households: 4 times as much
+    assert moved <= PHSAFE_CONVERSION.proved.times * (2 * tau + 2) ** 2
+    assert (
+        PHSAFE_CONVERSION.proved.times * 2**2 == 2
+    )  # a table of households: attained by one that changes its cell
+    assert PHSAFE_CONVERSION.proved.link == "kept"  # who moves changes two households: 4 times as much
 
 
 def test_a_proved_figure_says_for_which_unit_and_given_what() -> None:
     for name, unit in (("ddhc-a-2020", "person"), ("ddhc-b-2020", "household"), ("sdhc-2020", "person")):
-        proved = catalog.entry(name).proved
+        proved = catalog.entry(name).proved_specification
         assert proved is not None
         assert proved.input_premetric == Hamming(unit)
         assert (
@@ -87,14 +91,14 @@ def test_a_proved_figure_says_for_which_unit_and_given_what() -> None:
     weaker = catalog["sdhc-2020-group-privacy"]
     assert "given the guarantee of the code, which is published" in weaker.evidence.source
     assert catalog["sdhc-2020"].input_premetric == Hamming("household")
-    assert catalog["sdhc-2020-proved"] == catalog.entry("sdhc-2020").proved
+    assert catalog["sdhc-2020-proved"] == catalog.entry("sdhc-2020").proved_specification
 
 
 def test_a_sum_with_published_parts_is_published() -> None:
     assert catalog["das-2020-proved"].evidence.status == "published"
     parts = [
         catalog["topdown-2020"],
-        *(catalog.entry(n).proved for n in ("ddhc-a-2020", "ddhc-b-2020", "sdhc-2020")),
+        *(catalog.entry(n).proved_specification for n in ("ddhc-a-2020", "ddhc-b-2020", "sdhc-2020")),
     ]
     total = compose([part for part in parts if part is not None])
     assert total.evidence.status == "published"
@@ -122,7 +126,7 @@ def test_the_card_shows_both_figures_with_their_marks() -> None:
 
 def test_nothing_stands_beside_what_was_not_converted() -> None:
     for name in ("pl-2020", "topdown-2020", "pl-units-2020", "sdhc-2020-proved", "das-2010"):
-        assert catalog.entry(name).proved is None
+        assert catalog.entry(name).proved_specification is None
         assert "rho_squared_proved" not in catalog.entry(name).row()
 
 
@@ -140,9 +144,9 @@ def counted(unit: str, rho_squared: Fraction) -> Specification:
 @pytest.mark.parametrize(
     ("conversion", "unit", "times"),
     [
-        (PERSONS, "person", (4, 4, 2)),
-        (HOUSEHOLDS, "household", (2, 2, 2)),
-        (JOINED, "person", (2, 4, Fraction(1, 2))),
+        (SAFETAB_P_CONVERSION, "person", (4, 4, 2)),
+        (SAFETAB_H_CONVERSION, "household", (2, 2, 2)),
+        (PHSAFE_CONVERSION, "person", (2, 4, Fraction(1, 2))),
     ],
 )
 def test_a_promise_is_restated_by_each_factor(
@@ -151,20 +155,20 @@ def test_a_promise_is_restated_by_each_factor(
     spec = counted(unit, Fraction(3, 7))
     figures: tuple[Figure, ...] = ("published", "bureau", "proved")
     for figure, factor in zip(figures, times, strict=True):
-        shown = conversion.restated(spec, figure=figure)
+        shown = conversion.restate(spec, figure=figure)
         assert shown.rho_squared.fraction == Fraction(3, 7) * factor
         assert shown.evidence.status == ("published" if figure == "published" else "proved")
         assert isinstance(shown.input_premetric, Hamming)
         assert shown.input_premetric.link == "kept"  # a move is two changes, whatever the factor covers
-    assert conversion.restated(spec) == conversion.restated(spec, figure="proved")
+    assert conversion.restate(spec) == conversion.restate(spec, figure="proved")
 
 
 def test_group_privacy_is_what_composition_does_alone() -> None:
     spec = counted("person", Fraction(3, 7))
-    assert spec.per(Hamming("person")).budget == PERSONS.restated(spec, figure="bureau").budget
+    assert spec.per(Hamming("person")).budget == SAFETAB_P_CONVERSION.restate(spec, figure="bureau").budget
 
 
 def test_pure_dp_is_left_to_composition() -> None:
     spec = replace(counted("household", Fraction(1)), output_premetric=Multiplicative())
-    assert HOUSEHOLDS.restated(spec) == spec
+    assert SAFETAB_H_CONVERSION.restate(spec) == spec
     assert spec.per(Hamming("household")).budget.exact == "2"

@@ -29,7 +29,7 @@ from stirred.spec import (
 )
 from stirred.spec.card import Card, page
 from stirred.spec.card import factors as odds
-from stirred.spec.card.words import decimal
+from stirred.spec.card.words import write_decimal
 from stirred.spec.nearest.distance import smallest_distance
 
 DOMAIN = Domain(
@@ -65,7 +65,7 @@ def noisy(rho_squared: str) -> Specification:
 
 
 def test_swapping_is_read_at_distance_two() -> None:
-    what = Card(swapped(Budget.log(3))).allowed()
+    what = Card(swapped(Budget.log(3))).bound_odds()
     assert what.distance == 2
     assert what.factor == "9.01"  # e^{2 ln 3} = 9, the logarithm rounded up at six decimals
     assert what.log_odds is not None
@@ -110,7 +110,7 @@ def test_above_a_factor_of_1000_the_bound_does_not_prevent_near_certainty() -> N
 
 def test_best_test_and_beliefs_under_pure_dp() -> None:
     # ε = ln 3 at distance 2: odds 9, so the best test errs 1 in 10 and even odds become 9/10
-    what = Card(swapped(Budget.log(3))).allowed()
+    what = Card(swapped(Budget.log(3))).bound_odds()
     assert what.error == "9.99 %"  # rounded down: never overstated
     assert what.belief(Fraction(1, 2)).startswith("90.")
 
@@ -125,10 +125,10 @@ def test_zcdp_is_read_with_its_exception() -> None:
 
 def test_infinite_and_zero_budgets_have_words() -> None:
     assert "nothing is promised" in Card(swapped(Budget.infinite())).sentence()
-    assert Card(swapped(Budget.infinite())).allowed().factor == "∞"
+    assert Card(swapped(Budget.infinite())).bound_odds().factor == "∞"
     free = Card(swapped(Budget.zero()))
-    assert free.allowed().factor == "1.00"
-    assert free.allowed().error == "50.0 %"
+    assert free.bound_odds().factor == "1.00"
+    assert free.bound_odds().error == "50.0 %"
     for card in (Card(swapped(Budget.infinite())), free):
         assert card.html()
         assert card.markdown()
@@ -143,12 +143,12 @@ def test_odds_sentence_is_one_sentence() -> None:
 @given(st.integers(0, 10**7))
 def test_no_number_for_people_is_below_its_value(micro: int) -> None:
     value = Decimal(micro).scaleb(-6)
-    assert Decimal(decimal(value).replace(",", "")) >= value
+    assert Decimal(write_decimal(value).replace(",", "")) >= value
 
 
 @given(st.fractions(min_value=0, max_value=30, max_denominator=1000))
 def test_factors_are_never_understated(log_odds: Fraction) -> None:
-    shown = odds.factor(Decimal(log_odds.numerator) / Decimal(log_odds.denominator))
+    shown = odds.write_factor(Decimal(log_odds.numerator) / Decimal(log_odds.denominator))
     mantissa, _, power = shown.replace(",", "").partition(" × 10")
     digits = power.translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789"))
     # 1e-12: the float on the right is only good to about fifteen digits

@@ -28,7 +28,7 @@ from stirred.spec import (
 )
 from stirred.spec.files import from_json, to_json
 from stirred.spec.laws import functions
-from stirred.spec.laws.functions import Promised
+from stirred.spec.laws.functions import PlainPromise
 from stirred.spec.verdicts.witness import DataSet
 
 MOST = 5000
@@ -276,9 +276,9 @@ def function(law: SizeLaw, b: int, realised: str = "", **more: Any) -> BudgetFun
 
 def promised(
     rate: str, b: int, realised: str = "", *, kind: Any = "by-size", budget: Budget | None = None
-) -> Promised:
+) -> PlainPromise:
     law = SizeLaw(kind, rate)
-    return Promised(law.at(b) if budget is None else budget, function(law, b, realised))
+    return PlainPromise(law.at(b) if budget is None else budget, function(law, b, realised))
 
 
 def test_the_swap_at_half_implies_that_at_a_twentieth_and_not_the_reverse() -> None:
@@ -299,35 +299,37 @@ def test_a_tie_at_the_realised_universe_decides_nothing_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "answer", "b"),
     [
-        (Promised(Budget.of(1)), Promised(Budget.of(2)), "yes", None),
-        (Promised(Budget.of(2)), Promised(Budget.of(1)), "no", None),
-        (promised("1/20", 9), Promised(Budget.infinite()), "yes", None),
-        (promised("0", 9), Promised(Budget.of(7)), "no", 2),
-        (promised("1/2", 9), Promised(Budget.of(7)), "no", 1098),  # b(b − 1) + 1 > e^14 first at 1098
-        (promised("1/2", 9), Promised(Budget.of(10**6)), "no", None),
-        (Promised(Budget.log(19)), promised("1/20", 9), "yes", None),  # |ln o| = ln 19 at b = 2
-        (Promised(Budget.log(20)), promised("1/20", 9), "no", 2),
-        (Promised(Budget.log(19)), promised("1/20", 9, budget=Budget.log(18)), "no", 9),
-        (Promised(Budget.log(19)), promised("1/20", 0, budget=Budget.zero()), "yes", None),
-        (Promised(Budget.zero()), Promised(Budget.of(1), BudgetFunction(words="w")), "yes", None),
-        (Promised(Budget.of(1)), Promised(Budget.of(2), BudgetFunction(words="w")), "unknown", None),
+        (PlainPromise(Budget.of(1)), PlainPromise(Budget.of(2)), "yes", None),
+        (PlainPromise(Budget.of(2)), PlainPromise(Budget.of(1)), "no", None),
+        (promised("1/20", 9), PlainPromise(Budget.infinite()), "yes", None),
+        (promised("0", 9), PlainPromise(Budget.of(7)), "no", 2),
+        (promised("1/2", 9), PlainPromise(Budget.of(7)), "no", 1098),  # b(b − 1) + 1 > e^14 first at 1098
+        (promised("1/2", 9), PlainPromise(Budget.of(10**6)), "no", None),
+        (PlainPromise(Budget.log(19)), promised("1/20", 9), "yes", None),  # |ln o| = ln 19 at b = 2
+        (PlainPromise(Budget.log(20)), promised("1/20", 9), "no", 2),
+        (PlainPromise(Budget.log(19)), promised("1/20", 9, budget=Budget.log(18)), "no", 9),
+        (PlainPromise(Budget.log(19)), promised("1/20", 0, budget=Budget.zero()), "yes", None),
+        (PlainPromise(Budget.zero()), PlainPromise(Budget.of(1), BudgetFunction(words="w")), "yes", None),
+        (PlainPromise(Budget.of(1)), PlainPromise(Budget.of(2), BudgetFunction(words="w")), "unknown", None),
         (
-            Promised(Budget.of(1)),
-            Promised(Budget.of(2), BudgetFunction(words="w", least=Budget.of(1))),
+            PlainPromise(Budget.of(1)),
+            PlainPromise(Budget.of(2), BudgetFunction(words="w", least=Budget.of(1))),
             "yes",
             None,
         ),
         (
-            Promised(Budget.of(2), BudgetFunction(words="w", most=Budget.of(3))),
-            Promised(Budget.of(3)),
+            PlainPromise(Budget.of(2), BudgetFunction(words="w", most=Budget.of(3))),
+            PlainPromise(Budget.of(3)),
             "yes",
             None,
         ),
-        (Promised(Budget.of(2), BudgetFunction(words="w")), Promised(Budget.of(3)), "unknown", None),
-        (Promised(Budget.of(4), BudgetFunction(words="w", b=5)), Promised(Budget.of(3)), "no", 5),
+        (PlainPromise(Budget.of(2), BudgetFunction(words="w")), PlainPromise(Budget.of(3)), "unknown", None),
+        (PlainPromise(Budget.of(4), BudgetFunction(words="w", b=5)), PlainPromise(Budget.of(3)), "no", 5),
     ],
 )
-def test_constants_and_functions(first: Promised, second: Promised, answer: str, b: int | None) -> None:
+def test_constants_and_functions(
+    first: PlainPromise, second: PlainPromise, answer: str, b: int | None
+) -> None:
     found = compare_functions(first, second)
     assert (found.answer, found.b) == (answer, b)
     assert found.because
@@ -399,7 +401,7 @@ def test_every_answer_is_right_in_every_universe(one: Any, two: Any) -> None:
     promises = []
     for law, b, digest, own in (one, two):
         budget = law.at(b) if own is None else Budget.of(own)
-        promises.append(Promised(budget, function(law, b, f"{digest}{b}" if digest else "")))
+        promises.append(PlainPromise(budget, function(law, b, f"{digest}{b}" if digest else "")))
     first, second = promises
     answer = compare_functions(first, second)
     places = (first.varies.b, second.varies.b)
@@ -437,7 +439,9 @@ def _words_are_not_compared() -> None:
     ]  # fmt: skip
     for mine, theirs in pairs:
         for first, second in ((mine, theirs), (theirs, mine)):
-            assert not compare_functions(Promised(Budget.log(3), first), Promised(Budget.log(3), second))
+            assert not compare_functions(
+                PlainPromise(Budget.log(3), first), PlainPromise(Budget.log(3), second)
+            )
 
 
 def test_words_alone_are_never_equal() -> None:
@@ -449,7 +453,7 @@ def test_comparing_words_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
         same = mine.words == theirs.words and budget == other
         return functions.FunctionOrder("yes" if same else "unknown", mine.words)
 
-    monkeypatch.setattr(functions, "_both", by_words)
+    monkeypatch.setattr(functions, "_compare_both", by_words)
     with pytest.raises(AssertionError):
         _words_are_not_compared()
 
@@ -461,7 +465,7 @@ def test_looking_at_the_realised_b_alone_is_caught(monkeypatch: pytest.MonkeyPat
         )
         return functions.FunctionOrder("yes" if smaller else "unknown", "")
 
-    monkeypatch.setattr(functions, "_both", at_b)
+    monkeypatch.setattr(functions, "_compare_both", at_b)
     with pytest.raises(AssertionError):
         _words_are_not_compared()
 

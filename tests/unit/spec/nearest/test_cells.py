@@ -8,7 +8,7 @@ import pytest
 
 from stirred.spec import Constraint, Domain, Margin, Multiverse, RecordType, Variable
 from stirred.spec.nearest import cells as room
-from stirred.spec.nearest.cells import Range, cell_range, is_singleton
+from stirred.spec.nearest.cells import Range, find_cell_range, is_singleton
 from stirred.spec.verdicts.witness import DataSet
 
 UNIT = "household"
@@ -51,7 +51,7 @@ def test_ranges_against_all_data_sets_of_four_records() -> None:
                 y.table(Margin(UNIT, tuple(asked))).get(tuple(asked[n] for n in sorted(asked)), 0)
                 for y in universe
             ]
-            found = cell_range(TOY, Multiverse.of(*margins), x, UNIT, asked)
+            found = find_cell_range(TOY, Multiverse.of(*margins), x, UNIT, asked)
             # a bound always holds; where it is said to be attained, it is
             assert found.low <= min(counts)
             assert found.high is not None
@@ -64,7 +64,7 @@ def test_ranges_against_all_data_sets_of_four_records() -> None:
 
 def test_a_table_that_counts_nobody_bounds_nothing() -> None:
     x = data((0, 0, 1))
-    found = cell_range(TOY, Multiverse.of(Margin(UNIT, ("b",), {"a": ["0"]})), x, UNIT, {"a": "1"})
+    found = find_cell_range(TOY, Multiverse.of(Margin(UNIT, ("b",), {"a": ["0"]})), x, UNIT, {"a": "1"})
     assert found == Range(0, None, True, True)
     assert str(found) == "0 to any number"
 
@@ -85,7 +85,7 @@ def test_the_classical_bounds_of_a_two_way_table() -> None:
         counts = zip(product(levels, repeat=2), (one, other, third, rest), strict=True)
         x = DataSet.of(UNIT, [({"r": r, "s": s}, n) for (r, s), n in counts if n])
         row, column, n = one + other, one + third, one + other + third + rest
-        found = cell_range(two, tables, x, UNIT, {"r": "x", "s": "x"})
+        found = find_cell_range(two, tables, x, UNIT, {"r": "x", "s": "x"})
         assert found == Range(max(0, row + column - n), min(row, column), True, True)
 
 
@@ -93,11 +93,11 @@ def test_wrong_prices_prove_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that errs makes the range wider or unknown, never wrong."""
     x = data((0, 3, 5, 11))
     tables = Multiverse.of(Margin(UNIT), Margin(UNIT, ("a",)), Margin(UNIT, ("b", "c")))
-    right = cell_range(TOY, tables, x, UNIT, {"a": "0", "b": "0"})
+    right = find_cell_range(TOY, tables, x, UNIT, {"a": "0", "b": "0"})
     assert right.high is not None
-    monkeypatch.setattr(room, "_priced", lambda rows, objective: [-5.0] * len(rows))
-    monkeypatch.setattr(room, "_solved", lambda rows, objective: [7] * len(objective))
-    wrong = cell_range(TOY, tables, x, UNIT, {"a": "0", "b": "0"})
+    monkeypatch.setattr(room, "_find_prices", lambda rows, objective: [-5.0] * len(rows))
+    monkeypatch.setattr(room, "_solve_integers", lambda rows, objective: [7] * len(objective))
+    wrong = find_cell_range(TOY, tables, x, UNIT, {"a": "0", "b": "0"})
     assert wrong.high is not None
     assert wrong.high >= right.high
     assert wrong.low <= right.low
@@ -109,7 +109,7 @@ def test_rules_of_the_domain_may_narrow_a_range() -> None:
         record_types=TOY.record_types,
         constraints=(Constraint(words="no 0 with 1", record_type=UNIT, variables=("a", "b")),),
     )
-    found = cell_range(ruled, Multiverse.of(Margin(UNIT, ("a",))), data((0, 1)), UNIT, {"b": "1"})
+    found = find_cell_range(ruled, Multiverse.of(Margin(UNIT, ("a",))), data((0, 1)), UNIT, {"b": "1"})
     assert not found.high_attained
     assert "unknown whether attained" in str(found)
 

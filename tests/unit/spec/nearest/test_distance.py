@@ -31,8 +31,8 @@ from stirred.spec import (
 )
 from stirred.spec.card import Card
 from stirred.spec.nearest.distance import Distance, smallest_distance
-from stirred.spec.nearest.joint_records import own_tables
-from stirred.spec.nearest.lightest import TableKeys, lightest, shortest
+from stirred.spec.nearest.joint_records import ask_own_tables
+from stirred.spec.nearest.lightest import TableKeys, find_lightest, find_shortest
 
 UNIT = "household"
 Levels = dict[str, tuple[str, ...]]
@@ -195,7 +195,7 @@ def test_the_smallest_change_of_all_against_all_data_sets(hamming: bool) -> None
         margins = random_margins(rng, levels, restricted=turn % 2 == 0)
         everyone = cells(levels)
         truth = Oracle(everyone, margins, hamming=hamming).any_change()
-        change = own_tables(domain(levels), Multiverse.of(*margins), UNIT, total=hamming).nearest()
+        change = ask_own_tables(domain(levels), Multiverse.of(*margins), UNIT, total=hamming).find_nearest()
         if change is None:
             assert truth is None
             assert rank_says_single(everyone, margins, hamming=hamming)
@@ -254,9 +254,9 @@ def test_the_closed_form_is_the_integer_programme_on_complete_products() -> None
         sets = [frozenset(n for n in names if rng.random() < 0.65) for _ in range(rng.randint(1, 4))]
         sets = [*dict.fromkeys(sets)]
         size = smallest_left_out(sets, names)
-        plain = lightest([TableKeys(((),), shown) for shown in sets], names, [0], 1)
+        plain = find_lightest([TableKeys(((),), shown) for shown in sets], names, [0], 1)
         rows = [[tuple(cell[n] for n in sorted(shown)) for cell in everyone] for shown in sets]
-        vector, proved = shortest(rows, range(len(everyone)), len(everyone))
+        vector, proved = find_shortest(rows, range(len(everyone)), len(everyone))
         assert proved
         if size is None:
             assert plain is None
@@ -339,10 +339,10 @@ def card_of(where: Domain, *margins: Margin, premetric: InputPremetric | None = 
 
 def test_the_card_at_distance_four() -> None:
     card = card_of(names_of("u", "v", "w"), table("u", "v"), table("u", "w"), table("v", "w"))
-    assert card.allowed().factor == "81.1"  # e^{4 ln 3} = 81, rounded up
+    assert card.bound_odds().factor == "81.1"  # e^{4 ln 3} = 81, rounded up
     assert "a change of four household records (the smallest that can occur)" in card.sentence()
-    assert "the values of four household records can be arranged in two ways" in card.worked()
-    assert "stratum" not in card.worked()
+    assert "the values of four household records can be arranged in two ways" in card.write_example()
+    assert "stratum" not in card.write_example()
     assert dict(card.rows())["smallest distance"].startswith("4: no exact table shows u, v and w together")
     for form in (card.text(), card.markdown(), card.html()):
         assert "no exact table shows u, v and w together" in form
@@ -350,16 +350,16 @@ def test_the_card_at_distance_four() -> None:
 
 def test_the_card_names_what_is_exchanged() -> None:
     card = card_of(KINDS, table("kind", "h", kind="1"), table("s", kind="1"))
-    assert card.allowed().factor == "9.01"
-    assert "two households differ in h and in s" in card.worked()
+    assert card.bound_odds().factor == "9.01"
+    assert "two households differ in h and in s" in card.write_example()
     replaced = card_of(names_of("h"), table(), premetric=SymmetricDifference(UNIT))
-    assert replaced.allowed().distance == 2
-    assert "one household could have been another one" in replaced.worked()
+    assert replaced.bound_odds().distance == 2
+    assert "one household could have been another one" in replaced.write_example()
 
 
 def test_where_nothing_can_change_nothing_is_protected() -> None:
     card = card_of(KINDS, table("kind", "h", "s"))
-    what = card.allowed()
+    what = card.bound_odds()
     assert what.distance is None
     assert what.factor == "∞"
     assert "nothing is protected" in card.sentence()
@@ -484,7 +484,7 @@ def test_a_swap_beside_vacant_units_is_read_at_two(untouched: str) -> None:
         {UNIT: table},
     )
     spec = PermutationSwapping(swap=["s"], rate="1/20", untouched=untouched).specification(tiny)
-    what = Card(spec).allowed()
+    what = Card(spec).bound_odds()
     assert what.distance == 2
     assert what.log_odds is not None
     assert what.log_odds >= 2 * spec.budget.lower(6)
@@ -498,9 +498,9 @@ def test_two_swaps_published_together_are_read_at_four() -> None:
     )
     first = PermutationSwapping(match=["u"], swap=["v"], rate="1/10").specification(mine)
     second = PermutationSwapping(match=["v"], swap=["w"], rate="1/10").specification(mine)
-    assert Card(first).allowed().distance == Card(second).allowed().distance == 2
+    assert Card(first).bound_odds().distance == Card(second).bound_odds().distance == 2
     both = first + second
-    what = Card(both).allowed()
+    what = Card(both).bound_odds()
     assert what.distance == 4
     assert what.log_odds is not None
     assert what.log_odds >= 4 * both.budget.lower(6)

@@ -27,7 +27,7 @@ from stirred.spec import (
     Variable,
 )
 from stirred.spec.card import Card
-from stirred.spec.card.odds import allowed
+from stirred.spec.card.odds import bound_odds
 from stirred.spec.files import from_json, to_json
 from stirred.spec.nearest.distance import smallest_distance
 
@@ -237,11 +237,11 @@ SHOWN = Margin(HOME, ("a", "b", "c"))
 
 def test_a_listed_variable_that_does_not_leave_changes_nothing() -> None:
     spec = stated(*SWAPPED, released=[SHOWN])
-    assert allowed(spec).distance == 2
-    assert allowed(spec).factor == "9.01"  # 3², rounded up
+    assert bound_odds(spec).distance == 2
+    assert bound_odds(spec).factor == "9.01"  # 3², rounded up
     assert "income" not in Card(spec).text()
     leaves = stated(*SWAPPED, released=[Margin(HOME, (*SHOWN.by, "income"))])
-    assert allowed(leaves).distance == 1
+    assert bound_odds(leaves).distance == 1
 
 
 def test_the_field_is_read_and_written_and_joined() -> None:
@@ -255,7 +255,7 @@ def test_the_field_is_read_and_written_and_joined() -> None:
     assert spec.released_columns == {HOME: ("a", "b", "c")}
     assert stated().released_columns == {HOME: ("a", "b", "c", "income")}
     # the swap decides, and the sentence says that another table can change by less
-    both = allowed(spec + noisy)
+    both = bound_odds(spec + noisy)
     assert both.distance == 2
     assert "another released table can change by less" in both.reason
     assert "that suffices for each released table" in both.change
@@ -275,7 +275,7 @@ def test_it_names_variables_of_the_domain() -> None:
 
 def test_what_the_exact_tables_determine_is_not_protected() -> None:
     spec = stated(SHOWN, released=[Margin(HOME, ("b", "c"))])
-    what = allowed(spec)
+    what = bound_odds(spec)
     assert what.distance is None
     assert what.factor == "∞"
     assert "nothing is protected" in Card(spec).sentence()
@@ -432,7 +432,7 @@ def test_a_survey_has_the_same_odds_with_and_without_its_dropped_numbers(name: s
         promise = PermutationSwapping(**settings, rate="1/10", drop=drop).specification(make(listed=listed))
         columns = {column for names in promise.released_columns.values() for column in names}
         assert not columns & {*dropped}
-        found.append(allowed(promise if unit == HOME else promise.per(PERSON)))
+        found.append(bound_odds(promise if unit == HOME else promise.per(PERSON)))
     assert [what.distance for what in found] == [2, 2]  # two households exchange their places
     assert found[0].factor == found[1].factor
     assert found[0].reason == found[1].reason
@@ -474,12 +474,12 @@ def homes_alone() -> Census:
 def test_topdown_with_an_exact_leaf_histogram_protects_nothing() -> None:
     census = homes_alone()
     free = TopDown(workload=leaf_workload("total", CASES)).specification(census)
-    assert allowed(free).distance == 1
-    assert allowed(free).moved == ("loc2",)
+    assert bound_odds(free).distance == 1
+    assert bound_odds(free).moved == ("loc2",)
     exact = TopDown(workload=leaf_workload("cells", CASES)).specification(census)
     assert exact.released_columns == {HOME: ("district", "loc2")}
-    assert allowed(exact).distance is None
-    assert allowed(exact).factor == "∞"
+    assert bound_odds(exact).distance is None
+    assert bound_odds(exact).factor == "∞"
 
 
 def test_a_person_is_named_only_where_a_column_of_persons_leaves() -> None:
@@ -505,8 +505,8 @@ def test_one_person_changes_alone_beside_exact_tables_of_homes() -> None:
     silent = smallest_distance(where, Multiverse.of(*tables), Hamming(PERSON))
     spec = stated(*tables, released=[Margin(PERSON, ("block", "gq", "race"))], where=where, unit=PERSON)
     assert silent.value == 2  # not stated: a home may change its kind only together with another one
-    assert allowed(spec).distance == 1
-    assert allowed(spec).moved == ("race",)
+    assert bound_odds(spec).distance == 1
+    assert bound_odds(spec).moved == ("race",)
 
 
 def test_zcdp_is_read_at_that_distance_too() -> None:
@@ -519,4 +519,4 @@ def test_zcdp_is_read_at_that_distance_too() -> None:
         released=(SHOWN,),
     )
     # ρ² = 1 at distance 2 and δ = 10⁻¹⁰: 4 + 4·√(10 ln 10) = 23.19…, e to which is 1.18 × 10¹⁰
-    assert allowed(spec).factor == "1.19 × 10¹⁰"
+    assert bound_odds(spec).factor == "1.19 × 10¹⁰"

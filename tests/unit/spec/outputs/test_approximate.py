@@ -30,8 +30,8 @@ from stirred.spec import (
     compose,
 )
 from stirred.spec.card import Card
-from stirred.spec.card.odds import allowed
-from stirred.spec.outputs.group import rounded_up, scaled_delta
+from stirred.spec.card.odds import bound_odds
+from stirred.spec.outputs.group import round_up_digits, scale_delta
 
 TOY = Domain(
     name="toy",
@@ -133,7 +133,7 @@ constants = st.sampled_from(
 @settings(deadline=None)
 @given(epsilons, deltas, constants)
 def test_delta_is_never_rounded_down(epsilon: Fraction, delta: Fraction, constant: Fraction) -> None:
-    found = scaled_delta(Budget.of(epsilon), delta, constant)
+    found = scale_delta(Budget.of(epsilon), delta, constant)
     with mpmath.workdps(60):
         e, c = (mpmath.mpf(x.numerator) / x.denominator for x in (epsilon, constant))
         ratio = c if epsilon == 0 else mpmath.expm1(c * e) / mpmath.expm1(e)
@@ -147,7 +147,7 @@ def test_delta_is_never_rounded_down(epsilon: Fraction, delta: Fraction, constan
 @given(st.integers(2, 50), deltas, st.integers(1, 6))
 def test_whole_steps_at_a_logarithm_are_exact(q: int, delta: Fraction, steps: int) -> None:
     total = delta * sum(q**i for i in range(steps))
-    assert scaled_delta(Budget.log(q), delta, Fraction(steps)) == min(total, 1)
+    assert scale_delta(Budget.log(q), delta, Fraction(steps)) == min(total, 1)
     read = at_distance(Budget.log(q), delta, distance=steps)
     assert read.epsilon == Budget.log(q) * steps
     assert min(total, 1) <= Fraction(read.delta) <= min(total, 1) * Fraction(100001, 100000)
@@ -159,8 +159,8 @@ def test_whole_steps_at_a_logarithm_are_exact(q: int, delta: Fraction, steps: in
 )
 def test_two_changes_of_unit_are_one(epsilon: Fraction, delta: Fraction, c: Fraction, d: Fraction) -> None:
     """The family is closed: by c, then by d, is by cd (up to the rounding, which is upward)."""
-    once = scaled_delta(Budget.of(epsilon), delta, c * d)
-    twice = scaled_delta(Budget.of(epsilon * c), scaled_delta(Budget.of(epsilon), delta, c), d)
+    once = scale_delta(Budget.of(epsilon), delta, c * d)
+    twice = scale_delta(Budget.of(epsilon * c), scale_delta(Budget.of(epsilon), delta, c), d)
     assert once <= twice * (1 + Fraction(1, 10**11))
     assert twice <= once * (1 + Fraction(1, 10**10)) or twice == 1
 
@@ -168,13 +168,13 @@ def test_two_changes_of_unit_are_one(epsilon: Fraction, delta: Fraction, c: Frac
 def test_a_tiny_epsilon_and_a_huge_step() -> None:
     assert (
         Fraction(2, 100)
-        < scaled_delta(Budget.of("1e-4000"), Fraction(1, 100), Fraction(2))
+        < scale_delta(Budget.of("1e-4000"), Fraction(1, 100), Fraction(2))
         < Fraction(21, 1000)
     )
-    assert scaled_delta(Budget.of("1e-4000"), Fraction(1, 100), Fraction(1, 2)) == Fraction(1, 200)
-    assert scaled_delta(Budget.of(1), Fraction(1, 10**10), Fraction(99_999)) == 1
-    assert scaled_delta(Budget.infinite(), Fraction(1, 10), Fraction(3)) == Fraction(1, 10)
-    assert str(rounded_up(Fraction(9999, 10000), 3)) == "1.00"
+    assert scale_delta(Budget.of("1e-4000"), Fraction(1, 100), Fraction(1, 2)) == Fraction(1, 200)
+    assert scale_delta(Budget.of(1), Fraction(1, 10**10), Fraction(99_999)) == 1
+    assert scale_delta(Budget.infinite(), Fraction(1, 10), Fraction(3)) == Fraction(1, 10)
+    assert str(round_up_digits(Fraction(9999, 10000), 3)) == "1.00"
     for bad in (0, -1, True, 0.5):
         with pytest.raises(BudgetError):
             at_distance(Budget.of(1), "1/10", distance=bad)  # type: ignore[arg-type]
@@ -232,7 +232,7 @@ def test_two_releases_keep_the_sum_at_every_distance() -> None:
             [(p, q) for p, q in product(grid, grid) if promised(p, q, e, d, k)]
             for e, d in ((e1, d1), (e2, d2))
         ]
-        together, delta = Approximate(d1).composed(
+        together, delta = Approximate(d1).compose_parts(
             [(Approximate(d1), Budget.log(e1)), (Approximate(d2), Budget.log(e2))]
         )
         assert isinstance(together, Approximate)
@@ -269,18 +269,18 @@ def test_the_card_reads_it_at_the_smallest_distance() -> None:
         "1/100",
         multiverse=Multiverse.of(Margin("household", ("a",)), Margin("household", ("b",))),
     )
-    found = allowed(swap)
+    found = bound_odds(swap)
     assert found.distance == 2
     assert found.factor.startswith("9.0")
     assert found.exception == "except with probability 1/25"  # 1/100 · (1 + 3)
     # (1 − 1/25)/(1 + 9) = 9.6 %, rounded down because e^{2ε} is rounded up
     assert found.error in {"9.59 %", "9.60 %"}
     assert "except with probability 1/25" in Card(swap).sentence()
-    near = allowed(replace(swap, multiverse=Multiverse.none()), distance=1)
+    near = bound_odds(replace(swap, multiverse=Multiverse.none()), distance=1)
     assert (near.exception, near.error[:4]) == ("except with probability 1/100", "24.7")
-    assert allowed(spec(1, 0), distance=1).exception == ""
+    assert bound_odds(spec(1, 0), distance=1).exception == ""
     # at a distance at which δ_k has reached 1 nothing is promised
-    void = allowed(replace(swap, output_premetric=Approximate("1/4")))
+    void = bound_odds(replace(swap, output_premetric=Approximate("1/4")))
     assert void.factor == "∞"
     assert "nothing is promised" in Card(replace(swap, output_premetric=Approximate("1/4"))).sentence()
 
@@ -302,7 +302,7 @@ def test_the_best_test_errs_as_often_as_the_card_says() -> None:
         for test in product(grid, repeat=4)
     )
     assert best == rest / (1 + e) == Fraction(1, 5)
-    shown = allowed(spec(Budget.log(3), delta), distance=1).error
+    shown = bound_odds(spec(Budget.log(3), delta), distance=1).error
     assert shown in {"19.9 %", "20.0 %"}
 
 

@@ -146,14 +146,14 @@ def test_group_privacy_of_delta_is_applied() -> None:
 
 
 def test_pure_to_zcdp_is_half_the_square() -> None:
-    rho = Multiplicative().converted(Budget.of(3), NormalizedRenyi())
+    rho = Multiplicative().convert(Budget.of(3), NormalizedRenyi())
     assert rho is not None
-    assert rho.squared() == Budget.of("9/2")
-    assert Multiplicative().converted(Budget.log(7), NormalizedRenyi()).squared() == Budget.log(
+    assert rho.square() == Budget.of("9/2")
+    assert Multiplicative().convert(Budget.log(7), NormalizedRenyi()).square() == Budget.log(
         7
-    ).squared() * Fraction(1, 2)
-    assert NormalizedRenyi().converted(Budget.of(1), Multiplicative()) is None
-    assert NormalizedRenyi().converted(Budget.of(1), Approximate("1e-10")) is None  # only a reading
+    ).square() * Fraction(1, 2)
+    assert NormalizedRenyi().convert(Budget.of(1), Multiplicative()) is None
+    assert NormalizedRenyi().convert(Budget.of(1), Approximate("1e-10")) is None  # only a reading
 
 
 def test_composition_laws() -> None:
@@ -162,18 +162,21 @@ def test_composition_laws() -> None:
         PL_UNITS + PL_PERSONS
     )
     pair = [(Approximate("1e-6"), Budget.of(1)), (Approximate("2e-6"), Budget.of(2))]
-    assert Approximate("1e-6").composed(pair) == (Approximate("3e-6"), Budget.of(3))
-    assert Multiplicative().composed([(Multiplicative(), Budget.of(2))]) == (Multiplicative(), Budget.of(2))
+    assert Approximate("1e-6").compose_parts(pair) == (Approximate("3e-6"), Budget.of(3))
+    assert Multiplicative().compose_parts([(Multiplicative(), Budget.of(2))]) == (
+        Multiplicative(),
+        Budget.of(2),
+    )
     with pytest.raises(IncompatibleError, match="cannot restate"):
-        Multiplicative().composed(pair)
+        Multiplicative().compose_parts(pair)
     assert (
-        Approximate("1e-6").joined(Multiplicative())
-        == Multiplicative().joined(Approximate("1e-6"))
+        Approximate("1e-6").join(Multiplicative())
+        == Multiplicative().join(Approximate("1e-6"))
         == Approximate("1e-6")
     )
-    assert Multiplicative().joined(NormalizedRenyi()) == NormalizedRenyi()
+    assert Multiplicative().join(NormalizedRenyi()) == NormalizedRenyi()
     with pytest.raises(IncompatibleError, match="no rule converts"):
-        NormalizedRenyi().joined(Approximate("1e-6"))
+        NormalizedRenyi().join(Approximate("1e-6"))
 
 
 @pytest.mark.parametrize("bad", [1, 2, -1, "1", 0.5])
@@ -195,7 +198,7 @@ class TotalVariation(OutputPremetric):
     symbol = "D_TV"
     is_metric = True
 
-    def converted(self, budget: Budget, to: OutputPremetric) -> Budget | None:
+    def convert(self, budget: Budget, to: OutputPremetric) -> Budget | None:
         return budget if isinstance(to, TotalVariation) else None
 
 
@@ -204,4 +207,4 @@ def test_a_premetric_of_ones_own() -> None:
     assert str(mine) == "D_TV"
     assert mine.compose([Budget.of("1/4"), Budget.of("1/4")]) == Budget.of("1/2")
     with pytest.raises(IncompatibleError):
-        mine.joined(Multiplicative())
+        mine.join(Multiplicative())

@@ -39,7 +39,7 @@ from stirred.spec import (
     Variable,
     Verdict,
 )
-from stirred.spec.refinement import determined, refines
+from stirred.spec.refinement import decide_determined, refines
 from stirred.spec.verdicts.checker.check import check_implication, check_refinement
 from stirred.spec.verdicts.derivation import Derivation
 from stirred.spec.verdicts.witness import DataSet, Witness
@@ -366,7 +366,7 @@ def test_malformed_derivations_are_a_problem_and_no_crash(name: str) -> None:
 def summed() -> tuple[tuple[Margin, ...], Margin, Verdict]:
     have = (Margin(UNIT, ("b",)), Margin(UNIT, ("b",), {"a": ["0"]}))
     want = Margin(UNIT, ("b",), {"a": ["1"]})
-    return have, want, determined(have, want, TOY)
+    return have, want, decide_determined(have, want, TOY)
 
 
 def _changed_coefficient(found: Derivation) -> Derivation:

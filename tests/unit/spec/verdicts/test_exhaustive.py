@@ -23,10 +23,10 @@ from oracles.sweep import Library, Outcome, sweep
 from stirred.spec import Domain, Multiverse
 from stirred.spec.laws.functions import FunctionOrder
 from stirred.spec.outputs.transfer import Transfer
-from stirred.spec.refinement import determined
+from stirred.spec.refinement import decide_determined
 from stirred.spec.verdict import Verdict
 from stirred.spec.verdicts.checker.check import check_refinement
-from stirred.spec.verdicts.examples import different_pair
+from stirred.spec.verdicts.examples import find_different_pair
 
 MOST_UNKNOWN = 0.02
 
@@ -259,7 +259,7 @@ def test_a_larger_sweep(seed: int) -> None:
 def _determined(small: Small, given: Sequence[Table], wanted: Table, domain: Domain) -> tuple[str, bool, str]:
     """The library's answer, the truth, and what its checker says."""
     kept, asked = tuple(map(margin_of, given)), margin_of(wanted)
-    verdict = determined(kept, asked, domain)
+    verdict = decide_determined(kept, asked, domain)
     problems = check_refinement(Multiverse.of(*kept), Multiverse.of(asked), domain, verdict)
     return verdict.answer.value, determines(given, wanted, small.names, small.records), "; ".join(problems)
 
@@ -424,7 +424,7 @@ def test_brute_force_finds_a_witness_of_two_universes(monkeypatch: pytest.Monkey
     everywhere(
         monkeypatch,
         "different_pair",
-        lambda _, domain, premetric: different_pair(Multiverse.none(), domain, premetric),
+        lambda _, domain, premetric: find_different_pair(Multiverse.none(), domain, premetric),
     )
     assert _some_faults(monkeypatch, pairs)
 

@@ -50,10 +50,10 @@ from stirred.spec import (
 )
 from stirred.spec.algebra import chaining
 from stirred.spec.card import Card
-from stirred.spec.card.odds import allowed
+from stirred.spec.card.odds import bound_odds
 from stirred.spec.laws.functions import FunctionOrder
 from stirred.spec.nearest.distance import Distance
-from stirred.spec.refinement import determined
+from stirred.spec.refinement import decide_determined
 from stirred.spec.verdicts import pairs
 from stirred.spec.verdicts.checker.check import check_implication
 
@@ -178,7 +178,7 @@ def test_what_a_constraint_without_variables_says_is_not_ignored(monkeypatch: py
         assert proved(*free) == "no"
         with monkeypatch.context() as old:
             # the old witness: a constraint without variables does not count
-            old.setattr(pairs, "inadmissible", lambda *_: "")
+            old.setattr(pairs, "find_inadmissible", lambda *_: "")
             assert first.implies(second).answer is Answer.NO
 
 
@@ -271,7 +271,7 @@ def joint() -> Specification:
 
 def card_is_safe(spec: Specification, truth: int) -> bool:
     """The odds that the card shows are those at the true distance or above."""
-    found = allowed(spec)
+    found = bound_odds(spec)
     assert found.log_odds is not None
     return float(found.log_odds) >= truth * float(spec.budget.lower(12)) and found.distance == truth
 
@@ -326,7 +326,7 @@ def wrong_answers() -> int:
     domain, wrong = domain_of(QUESTIONS), 0
     for have in combinations(TABLES, 2):
         for want in TABLES:
-            verdict = determined([*map(margin_of, have)], margin_of(want), domain)
+            verdict = decide_determined([*map(margin_of, have)], margin_of(want), domain)
             truth = determines(have, want, QUESTIONS.names, QUESTIONS.records)
             wrong += verdict.answer is (Answer.NO if truth else Answer.YES)
     return wrong
@@ -403,12 +403,12 @@ def test_a_chain_keeps_the_invariants_of_its_first_step(monkeypatch: pytest.Monk
     assert chain_is_kept(chained())
     outside = loss_of_chain((("0", "0"), ("1", "1")), (("1", "1"), ("1", "1")))
     assert outside > 1.9 * log(2)  # at distance 1
-    honest = chaining._carried
+    honest = chaining._carry_promise
 
     def forgets(first: Specification, second: Specification, stability: Fraction) -> Specification:
         return replace(honest(first, second, stability), multiverse=second.multiverse)
 
-    monkeypatch.setattr(chaining, "_carried", forgets)
+    monkeypatch.setattr(chaining, "_carry_promise", forgets)
     assert not chain_is_kept(chained())
 
 
@@ -423,9 +423,9 @@ def test_a_restricted_statistic_is_declared(monkeypatch: pytest.MonkeyPatch) -> 
     small = Small.of({"block": "01", "kind": "01", "vacant": "01"}, most=1)
     shown, asked = Table(("block", "kind")), Table(("block", "kind"), (("vacant", ("1",)),))
     assert not determines([shown], asked, small.names, small.records)
-    assert determined([kinds], vacant, domain_of(small)).answer is Answer.NO
+    assert decide_determined([kinds], vacant, domain_of(small)).answer is Answer.NO
     # the old rule looks at the variables of the table alone, and drops the statistic
-    monkeypatch.setattr(constraints, "summed_from", lambda whole, part: {*part.by} <= {*whole.by})
+    monkeypatch.setattr(constraints, "is_summed_from", lambda whole, part: {*part.by} <= {*whole.by})
     assert {*Record({coarse, kinds}).multiverse} != {coarse, kinds}
 
 

@@ -20,20 +20,20 @@ from stirred.mechanisms.participation import Exchange
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 JOINT, GUESSED, SHOWN = "joint_chance", "guessed_place", "shown_place"
-ROUNDS = 200  # of scaling, at most
-NEAR = 1e-6  # how far sums may be from those that are known, as a share
-MOST_LEVELS = 100  # of a variable by which records are guessed
-MOST = 4_000_000  # weights of one stratum; larger strata are guessed record by record
+MAX_SCALING_ROUNDS = 200  # of scaling, at most
+SUM_TOLERANCE = 1e-6  # how far sums may be from those that are known, as a share
+MAX_LEVELS = 100  # of a variable by which records are guessed
+MAX_STRATUM_WEIGHTS = 4_000_000  # weights of one stratum; larger strata are guessed record by record
 
 
-def joint_places(units: pl.DataFrame, law: Exchange, *, given: Sequence[str]) -> pl.DataFrame:
-    """The numbers of the place guessed for each record and of the place shown, and the chance that the guess is right.
+def guess_joint_places(units: pl.DataFrame, law: Exchange, *, given: Sequence[str]) -> pl.DataFrame:
+    """Return the guessed and the shown place of each record by number, and the chance that the guess is right.
 
     ``given`` are held variables whose spread over places is the prior. The chance is null in strata that are too large.
 
     >>> law = Exchange(record_type="h", match=(), moving=("t",), selected=lambda n: np.full(np.shape(n), 0.4))
     >>> units = pl.DataFrame({"h": ["x", "x", "y", "y"], "t": ["a", "a", "b", "b"]})
-    >>> joint_places(units, law, given=["h"])["joint_chance"].round(2).to_list()
+    >>> guess_joint_places(units, law, given=["h"])["joint_chance"].round(2).to_list()
     [0.92, 0.92, 0.92, 0.92]
     """
     codes = units.select(
@@ -47,7 +47,7 @@ def joint_places(units: pl.DataFrame, law: Exchange, *, given: Sequence[str]) ->
     selected = dict(zip(np.unique(sizes).tolist(), law.selected(np.unique(sizes)), strict=True))
     for start, end in pairwise(edges.tolist()):
         rows = order[start:end]
-        found = _stratum(place[rows], kind[rows], float(selected[end - start]))
+        found = _guess_stratum(place[rows], kind[rows], float(selected[end - start]))
         if found is not None:
             guessed[rows], chance[rows] = found
     return pl.DataFrame({GUESSED: guessed, SHOWN: place, JOINT: chance}).with_columns(
@@ -55,17 +55,17 @@ def joint_places(units: pl.DataFrame, law: Exchange, *, given: Sequence[str]) ->
     )
 
 
-def most_telling(units: pl.DataFrame, law: Exchange, held: Sequence[str]) -> str:
-    """The held variable by which most records are found where they are shown; nothing where none tells more than margins.
+def choose_held_variable(units: pl.DataFrame, law: Exchange, held: Sequence[str]) -> str:
+    """Return the held variable that finds most records where they are shown, or "" where none does.
 
     >>> law = Exchange(record_type="h", match=(), moving=("t",), selected=lambda n: np.full(np.shape(n), 0.4))
     >>> units = pl.DataFrame({"h": ["x", "x", "y", "y"] * 5, "k": ["u", "v"] * 10, "t": ["a", "a", "b", "b"] * 5})
-    >>> most_telling(units, law, ["h", "k"])
+    >>> choose_held_variable(units, law, ["h", "k"])
     'h'
     """
     best, found = posterior_places(units, law)[POSTERIOR].to_numpy().mean() + 1e-9, ""
     for name in held:
-        if 2 <= units[name].n_unique() <= MOST_LEVELS:
+        if 2 <= units[name].n_unique() <= MAX_LEVELS:
             share = posterior_places(units, law, given=[name])[POSTERIOR].to_numpy().mean()
             best, found = (share, name) if share > best else (best, found)
     return found
@@ -75,25 +75,25 @@ def _code(names: Sequence[str]) -> pl.Expr:
     return pl.struct(list(names)).rank("dense").cast(pl.Int64) - 1 if names else pl.lit(0, pl.Int64)
 
 
-def _stratum(place: Integers, kind: Integers, q: float) -> tuple[Integers, Floats] | None:
-    """The place guessed for each record of one stratum, and its chance."""
+def _guess_stratum(place: Integers, kind: Integers, q: float) -> tuple[Integers, Floats] | None:
+    """Guess the place of each record of one stratum; return the places and their chances."""
     places, here = np.unique(place, return_inverse=True)
     kinds, own = np.unique(kind, return_inverse=True)
     classes, member, many = np.unique(own * places.size + here, return_inverse=True, return_counts=True)
-    if classes.size * places.size > MOST:
+    if classes.size * places.size > MAX_STRATUM_WEIGHTS:
         return None
     h, t = classes // places.size, classes % places.size
     table = np.zeros((kinds.size, places.size))
     np.add.at(table, (h, t), many)
     room = table.sum(axis=0)
-    weights = _spread(table, room, h, t, q) * _channel(room, t, q)
-    chances = balanced(weights, many.astype(np.float64), room) / many[:, None]
+    weights = _spread_others(table, room, h, t, q) * _chance_shown(room, t, q)
+    chances = balance_weights(weights, many.astype(np.float64), room) / many[:, None]
     best = chances.argmax(axis=1)
     return places[best[member]], chances[np.arange(classes.size), best][member]
 
 
-def _spread(table: Floats, room: Floats, h: Integers, t: Integers, q: float) -> Floats:
-    """How the other records of each class's type are spread, without the shrinkage, with one record's worth of margins."""
+def _spread_others(table: Floats, room: Floats, h: Integers, t: Integers, q: float) -> Floats:
+    """Return the spread of the other records of each type, without shrinkage, with one record of margins added."""
     n = room.sum()
     share = room / n
     alike = table.sum(axis=1)[h, None] - 1
@@ -106,25 +106,25 @@ def _spread(table: Floats, room: Floats, h: Integers, t: Integers, q: float) -> 
     return found
 
 
-def _channel(room: Floats, t: Integers, q: float) -> Floats:
-    """The chance to be shown at t, by the true place."""
+def _chance_shown(room: Floats, t: Integers, q: float) -> Floats:
+    """Return the chance to be shown at place t, by the true place."""
     n = room.sum()
     found: Floats = np.repeat((q * room[t] / max(n - 1, 1))[:, None], room.size, axis=1)
     found[np.arange(t.size), t] = 1 - q * (n - room[t]) / max(n - 1, 1)
     return found
 
 
-def balanced(weights: Floats, rows: Floats, columns: Floats) -> Floats:
-    """Weights scaled by rows and by columns until both have these sums.
+def balance_weights(weights: Floats, rows: Floats, columns: Floats) -> Floats:
+    """Scale weights by rows and by columns until both have these sums.
 
-    >>> balanced(np.array([[1.0, 1.0], [3.0, 1.0]]), np.array([1.0, 1.0]), np.array([1.0, 1.0])).round(3).tolist()
+    >>> balance_weights(np.array([[1.0, 1.0], [3.0, 1.0]]), np.array([1.0, 1.0]), np.array([1.0, 1.0])).round(3).tolist()
     [[0.366, 0.634], [0.634, 0.366]]
     """
     found = weights.copy()
-    for _ in range(ROUNDS):
+    for _ in range(MAX_SCALING_ROUNDS):
         found *= (rows / np.maximum(found.sum(axis=1), 1e-300))[:, None]
         sums = found.sum(axis=0)
-        if (np.abs(sums - columns) <= NEAR * columns).all():
+        if (np.abs(sums - columns) <= SUM_TOLERANCE * columns).all():
             break
         found *= columns / np.maximum(sums, 1e-300)
     found *= (rows / np.maximum(found.sum(axis=1), 1e-300))[:, None]

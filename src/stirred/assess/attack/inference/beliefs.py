@@ -7,16 +7,16 @@ import polars as pl
 
 from stirred.assess.attack.inference.counts import KnownNoise, Prior, prior_to_posterior
 from stirred.assess.attack.result import AttackResult
-from stirred.assess.risk import Baseline, RiskMeasure, named
-from stirred.assess.universe.bounds import maximal, separators
+from stirred.assess.risk import Baseline, RiskMeasure, name_measure
+from stirred.assess.universe.bounds import find_separators, keep_maximal
 from stirred.census import Census
 from stirred.frames import frame_of
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.registry import mechanism_of
+from stirred.mechanisms.registry import rebuild_mechanism
 from stirred.mechanisms.release import Release
 
 
-def believed_counts(
+def infer_counts(
     release: Release,
     by: Sequence[str],
     *,
@@ -26,12 +26,12 @@ def believed_counts(
     exact: Sequence[pl.DataFrame] = (),
     census: Census | None = None,
 ) -> AttackResult:
-    """Prior to posterior for a noisy table of a release, row by row with the standard error that the mechanism states.
+    """Compute prior and posterior of each count of a noisy table, with the standard errors it states.
 
     ``exact`` are published tables that hold exactly (some of the variables and ``count``): the bounds they give are the case
     with invariants. The ``census`` adds how many of the best guesses are right, which is internal.
     """
-    made = mechanism or mechanism_of(release)
+    made = mechanism or rebuild_mechanism(release)
     asked = record_type or made.record_type
     table = frame_of(made.table(release, by, record_type=asked)).with_columns(
         pl.col(list(by)).cast(pl.String)
@@ -39,8 +39,8 @@ def believed_counts(
     if "standard_error" not in table.columns:
         return AttackResult(measures=(_no_law(made.name, asked),))
     value = "estimate" if "estimate" in table.columns else "count"
-    table = table.with_columns(_rounded(pl.col("standard_error")).alias("standard_error"))
-    noisy = with_bounds(table.filter(pl.col("standard_error") > 0), by, exact).sort("standard_error")
+    table = table.with_columns(_round_errors(pl.col("standard_error")).alias("standard_error"))
+    noisy = add_bounds(table.filter(pl.col("standard_error") > 0), by, exact).sort("standard_error")
     if not noisy.height:
         return AttackResult(measures=(_no_law(made.name, asked),))
     truth = None
@@ -66,24 +66,24 @@ def believed_counts(
             about=f"noisy counts of {asked} records by {', '.join(by)}",
         )
         parts.append((rows.height, found))
-    return _joined(parts)
+    return _join_measures(parts)
 
 
-def with_bounds(table: pl.DataFrame, by: Sequence[str], exact: Sequence[pl.DataFrame]) -> pl.DataFrame:
+def add_bounds(table: pl.DataFrame, by: Sequence[str], exact: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Add the bounds of each count that exact tables of some of its variables give; Dobra and Fienberg's where they apply.
 
     >>> cells = pl.DataFrame({"a": ["x"], "b": ["u"]})
     >>> tables = [pl.DataFrame({"a": ["x", "y"], "count": [4, 1]}), pl.DataFrame({"b": ["u", "v"], "count": [3, 2]})]
-    >>> with_bounds(cells, ["a", "b"], tables).select("low", "high").row(0)
+    >>> add_bounds(cells, ["a", "b"], tables).select("low", "high").row(0)
     (2.0, 3.0)
     """
     frame = table.with_columns(pl.lit(float("inf")).alias("high"), pl.lit(0.0).alias("sum"))
     shown = [frozenset(name for name in one.columns if name in by) for one in exact]
-    shared = separators(shown)
+    shared = find_separators(shown)
     sharp = (
         shared is not None
         and frozenset(by) == frozenset[str]().union(*shown)
-        and len({*shown}) == len(maximal(shown))
+        and len({*shown}) == len(keep_maximal(shown))
     )
     for names, one in zip(shown, exact, strict=True):
         margin = _margin_column(frame, one, names)
@@ -98,7 +98,7 @@ def with_bounds(table: pl.DataFrame, by: Sequence[str], exact: Sequence[pl.DataF
 
 
 def _margin_column(frame: pl.DataFrame, table: pl.DataFrame, names: frozenset[str]) -> pl.Series:
-    """The margin of each row of the frame."""
+    """Return the margin of each row of the frame."""
     if not names:
         return pl.Series("margin", [float(table["count"].sum())] * frame.height, pl.Float64)
     keys = sorted(names)
@@ -111,13 +111,13 @@ def _margin_column(frame: pl.DataFrame, table: pl.DataFrame, names: frozenset[st
     return found["margin"].cast(pl.Float64).fill_null(0.0)
 
 
-def _rounded(error: pl.Expr) -> pl.Expr:
-    """Standard errors to three digits, so that rows with nearly the same noise are weighed together."""
+def _round_errors(error: pl.Expr) -> pl.Expr:
+    """Round standard errors to three digits, so that rows with similar noise are computed together."""
     return error.cast(pl.Float64).fill_null(0.0).round_sig_figs(3)
 
 
-def _joined(parts: Sequence[tuple[int, AttackResult]]) -> AttackResult:
-    """The measures of groups of rows as means over all rows; of relative risk the largest counts."""
+def _join_measures(parts: Sequence[tuple[int, AttackResult]]) -> AttackResult:
+    """Join the measures of groups of rows: means over all rows, and the largest relative risk."""
     total = sum(rows for rows, _ in parts)
     measures = []
     for place, first in enumerate(parts[0][1].measures):
@@ -138,7 +138,7 @@ def _joined(parts: Sequence[tuple[int, AttackResult]]) -> AttackResult:
 
 def _no_law(mechanism: str, record_type: str) -> RiskMeasure:
     return RiskMeasure(
-        name=named("count_guess_alone"),
+        name=name_measure("count_guess_alone"),
         about=f"counts of {record_type} records",
         kind="absolute",
         value=None,

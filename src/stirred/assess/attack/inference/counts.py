@@ -14,14 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred.assess.attack.result import AttackResult
 from stirred.assess.log_gamma import log_gamma
-from stirred.assess.risk import Baseline, RiskMeasure, named
+from stirred.assess.risk import Baseline, RiskMeasure, name_measure
 from stirred.errors import InputError
 from stirred.frames import series_of
 
 Floats = NDArray[np.float64]
-REACH = 9  # standard deviations of noise that are weighed
-WIDEST = 100_000  # bounds within which a prior is summed
-CHUNK = 4_000_000  # numbers held at once
+REACH_DEVIATIONS = 9  # standard deviations of noise that are weighed
+MAX_BOUND_WIDTH = 100_000  # bounds within which a prior is summed
+CHUNK_NUMBERS = 4_000_000  # numbers held at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,30 +40,30 @@ class KnownNoise:
             )
 
     def log_weight(self, gap: Floats) -> Floats:
-        """The logarithm of the noise's probability, but for a constant."""
+        """Return the logarithm of the probability of the noise, up to a constant."""
         return -(gap**2) / (2 * self.scale**2) if self.law == "gaussian" else -np.abs(gap) / self.scale
 
     @property
     def reach(self) -> int:
-        """Beyond this gap nothing is weighed; a geometric tail is longer."""
-        return int(np.ceil(REACH * self.scale * (1 if self.law == "gaussian" else 3))) + 1
+        """Return the largest gap that is weighed; a geometric tail is longer than a Gaussian one."""
+        return int(np.ceil(REACH_DEVIATIONS * self.scale * (1 if self.law == "gaussian" else 3))) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prior:
-    """What the attacker believes before: a name for the report, and the logarithm of the weight of each count."""
+    """An attacker's belief before the release: a name for the report, and the log weight of each count."""
 
     name: str
     log_weight: Callable[[Floats], Floats]
 
 
 def uniform() -> Prior:
-    """Every count is as likely as any other."""
+    """Return the prior under which all counts are equally likely."""
     return Prior(name="every count is equally likely", log_weight=np.zeros_like)
 
 
 def poisson(mean: float) -> Prior:
-    """Counts of a Poisson law, for an attacker who knows the average.
+    """Return a Poisson prior, for an attacker who knows the average count.
 
     >>> float(poisson(2.0).log_weight(np.array([3.0]))[0].round(4))
     -1.7123
@@ -82,7 +82,7 @@ def posterior_counts(
     low: ArrayLike = 0,
     high: ArrayLike | None = None,
 ) -> pl.DataFrame:
-    """For each noisy count the likeliest true count and its chance, within the bounds that the invariants give.
+    """Return the likeliest true count of each noisy count and its chance, within the given bounds.
 
     >>> noise = KnownNoise(law="geometric", scale=0.5)
     >>> posterior_counts([3, 8], noise, uniform(), high=[3, 20])["chance"].round(3).to_list()
@@ -100,7 +100,7 @@ def posterior_counts(
     offsets = np.arange(-noise.reach, noise.reach + 1, dtype=np.float64)
     parts = [
         _posterior(x[i : i + step], least[i : i + step], most[i : i + step], offsets, noise, prior)
-        for step in [max(1, CHUNK // offsets.size)]
+        for step in [max(1, CHUNK_NUMBERS // offsets.size)]
         for i in range(0, x.size, step)
     ]
     likeliest, chance, mean, exact = (np.concatenate(found) for found in zip(*parts, strict=True))
@@ -115,7 +115,7 @@ def _posterior(
     centre = np.clip(np.round(x), least, most)
     counts = centre[:, None] + offsets[None, :]
     allowed = (counts >= least[:, None]) & (counts <= most[:, None])
-    weights = noise.log_weight(x[:, None] - counts) + _believed(prior, counts)
+    weights = noise.log_weight(x[:, None] - counts) + _weigh_counts(prior, counts)
     weights = np.where(allowed, weights, -np.inf)
     chances = np.exp(weights - _log_sum(weights)[:, None])
     best = chances.argmax(axis=1)
@@ -124,8 +124,8 @@ def _posterior(
     return counts[rows, best], chances[rows, best], mean, least == most
 
 
-def _believed(prior: Prior, counts: Floats) -> Floats:
-    """The prior's weight of each count; windows overlap, so each whole number is weighed once where that is less work."""
+def _weigh_counts(prior: Prior, counts: Floats) -> Floats:
+    """Return the prior weight of each count; each whole number is weighed once where that is less work."""
     first, last = counts.min(initial=np.inf), counts.max(initial=-np.inf)
     if not last - first < counts.size or not np.array_equal(counts[:, 0], np.rint(counts[:, 0])):
         return prior.log_weight(np.maximum(counts, 0))
@@ -144,25 +144,25 @@ def prior_to_posterior(
     truth: ArrayLike | None = None,
     about: str = "counts",
 ) -> AttackResult:
-    """How sure the best guess of each count is, for stated priors, without the invariants and with the bounds they give.
+    """Measure how sure the best guess of each count is, by prior, with and without the invariants' bounds.
 
-    ``low`` and ``high`` are the bounds from the invariants (see ``frechet``). With the ``truth`` it is also said how many of
+    ``low`` and ``high`` are the bounds from the invariants (see ``frechet_bounds``). With the ``truth`` it is also said how many of
     the best guesses are right; all else is computed from what is published.
     """
     measures: list[RiskMeasure] = []
     tables: dict[str, pl.DataFrame] = {}
     x = np.atleast_1d(np.asarray(noisy, np.float64))
     for prior in priors or (uniform(),):
-        cases: list[tuple[str, ArrayLike, ArrayLike | None]] = [(named("case.without"), 0.0, None)]
+        cases: list[tuple[str, ArrayLike, ArrayLike | None]] = [(name_measure("case.without"), 0.0, None)]
         if low is not None or high is not None:
-            cases.append((named("case.with"), 0.0 if low is None else low, high))
+            cases.append((name_measure("case.with"), 0.0 if low is None else low, high))
         for words, least, most in cases:
             found = posterior_counts(x, noise, prior, low=least, high=most)
-            before = _before(found, prior)
+            before = _prior_chance(found, prior)
             tables[f"{prior.name}, {words}"] = found
             measures.append(
                 RiskMeasure(
-                    name=named("count_guess", case=words),
+                    name=name_measure("count_guess", case=words),
                     about=f"{about}, if {prior.name}",
                     kind="absolute",
                     value=float(found["chance"].to_numpy().mean()),
@@ -175,7 +175,7 @@ def prior_to_posterior(
                 right = np.asarray(truth) == found["likeliest"].to_numpy()
                 measures.append(
                     RiskMeasure(
-                        name=named("count_found", case=words),
+                        name=name_measure("count_found", case=words),
                         about=f"{about}, if {prior.name}",
                         kind="absolute",
                         value=float(right.mean()),
@@ -187,17 +187,17 @@ def prior_to_posterior(
 
 
 def _log_sum(weights: Floats) -> Floats:
-    """The logarithm of a sum of weights that are given by their logarithms, along the last axis."""
+    """Return the logarithm of a sum of weights that are given by their logarithms, along the last axis."""
     top = weights.max(axis=-1)
     found: Floats = top + np.log(np.exp(weights - top[..., None]).sum(axis=-1))
     return found
 
 
-def _before(found: pl.DataFrame, prior: Prior) -> float | None:
-    """The chance of the best guess without the noisy number, where the bounds leave finitely many counts."""
+def _prior_chance(found: pl.DataFrame, prior: Prior) -> float | None:
+    """Return the chance of the best guess without the noisy number, if the bounds leave finitely many counts."""
     spans = found.select("low", "high").unique()
     widths = (spans["high"] - spans["low"]).to_numpy()
-    if not np.isfinite(widths).all() or widths.max() > WIDEST:
+    if not np.isfinite(widths).all() or widths.max() > MAX_BOUND_WIDTH:
         return None
     best = {}
     for least, most in spans.iter_rows():
@@ -207,11 +207,11 @@ def _before(found: pl.DataFrame, prior: Prior) -> float | None:
 
 
 def _one_record(noise: KnownNoise, about: str) -> RiskMeasure:
-    """How far one record moves the odds of two neighbouring counts: at most for geometric noise, mostly for Gaussian."""
+    """Measure how far one record moves the odds of two neighbouring counts."""
     pure = noise.law == "geometric"
     value = 1 / noise.scale if pure else (2 * 1.96 * noise.scale + 1) / (2 * noise.scale**2)
     return RiskMeasure(
-        name=named("count_odds"),
+        name=name_measure("count_odds"),
         about=about,
         kind="relative",
         value=value,
@@ -222,10 +222,10 @@ def _one_record(noise: KnownNoise, about: str) -> RiskMeasure:
     )
 
 
-def frechet(rows: ArrayLike, columns: ArrayLike, total: ArrayLike) -> tuple[Floats, Floats]:
-    """The bounds of counts whose two margins and total are exact.
+def frechet_bounds(rows: ArrayLike, columns: ArrayLike, total: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the bounds of counts whose two margins and total are exact.
 
-    >>> low, high = frechet([4, 1], [3, 3], 5)
+    >>> low, high = frechet_bounds([4, 1], [3, 3], 5)
     >>> low.tolist(), high.tolist()
     ([2.0, 0.0], [3.0, 1.0])
     """

@@ -12,12 +12,12 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.assess.attack.result import AttackResult
-from stirred.assess.risk import Baseline, RiskMeasure, named
+from stirred.assess.risk import Baseline, RiskMeasure, name_measure
 from stirred.errors import InputError
 from stirred.frames import frame_of
 
 COUNT, ERROR = "count", "standard_error"
-SMALL = 10  # a piece with fewer records is small
+SMALL_RECORDS = 10  # a piece with fewer records is small
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Graph:
     edges: tuple[tuple[int, int], ...]
     nodes: int
 
-    def sides(self) -> dict[int, list[int]]:
-        """The bridges, by the number of their edge, each with the nodes below it in a depth-first tree."""
+    def find_bridges(self) -> dict[int, list[int]]:
+        """Return the bridges by the number of their edge, each with the nodes below it in a depth-first tree."""
         near: list[list[tuple[int, int]]] = [[] for _ in range(self.nodes)]
         for number, (a, b) in enumerate(self.edges):
             near[a].append((b, number))
@@ -65,15 +65,15 @@ class Graph:
         return found
 
 
-def differencing(
+def difference_areas(
     pieces: pl.DataFrame,
     first: pl.DataFrame,
     second: pl.DataFrame,
     *,
     areas: Sequence[str],
-    small: int = SMALL,
+    small: int = SMALL_RECORDS,
 ) -> AttackResult:
-    """The pieces of two overlapping geographies that follow from the published totals of both, with their error.
+    """Find the pieces of two overlapping geographies that follow from their published totals, with errors.
 
     ``pieces`` lists which two areas overlap (two columns, named in ``areas``), with ``count`` where the truth is known;
     ``first`` and ``second`` are the published totals, with ``standard_error`` where they are noisy.
@@ -81,7 +81,7 @@ def differencing(
     >>> pieces = pl.DataFrame({"tract": ["1", "1", "2"], "place": ["x", "y", "y"]})
     >>> tracts = pl.DataFrame({"tract": ["1", "2"], "count": [12, 30]})
     >>> places = pl.DataFrame({"place": ["x", "y"], "count": [9, 33]})
-    >>> differencing(pieces, tracts, places, areas=["tract", "place"]).tables["pieces"]["difference"].to_list()
+    >>> difference_areas(pieces, tracts, places, areas=["tract", "place"]).tables["pieces"]["difference"].to_list()
     [9.0, 3.0, 30.0]
     """
     one, two = areas
@@ -107,7 +107,7 @@ def differencing(
         pl.col(one).is_in([a for s, a in place if s == one])
         & pl.col(two).is_in([b for s, b in place if s == two])
     )
-    sides = Graph(edges, len(place)).sides()
+    sides = Graph(edges, len(place)).find_bridges()
     kind = {number: side for (side, _), number in place.items()}
     differences: list[float | None] = [None] * len(edges)
     spreads: list[float | None] = [None] * len(edges)
@@ -136,8 +136,8 @@ def _piece_measures(found: pl.DataFrame, areas: Sequence[str], small: int) -> tu
     exact = all((known["spread"] == 0).to_list())
     note = "" if exact else "the totals are noisy: a difference has the noise of all totals that it uses"
     measures = [
-        _piece("pieces that follow by subtraction", about, new.height / many, note),
-        _piece(
+        _piece_measure("pieces that follow by subtraction", about, new.height / many, note),
+        _piece_measure(
             f"pieces that follow by subtraction and count fewer than {small} records",
             about,
             tiny.height / many,
@@ -148,7 +148,7 @@ def _piece_measures(found: pl.DataFrame, areas: Sequence[str], small: int) -> tu
         right = new.filter(pl.col("difference").round() == pl.col(COUNT)).height / new.height
         measures.append(
             RiskMeasure(
-                name=named("differences"),
+                name=name_measure("differences"),
                 about=f"{about} and that follow",
                 kind="absolute",
                 value=right,
@@ -159,24 +159,24 @@ def _piece_measures(found: pl.DataFrame, areas: Sequence[str], small: int) -> tu
     return tuple(measures)
 
 
-def _piece(name: str, about: str, value: float, reason: str) -> RiskMeasure:
+def _piece_measure(name: str, about: str, value: float, reason: str) -> RiskMeasure:
     return RiskMeasure(
         name=name, about=about, kind="absolute", value=value, unit="share", public=True, reason=reason
     )
 
 
-def between_releases(
-    first: pl.DataFrame, second: pl.DataFrame, *, by: Sequence[str], small: int = SMALL
+def compare_releases(
+    first: pl.DataFrame, second: pl.DataFrame, *, by: Sequence[str], small: int = SMALL_RECORDS
 ) -> AttackResult:
-    """What two publications of one table show by their difference: records that came or left, or noise that averages out.
+    """Compare two publications of one table: records that came or left, or noise that averages out.
 
     Cells that both publish exactly differ by the records that changed; of two noisy numbers the better mean is known.
 
     >>> old, new = (pl.DataFrame({"block": ["a", "b"], "count": c}) for c in ([3, 7], [4, 7]))
-    >>> between_releases(old, new, by=["block"]).tables["changes"]["difference"].to_list()
+    >>> compare_releases(old, new, by=["block"]).tables["changes"]["difference"].to_list()
     [1.0]
     """
-    one, two = (_plain(frame, by) for frame in (first, second))
+    one, two = (_plain_counts(frame, by) for frame in (first, second))
     both = one.join(two, on=list(by), how="full", coalesce=True, nulls_equal=True, suffix="_second")
     both = both.with_columns(pl.selectors.numeric().fill_null(0.0))
     variance = pl.col("variance") + pl.col("variance_second")
@@ -194,14 +194,14 @@ def between_releases(
     about = f"cells by {', '.join(by)} that two releases publish"
     many = max(both.height, 1)
     measures = [
-        _piece("cells whose exact change is shown", about, changed.height / many, ""),
-        _piece(f"cells that changed by fewer than {small} records", about, telling.height / many, ""),
+        _piece_measure("cells whose exact change is shown", about, changed.height / many, ""),
+        _piece_measure(f"cells that changed by fewer than {small} records", about, telling.height / many, ""),
     ]
     if noisy.height:
         ratio = float((averaged["spread"] / noisy["variance"].sqrt()).to_numpy().mean())
         measures.append(
             RiskMeasure(
-                name=named("averaged"),
+                name=name_measure("averaged"),
                 about=about,
                 kind="relative",
                 value=ratio,
@@ -214,7 +214,7 @@ def between_releases(
     return AttackResult(measures=tuple(measures), tables={"changes": changed, "averaged": averaged})
 
 
-def _plain(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+def _plain_counts(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     error = pl.col(ERROR).fill_null(0.0).cast(pl.Float64) ** 2 if ERROR in frame.columns else pl.lit(0.0)
     value = "estimate" if "estimate" in frame.columns else COUNT
     return frame.select(
@@ -224,7 +224,7 @@ def _plain(frame: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def pieces_of(counts: pl.DataFrame | pa.Table, areas: Sequence[str]) -> pl.DataFrame:
-    """The pieces of a table of counts by two areas, for ``differencing``."""
+def make_pieces(counts: pl.DataFrame | pa.Table, areas: Sequence[str]) -> pl.DataFrame:
+    """Return the pieces of a table of counts by two areas, for ``difference_areas``."""
     frame = counts if isinstance(counts, pl.DataFrame) else frame_of(counts)
     return frame.group_by(list(areas)).agg(pl.col(COUNT).sum()).sort(list(areas))

@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from stirred.frames import collected
+from stirred.frames import collect_frame
 
-MOST_LEVELS = 100  # of a variable that can be guessed
+MAX_LEVELS = 100  # of a variable that can be guessed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MajorityGuess:
-    """How often the commonest value of an area is right, by the released records, and the commonest value of all records.
+    """The success of guessing an area's commonest value, beside that of all records, by released records.
 
     Each record is guessed from the others, so that an area with one record gives nothing away; absolute risk, and of a kind
     that every table by area gives.
@@ -25,21 +25,21 @@ class MajorityGuess:
 
     @property
     def gain(self) -> float:
-        """The share of what the guess without an area misses that the area finds."""
+        """Return the share of the misses of the guess without an area that the area turns into hits."""
         return (self.found - self.guess) / (1 - self.guess) if self.guess < 1 else 0.0
 
 
 def guess_by_area(records: pl.LazyFrame, area: str, variable: str) -> MajorityGuess | None:
-    """The guess by area beside the guess without one; None for a variable with one level or very many.
+    """Compare the guess by area with the guess without one; None for one level or very many.
 
     >>> frame = pl.LazyFrame({"block": ["a", "a", "a", "b", "b", "c"], "race": [1, 1, 2, 2, 2, 1]})
     >>> found = guess_by_area(frame, "block", "race")
     >>> round(found.found, 3), round(found.guess, 3)
     (0.667, 0.5)
     """
-    cells = collected(records.group_by([area, variable]).agg(pl.len().cast(pl.Int64).alias("n")))
+    cells = collect_frame(records.group_by([area, variable]).agg(pl.len().cast(pl.Int64).alias("n")))
     whole = cells.group_by(variable).agg(pl.col("n").sum()).sort("n", variable, descending=[True, False])
-    if not 2 <= whole.height <= MOST_LEVELS:
+    if not 2 <= whole.height <= MAX_LEVELS:
         return None
     total, commonest = int(whole["n"].sum()), whole[variable][0]
     # in an area with one record the guess is the one without an area
@@ -49,13 +49,13 @@ def guess_by_area(records: pl.LazyFrame, area: str, variable: str) -> MajorityGu
         variable=variable,
         area=area,
         records=total,
-        found=(_right(cells, area) + spared) / total,
+        found=(_expected_hits(cells, area) + spared) / total,
         guess=int(whole["n"][0]) / total,
     )
 
 
-def _right(cells: pl.DataFrame, area: str) -> float:
-    """Expected hits of the commonest value among the others; a tie is decided by lot.
+def _expected_hits(cells: pl.DataFrame, area: str) -> float:
+    """Return the expected hits of the commonest value among the others; a tie is decided by lot.
 
     Without the record itself its value has one less, so only records with the one commonest value can be guessed right.
     """

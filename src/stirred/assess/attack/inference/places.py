@@ -17,12 +17,12 @@ from stirred.mechanisms.participation import Exchange
 STAY, COME, PRIOR, POSTERIOR, BEST = "stay", "come", "prior", "posterior", "best_guess"
 
 
-def _size(*by: str) -> pl.Expr:
+def _group_size(*by: str) -> pl.Expr:
     return pl.len().over(list(by)) if by else pl.len()
 
 
 def posterior_places(units: pl.DataFrame, law: Exchange, *, given: Sequence[str] = ()) -> pl.DataFrame:
-    """The released records of a swap with the chance that each is where it is shown, before and after.
+    """Return the released records with the chance that each is in place, before and after the release.
 
     The prior takes the margins of the stratum, which are exact; with ``given`` it takes how the other records with these
     values are spread in the stratum, from the release's own table without its shrinkage, and one record's worth of the
@@ -33,7 +33,7 @@ def posterior_places(units: pl.DataFrame, law: Exchange, *, given: Sequence[str]
     [0.7, 0.9, 0.9, 0.9]
     """
     match, place = [*law.match], [*law.moving]
-    frame = _with_sizes(units, match, place)
+    frame = _add_sizes(units, match, place)
     sizes = frame["n"].unique().to_numpy()
     chance = pl.DataFrame({"n": sizes, "q": law.selected(sizes)}, schema_overrides={"n": frame["n"].dtype})
     frame = frame.join(chance, on="n", how="left", maintain_order="left")
@@ -46,14 +46,14 @@ def posterior_places(units: pl.DataFrame, law: Exchange, *, given: Sequence[str]
         (pl.col("q") * pl.col("n_other") / others).alias("elsewhere"),
     )
     if given:
-        frame = frame.with_columns(_spread(match, place, [*given]).alias(PRIOR))
+        frame = frame.with_columns(_share_at_place(match, place, [*given]).alias(PRIOR))
     here, away = pl.col(PRIOR) * pl.col(STAY), (1 - pl.col(PRIOR)) * pl.col(COME)
     frame = frame.with_columns((here / (here + away)).fill_nan(1.0).alias(POSTERIOR))
     best = pl.max_horizontal(POSTERIOR, "elsewhere") if not given else pl.col(POSTERIOR)
     return frame.with_columns(best.alias(BEST)).drop("elsewhere", "n_other")
 
 
-def _with_sizes(units: pl.DataFrame, match: list[str], place: list[str]) -> pl.DataFrame:
+def _add_sizes(units: pl.DataFrame, match: list[str], place: list[str]) -> pl.DataFrame:
     """Add n, n_t and the size of the largest other place."""
     if units.height == 0:
         raise InputError(
@@ -77,22 +77,22 @@ def _with_sizes(units: pl.DataFrame, match: list[str], place: list[str]) -> pl.D
     ).with_columns(pl.col("n", "n_t", "n_other").cast(pl.Int64))
 
 
-def _spread(match: list[str], place: list[str], given: list[str]) -> pl.Expr:
-    """The share of the other records with these values that is at the shown place, estimated without the shrinkage."""
-    alike = _size(*match, *given).cast(pl.Int64) - 1  # the record itself is what is inferred
-    here = _size(*match, *given, *place).cast(pl.Int64) - 1
+def _share_at_place(match: list[str], place: list[str], given: list[str]) -> pl.Expr:
+    """Estimate the share of the other records with these values at the shown place, without shrinkage."""
+    alike = _group_size(*match, *given).cast(pl.Int64) - 1  # the record itself is what is inferred
+    here = _group_size(*match, *given, *place).cast(pl.Int64) - 1
     weight = pl.col("q") * pl.col("n") / pl.max_horizontal(pl.col("n") - 1, 1)
     even = alike * pl.col("n_t") / pl.col("n")
     shrunk = pl.when(weight < 1 - 1e-9).then((here - weight * even) / (1 - weight)).otherwise(even)
     return ((pl.max_horizontal(shrunk, 0.0) + pl.col("n_t") / pl.col("n")) / (alike + 1)).clip(0.0, 1.0)
 
 
-def deshrunk(units: pl.DataFrame, law: Exchange, held: Sequence[str]) -> pl.DataFrame:
+def remove_shrinkage(units: pl.DataFrame, law: Exchange, held: Sequence[str]) -> pl.DataFrame:
     r"""The table of held values by place before the swap, without bias: $(N' - \lambda n_h n_t / n)/(1-\lambda)$.
 
     >>> law = Exchange(record_type="h", match=(), moving=("t",), selected=lambda n: np.full(np.shape(n), 0.3))
     >>> units = pl.DataFrame({"h": ["x", "x", "y", "y"], "t": ["a", "a", "b", "b"]})
-    >>> deshrunk(units, law, ["h"])["estimate"].round(3).to_list()
+    >>> remove_shrinkage(units, law, ["h"])["estimate"].round(3).to_list()
     [2.667, 2.667]
     """
     match, place = [*law.match], [*law.moving]

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from stirred.assess.attack.inference.beliefs import with_bounds
+from stirred.assess.attack.inference.beliefs import add_bounds
 from stirred.assess.attack.inference.counts import Floats, KnownNoise, Prior, poisson, posterior_counts
 from stirred.assess.log_gamma import log_gamma
 
-MOST = 200_000  # cells of a table that are weighed, evenly spread over it
-WIDEST = 1_000.0  # standard errors beyond this leave nearly as much open as no number
-SURE = 0.95
+MAX_CELLS_WEIGHED = 200_000  # cells of a table that are weighed, evenly spread over it
+MAX_STANDARD_ERROR = 1_000.0  # standard errors beyond this leave nearly as much open as no number
+SURE_CHANCE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BelievedTable:
-    """How often the best guess of a cell is right in expectation, after the table and before it; absolute risk.
+class InferredTable:
+    """The expected success of the best guess of a cell, after the table and before it; absolute risk.
 
     Who has the table may also ignore it, so ``found`` is never below ``guess``. ``ones`` cells count exactly one record
     with a chance of 0.95 or more.
@@ -35,15 +35,15 @@ class BelievedTable:
     ones: int
 
 
-def believed_table(
+def infer_table(
     name: str, table: pl.DataFrame, by: Sequence[str], exact: Sequence[pl.DataFrame] = ()
-) -> BelievedTable | None:
-    """What a published table lets anyone believe of its cells; None where it states no error, or none that is finite.
+) -> InferredTable | None:
+    """Measure what a published table reveals of its cells; None where it states no finite error.
 
     ``exact`` are sums of the table that hold exactly: they bound its cells.
 
     >>> table = pl.DataFrame({"a": [1, 2, 3, 4], "estimate": [0.2, 9.0, 4.1, 2.9], "standard_error": [0.3] * 4})
-    >>> found = believed_table("t", table, ["a"])
+    >>> found = infer_table("t", table, ["a"])
     >>> round(found.found, 2), round(found.guess, 2)
     (0.98, 0.15)
     """
@@ -53,17 +53,17 @@ def believed_table(
         pl.col("standard_error").is_finite()
         & (pl.col("standard_error") > 0)
         & pl.col("estimate").is_finite()
-        & (pl.col("standard_error") <= WIDEST)
+        & (pl.col("standard_error") <= MAX_STANDARD_ERROR)
     )
     if noisy.height < 2:
         return None
-    prior, guess = prior_of(noisy["estimate"].to_numpy(), noisy["standard_error"].to_numpy())
-    if noisy.height > MOST:
-        noisy = noisy.gather_every(noisy.height // MOST + 1)
+    prior, guess = estimate_prior(noisy["estimate"].to_numpy(), noisy["standard_error"].to_numpy())
+    if noisy.height > MAX_CELLS_WEIGHED:
+        noisy = noisy.gather_every(noisy.height // MAX_CELLS_WEIGHED + 1)
     noisy = noisy.with_columns(pl.col("standard_error").round_sig_figs(2))
     if exact:
         texts = noisy.with_columns(pl.col(list(by)).cast(pl.String))
-        noisy = with_bounds(texts, by, exact)
+        noisy = add_bounds(texts, by, exact)
     right, ones = 0.0, 0
     for (scale,), rows in noisy.sort("standard_error").group_by("standard_error", maintain_order=True):
         found = posterior_counts(
@@ -74,8 +74,8 @@ def believed_table(
             high=rows["high"].to_numpy() if exact else None,
         )
         right += float(found["chance"].sum())
-        ones += found.filter((pl.col("likeliest") == 1) & (pl.col("chance") >= SURE)).height
-    return BelievedTable(
+        ones += found.filter((pl.col("likeliest") == 1) & (pl.col("chance") >= SURE_CHANCE)).height
+    return InferredTable(
         name=name,
         by=tuple(by),
         cells=noisy.height,
@@ -85,10 +85,10 @@ def believed_table(
     )
 
 
-def prior_of(estimates: Floats, errors: Floats) -> tuple[Prior, float]:
-    """The law of counts by moments, and the chance of its likeliest count.
+def estimate_prior(estimates: Floats, errors: Floats) -> tuple[Prior, float]:
+    """Estimate the law of counts by moments; return it with the chance of its likeliest count.
 
-    >>> prior, best = prior_of(np.array([0.0, 0, 0, 0, 10]), np.full(5, 0.1))
+    >>> prior, best = estimate_prior(np.array([0.0, 0, 0, 0, 10]), np.full(5, 0.1))
     >>> round(best, 2)
     0.55
     """

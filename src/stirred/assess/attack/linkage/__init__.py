@@ -2,24 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.assess.attack.linkage.attackers import ATTACKERS as ATTACKERS
     from stirred.assess.attack.linkage.attackers import COMMERCIAL as COMMERCIAL
     from stirred.assess.attack.linkage.attackers import PERFECT as PERFECT
     from stirred.assess.attack.linkage.attackers import Attacker as Attacker
-    from stirred.assess.attack.linkage.attackers import attacker_file as attacker_file
-    from stirred.assess.attack.linkage.attackers import attacker_named as attacker_named
+    from stirred.assess.attack.linkage.attackers import find_attacker as find_attacker
+    from stirred.assess.attack.linkage.attackers import make_attacker_file as make_attacker_file
     from stirred.assess.attack.linkage.guesses import majority_guess as majority_guess
     from stirred.assess.attack.linkage.guesses import modal_guess as modal_guess
     from stirred.assess.attack.linkage.guesses import proportional_guess as proportional_guess
     from stirred.assess.attack.linkage.guesses import random_draw_hits as random_draw_hits
-    from stirred.assess.attack.linkage.intervals import bootstrap as bootstrap
-    from stirred.assess.attack.linkage.intervals import normalised as normalised
-    from stirred.assess.attack.linkage.intervals import wilson as wilson
-    from stirred.assess.attack.linkage.matching import agreement as agreement
-    from stirred.assess.attack.linkage.matching import linked as linked
+    from stirred.assess.attack.linkage.intervals import bootstrap_interval as bootstrap_interval
+    from stirred.assess.attack.linkage.intervals import normalise_risk as normalise_risk
+    from stirred.assess.attack.linkage.intervals import wilson_interval as wilson_interval
+    from stirred.assess.attack.linkage.matching import count_agreement as count_agreement
+    from stirred.assess.attack.linkage.matching import link_records as link_records
     from stirred.assess.attack.linkage.reidentification import Reidentification as Reidentification
     from stirred.assess.attack.linkage.reidentification import reidentify as reidentify
     from stirred.assess.attack.linkage.variables import LinkVariables as LinkVariables
@@ -31,27 +31,34 @@ __all__ = [
     "Attacker",
     "LinkVariables",
     "Reidentification",
-    "agreement",
-    "attacker_file",
-    "attacker_named",
-    "bootstrap",
-    "linked",
+    "bootstrap_interval",
+    "count_agreement",
+    "find_attacker",
+    "link_records",
     "majority_guess",
+    "make_attacker_file",
     "modal_guess",
-    "normalised",
+    "normalise_risk",
     "proportional_guess",
     "random_draw_hits",
     "reidentify",
-    "wilson",
+    "wilson_interval",
 ]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
-        "attackers": ("ATTACKERS", "COMMERCIAL", "PERFECT", "Attacker", "attacker_file", "attacker_named"),
+        "attackers": (
+            "ATTACKERS",
+            "COMMERCIAL",
+            "PERFECT",
+            "Attacker",
+            "make_attacker_file",
+            "find_attacker",
+        ),
         "guesses": ("majority_guess", "modal_guess", "proportional_guess", "random_draw_hits"),
-        "intervals": ("bootstrap", "normalised", "wilson"),
-        "matching": ("agreement", "linked"),
+        "intervals": ("bootstrap_interval", "normalise_risk", "wilson_interval"),
+        "matching": ("count_agreement", "link_records"),
         "reidentification": ("Reidentification", "reidentify"),
         "variables": ("LinkVariables",),
     },

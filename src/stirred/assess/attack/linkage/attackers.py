@@ -13,7 +13,7 @@ Draws = np.random.Generator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attacker:
-    """What an attacker's file lacks: ``coverage`` of the people, and shares with an error.
+    """The quality of an attacker's file: ``coverage`` of the people, and shares with an error.
 
     ``stale`` is the share of households that are listed where they do not live any more; ``wrong_area`` and ``wrong_sex``
     are shares of persons, ``wrong_age`` the share whose age is one year off.
@@ -43,10 +43,10 @@ COMMERCIAL = Attacker(
 ATTACKERS = {attacker.name: attacker for attacker in (PERFECT, COMMERCIAL)}
 
 
-def attacker_named(name: str) -> Attacker:
-    """A preset by its name.
+def find_attacker(name: str) -> Attacker:
+    """Return the preset attacker of that name.
 
-    >>> attacker_named("perfect").coverage
+    >>> find_attacker("perfect").coverage
     1.0
     """
     if name not in ATTACKERS:
@@ -58,42 +58,42 @@ def attacker_named(name: str) -> Attacker:
     return ATTACKERS[name]
 
 
-def attacker_file(
+def make_attacker_file(
     people: pl.DataFrame, attacker: Attacker, *, area: str, household: str = "", seed: int
 ) -> pl.DataFrame:
-    """The attacker's file about people with columns id, area and what is known; a share of it is wrong.
+    """Make the attacker's file with columns id, area and what is known; a share of it is wrong.
 
     >>> people = pl.DataFrame({"id": [0, 1], "block": ["a", "b"], "sex": [1, 2], "age": [3, 40]})
-    >>> attacker_file(people, PERFECT, area="block", seed=1).equals(people)
+    >>> make_attacker_file(people, PERFECT, area="block", seed=1).equals(people)
     True
     """
     draws = np.random.default_rng(seed)
-    found = people.filter(_chosen(draws, people.height, attacker.coverage))
+    found = people.filter(_choose_rows(draws, people.height, attacker.coverage))
     if not found.height:
         return found
     groups = found[household] if household else pl.Series(np.arange(found.height))
     homes = groups.rank("dense").to_numpy().astype(np.int64) - 1
-    moved = _chosen(draws, int(homes.max()) + 1, attacker.stale)[homes]
+    moved = _choose_rows(draws, int(homes.max()) + 1, attacker.stale)[homes]
     from_home = draws.integers(0, found.height, int(homes.max()) + 1)[
         homes
     ]  # one new address for all of them
     elsewhere = draws.integers(0, found.height, found.height)
-    wrong = _chosen(draws, found.height, attacker.wrong_area)
+    wrong = _choose_rows(draws, found.height, attacker.wrong_area)
     place = np.where(moved, from_home, np.arange(found.height))
     place = np.where(wrong, elsewhere, place)
     columns = [found[area].gather(place)]
     if "sex" in found.columns and attacker.wrong_sex:
         sexes = found["sex"].unique().sort()
         at = found["sex"].rank("dense").to_numpy().astype(np.int64) - 1
-        turned = np.where(_chosen(draws, found.height, attacker.wrong_sex), (at + 1) % len(sexes), at)
+        turned = np.where(_choose_rows(draws, found.height, attacker.wrong_sex), (at + 1) % len(sexes), at)
         columns.append(sexes.gather(turned).alias("sex"))
     if "age" in found.columns and found["age"].dtype.is_numeric() and attacker.wrong_age:
         step = np.where(draws.random(found.height) < 0.5, 1, -1)
-        off = np.where(_chosen(draws, found.height, attacker.wrong_age), step, 0)
+        off = np.where(_choose_rows(draws, found.height, attacker.wrong_age), step, 0)
         ages = found["age"].cast(pl.Int64).to_numpy() + off
         columns.append(pl.Series("age", np.maximum(ages, 0)))
     return found.with_columns(columns)
 
 
-def _chosen(draws: Draws, many: int, share: float) -> NDArray[np.bool_]:
+def _choose_rows(draws: Draws, many: int, share: float) -> NDArray[np.bool_]:
     return draws.random(many) < share

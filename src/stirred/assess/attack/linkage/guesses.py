@@ -7,13 +7,13 @@ $\sum_i p_i^2$ on average.
 import numpy as np
 import polars as pl
 
-from stirred.assess.attack.linkage.matching import linked
+from stirred.assess.attack.linkage.matching import link_records
 
 SECRET, AREA, PARENT = "secret", "area", "parent"
 
 
-def modes(records: pl.DataFrame, by: str) -> pl.DataFrame:
-    """The most frequent secret of each area, its share, and whether it is a proper mode.
+def find_modes(records: pl.DataFrame, by: str) -> pl.DataFrame:
+    """Return the most frequent secret of each area, its share, and whether it is a proper mode.
 
     A tie, or an area of one record, has no proper mode; of values that tie, the one most frequent in all comes first.
     """
@@ -30,7 +30,7 @@ def modes(records: pl.DataFrame, by: str) -> pl.DataFrame:
 
 
 def modal_guess(asked: pl.DataFrame, released: pl.DataFrame) -> pl.Series:
-    """The mode of the area; without a proper one that of the larger area, then that of all.
+    """Guess the mode of the area; without a proper one that of the larger area, then that of all.
 
     >>> seen = pl.DataFrame({"area": ["a"] * 3, "parent": [""] * 3, "secret": ["x", "x", "y"]})
     >>> modal_guess(pl.DataFrame({"area": ["a", "b"], "parent": ["", ""]}), seen).to_list()
@@ -38,16 +38,16 @@ def modal_guess(asked: pl.DataFrame, released: pl.DataFrame) -> pl.Series:
     """
     if not released.height:
         return pl.Series("guess", [None] * asked.height, dtype=pl.String)
-    overall = modes(released.with_columns(pl.lit(0).alias("all")), "all")["mode"][0]
+    overall = find_modes(released.with_columns(pl.lit(0).alias("all")), "all")["mode"][0]
     found = asked.select(AREA, PARENT)
     for by, name in ((AREA, "near"), (PARENT, "wide")):
-        proper = modes(released, by).filter(pl.col("proper")).select(by, pl.col("mode").alias(name))
+        proper = find_modes(released, by).filter(pl.col("proper")).select(by, pl.col("mode").alias(name))
         found = found.join(proper, on=by, how="left", maintain_order="left")
     return found.select(pl.coalesce("near", "wide", pl.lit(overall)).alias("guess")).to_series()
 
 
 def proportional_guess(asked: pl.DataFrame, released: pl.DataFrame, *, seed: int) -> pl.Series:
-    """A value drawn from the released records of the area; from all of them where it has none."""
+    """Draw a value from the released records of the area, or from all records where it has none."""
     draws = np.random.default_rng(seed)
     ordered = released.sort(AREA)
     spans = ordered.with_row_index("at").group_by(AREA).agg(pl.col("at").min(), pl.len().alias("many"))
@@ -61,16 +61,18 @@ def proportional_guess(asked: pl.DataFrame, released: pl.DataFrame, *, seed: int
 
 
 def majority_guess(asked: pl.DataFrame, released: pl.DataFrame, *, least: float = 0.5) -> pl.Series:
-    """The released majority of the area, for everyone with an address there; null where no value has that share.
+    """Guess the released majority of the area; null where no value has that share.
 
     This is the rule of Francis (arXiv 2202.04872), which needs neither sex nor age.
     """
-    major = modes(released, AREA).filter(pl.col("share") > least).select(AREA, pl.col("mode").alias("guess"))
+    major = (
+        find_modes(released, AREA).filter(pl.col("share") > least).select(AREA, pl.col("mode").alias("guess"))
+    )
     return asked.select(AREA).join(major, on=AREA, how="left", maintain_order="left")["guess"]
 
 
 def random_draw_hits(people: pl.DataFrame, *, key: str, seed: int) -> dict[str, float]:
-    """Ruggles' null: draw as many random (sex, age) pairs for each area as it has people; how many hit someone there.
+    """Count the hits of random (sex, age) pairs, as many for each area as it has people (Ruggles' null).
 
     ``with replacement`` asks whether anyone there has the pair, as published; ``without`` links each person once at most.
     ``people`` has the columns area and key, whose text begins with the area.
@@ -83,5 +85,5 @@ def random_draw_hits(people: pl.DataFrame, *, key: str, seed: int) -> dict[str, 
     guessed = people.select("area").with_columns(drawn)
     guessed = guessed.select("area", pl.concat_str(["area", "pair"]).alias(key))
     hit = guessed.join(people.select(key).unique(), on=key, how="semi").height
-    once = linked(guessed, people, [key], seed=seed).height
+    once = link_records(guessed, people, [key], seed=seed).height
     return {"with replacement": hit / people.height, "without": once / people.height}

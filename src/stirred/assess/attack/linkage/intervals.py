@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-def wilson(hits: float, trials: float, *, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval of a share.
+def wilson_interval(hits: float, trials: float, *, confidence: float = 0.95) -> tuple[float, float]:
+    """Return Wilson's score interval of a share.
 
-    >>> tuple(round(end, 4) for end in wilson(8, 10))
+    >>> tuple(round(end, 4) for end in wilson_interval(8, 10))
     (0.4902, 0.9433)
     """
     if trials <= 0:
@@ -23,12 +23,12 @@ def wilson(hits: float, trials: float, *, confidence: float = 0.95) -> tuple[flo
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def bootstrap(
+def bootstrap_interval(
     hits: Floats, trials: Floats, *, seed: int, runs: int = 400, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """The interval of Σ hits / Σ trials when whole areas are drawn again (one number of each area is given).
+    """Return the interval of Σ hits / Σ trials by a bootstrap of whole areas.
 
-    >>> bootstrap(np.array([1.0, 1.0]), np.array([2.0, 2.0]), seed=1)
+    >>> bootstrap_interval(np.array([1.0, 1.0]), np.array([2.0, 2.0]), seed=1)
     (0.5, 0.5)
     """
     draws = np.random.default_rng(seed)
@@ -47,12 +47,12 @@ def bootstrap(
     return float(low), float(high)
 
 
-def normalised(
+def normalise_risk(
     attack: float, control: float, *, attack_half: float, control_half: float
 ) -> tuple[float, float, float]:
     r"""Anonymeter's risk $R = (a - c)/(1 - c)$ with its interval, from the half widths of both intervals.
 
-    >>> tuple(round(value, 3) for value in normalised(0.9, 0.5, attack_half=0.02, control_half=0.05))
+    >>> tuple(round(value, 3) for value in normalise_risk(0.9, 0.5, attack_half=0.02, control_half=0.05))
     (0.8, 0.755, 0.845)
     """
     if control >= 1:

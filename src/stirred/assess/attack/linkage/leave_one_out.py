@@ -8,8 +8,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.assess.attack.linkage.guesses import modal_guess
-from stirred.assess.attack.linkage.matching import linked
-from stirred.assess.attack.linkage.reidentification import KEYS
+from stirred.assess.attack.linkage.matching import link_records
+from stirred.assess.attack.linkage.reidentification import LINK_KEYS
 from stirred.census import Census
 from stirred.errors import InputError
 
@@ -18,18 +18,18 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LeaveOneOut:
-    """For each target: whether the attack is right about it in a release with, and in one without, what it told."""
+    """Success of the attack on each target, in a release with and in one without the target's values."""
 
     included: NDArray[np.bool_]
     left_out: NDArray[np.bool_]
 
     @property
     def excess(self) -> float:
-        """How much more often the attack is right because the target took part."""
+        """Return how much more often the attack is right because the target took part."""
         return float(self.included.mean() - self.left_out.mean()) if self.included.size else 0.0
 
     def interval(self, *, seed: int = 1, runs: int = 1000, confidence: float = 0.95) -> tuple[float, float]:
-        """The interval of the excess by a bootstrap of the targets, of which no area has two."""
+        """Return the interval of the excess by a bootstrap of the targets."""
         draws = np.random.default_rng(seed)
         step = self.included.astype(np.float64) - self.left_out
         if not step.size:
@@ -39,24 +39,26 @@ class LeaveOneOut:
         return float(low), float(high)
 
 
-def chosen_targets(truth: pl.DataFrame, among: NDArray[np.bool_], *, most: int, seed: int) -> Rows:
-    """Rows of the truth to leave out: at most one of each area, so that they do not touch each other."""
+def choose_targets(truth: pl.DataFrame, among: NDArray[np.bool_], *, most: int, seed: int) -> Rows:
+    """Choose the rows to leave out: at most one of each area, so that they do not interact."""
     draws = np.random.default_rng(seed)
     order = draws.permutation(truth.height)
-    shuffled = truth.select("area").with_row_index(PLACE)[order].filter(pl.Series(among[order]))
+    shuffled = truth.select("area").with_row_index(PLACE_COLUMN)[order].filter(pl.Series(among[order]))
     return (
-        shuffled.unique("area", keep="first", maintain_order=True)[PLACE]
+        shuffled.unique("area", keep="first", maintain_order=True)[PLACE_COLUMN]
         .head(most)
         .to_numpy()
         .astype(np.int64)
     )
 
 
-PLACE = "place"
+PLACE_COLUMN = "place"
 
 
-def without(census: Census, record_type: str, secret: tuple[str, ...], targets: Rows, donors: Rows) -> Census:
-    """The census in which each target has the secret values of a donor; all else, and every total of people, stays."""
+def replace_secrets(
+    census: Census, record_type: str, secret: tuple[str, ...], targets: Rows, donors: Rows
+) -> Census:
+    """Return the census in which each target has the secret values of a donor; all else stays."""
     record = census.schema.record(record_type)
     source = pl.DataFrame(census.source(record_type).collect())
     if source.height != census.count(record_type):
@@ -74,13 +76,13 @@ def without(census: Census, record_type: str, secret: tuple[str, ...], targets: 
     return replace(census, files={**census.files, record_type: changed.lazy()})
 
 
-def donors_of(truth: pl.DataFrame, targets: Rows, *, seed: int) -> Rows:
-    """For each target another record of its area, at random; of anywhere, where it lives alone."""
+def choose_donors(truth: pl.DataFrame, targets: Rows, *, seed: int) -> Rows:
+    """Choose for each target another record of its area at random, or of anywhere where it lives alone."""
     draws = np.random.default_rng(seed)
-    places = truth.select("area").with_row_index(PLACE).group_by("area").agg(pl.col(PLACE))
+    places = truth.select("area").with_row_index(PLACE_COLUMN).group_by("area").agg(pl.col(PLACE_COLUMN))
     asked = truth.select("area")[targets].join(places, on="area", how="left", maintain_order="left")
     found = []
-    for target, near in zip(targets.tolist(), asked[PLACE].to_list(), strict=True):
+    for target, near in zip(targets.tolist(), asked[PLACE_COLUMN].to_list(), strict=True):
         others = [row for row in near if row != target]
         found.append(draws.choice(others) if others else draws.integers(0, truth.height))
     return np.asarray(found, dtype=np.int64)
@@ -100,12 +102,12 @@ def leave_one_out(
 
     ``released_of`` makes keyed records of a new release of a census. The targets are replaced all at once, one to an area.
     """
-    changed = without(census, record_type, secret, targets, donors_of(truth, targets, seed=seed))
+    changed = replace_secrets(census, record_type, secret, targets, choose_donors(truth, targets, seed=seed))
     right = []
     for one in (census, changed):
         released = released_of(one)
         asked = truth[targets]
-        pairs = linked(released, asked, KEYS, seed=seed)
+        pairs = link_records(released, asked, LINK_KEYS, seed=seed)
         guess = np.array(modal_guess(asked, released).to_list(), dtype=object)
         guess[pairs["right"].to_numpy()] = released["secret"].gather(pairs["left"]).to_list()
         right.append(guess == np.array(asked["secret"].to_list(), dtype=object))

@@ -8,17 +8,17 @@ import polars as pl
 ROW, RANK = "row", "rank"
 
 
-def linked(left: pl.DataFrame, right: pl.DataFrame, keys: Sequence[str], *, seed: int) -> pl.DataFrame:
-    """Pairs of rows (``left``, ``right``, ``step``): first on the first key, then on the next among those left over.
+def link_records(left: pl.DataFrame, right: pl.DataFrame, keys: Sequence[str], *, seed: int) -> pl.DataFrame:
+    """Return pairs of rows (``left``, ``right``, ``step``), linked on each key in turn among rows left over.
 
     Nobody is linked twice. Records of one key are interchangeable, so their order is random.
 
     >>> a = pl.DataFrame({"k": ["x", "x", "y"]}); b = pl.DataFrame({"k": ["x", "y", "y"]})
-    >>> linked(a, b, ["k"], seed=1).height
+    >>> link_records(a, b, ["k"], seed=1).height
     2
     """
     draws = np.random.default_rng(seed)
-    rest = [_shuffled(left, keys, draws), _shuffled(right, keys, draws)]
+    rest = [_shuffle_rows(left, keys, draws), _shuffle_rows(right, keys, draws)]
     found = []
     for step, key in enumerate(keys, 1):
         one, other = (
@@ -38,8 +38,8 @@ def linked(left: pl.DataFrame, right: pl.DataFrame, keys: Sequence[str], *, seed
     return pl.concat(found).sort("right")
 
 
-def agreement(left: pl.DataFrame, right: pl.DataFrame, *, seed: int) -> pl.DataFrame:
-    """How many records of ``right`` find one of ``left`` with the same secret, by area: exact, and also in classes.
+def count_agreement(left: pl.DataFrame, right: pl.DataFrame, *, seed: int) -> pl.DataFrame:
+    """Count by area the records of ``right`` with the same secret in ``left``: exact, and also in classes.
 
     Columns: area, records, exact, classed (the second counts both).
     """
@@ -51,7 +51,7 @@ def agreement(left: pl.DataFrame, right: pl.DataFrame, *, seed: int) -> pl.DataF
         )
         for side in (left, right)
     ]
-    pairs = linked(sides[0], sides[1], ["exact", "classed"], seed=seed)
+    pairs = link_records(sides[0], sides[1], ["exact", "classed"], seed=seed)
     steps = pl.Series("step", np.zeros(right.height, dtype=np.int64)).scatter(
         pairs["right"].to_numpy(), pairs["step"].cast(pl.Int64)
     )
@@ -67,6 +67,6 @@ def agreement(left: pl.DataFrame, right: pl.DataFrame, *, seed: int) -> pl.DataF
     )
 
 
-def _shuffled(frame: pl.DataFrame, keys: Sequence[str], draws: np.random.Generator) -> pl.DataFrame:
+def _shuffle_rows(frame: pl.DataFrame, keys: Sequence[str], draws: np.random.Generator) -> pl.DataFrame:
     order = draws.permutation(frame.height)
     return frame.select(keys)[order].with_columns(pl.Series(ROW, order.astype(np.int64)))

@@ -7,13 +7,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.assess.attack.linkage.guesses import majority_guess, modal_guess, modes, proportional_guess
-from stirred.assess.attack.linkage.intervals import bootstrap, wilson
-from stirred.assess.attack.linkage.matching import linked
+from stirred.assess.attack.linkage.guesses import find_modes, majority_guess, modal_guess, proportional_guess
+from stirred.assess.attack.linkage.intervals import bootstrap_interval, wilson_interval
+from stirred.assess.attack.linkage.matching import link_records
 from stirred.assess.utility.tables import BLOCK_BINS, bin_labels
 
 Flags = NDArray[np.bool_]
-KEYS = ("exact", "classed")
+LINK_KEYS = ("exact", "classed")
 ATTACK, MODAL, PROPORTIONAL, MAJORITY, CEILING = (
     "attack",
     "modal guess",
@@ -41,7 +41,7 @@ class Reidentification:
     found: Mapping[str, LinkOutcome]
 
     def counts(self, group: tuple[str, str], method: str) -> tuple[int, int, int]:
-        """Persons of a group, those a method links, and those it is right about."""
+        """Return the persons of a group, those a method links, and those it is right about."""
         members, found = self.groups[group], self.found[method]
         return (
             int(members.sum()),
@@ -50,29 +50,29 @@ class Reidentification:
         )
 
     def precision(self, group: tuple[str, str], method: str) -> float | None:
-        """Of those linked, how many are right."""
+        """Return the share of right links among the linked persons."""
         _, putative, confirmed = self.counts(group, method)
         return confirmed / putative if putative else None
 
     def recall(self, group: tuple[str, str], method: str) -> float | None:
-        """Of all persons of the group, how many are linked and right."""
+        """Return the share of persons of the group that are linked and right."""
         persons, _, confirmed = self.counts(group, method)
         return confirmed / persons if persons else None
 
     def interval(
         self, group: tuple[str, str], method: str, *, of: str, seed: int = 1, confidence: float = 0.95
     ) -> tuple[float, float]:
-        """The interval of ``precision`` or ``recall`` by a bootstrap of whole areas."""
+        """Return the interval of ``precision`` or ``recall`` by a bootstrap of whole areas."""
         members, found = self.groups[group], self.found[method]
         base = members & found.putative if of == "precision" else members
         areas = int(self.area.max(initial=-1)) + 1
         hits = np.bincount(self.area[members & found.confirmed], minlength=areas).astype(np.float64)
         trials = np.bincount(self.area[base], minlength=areas).astype(np.float64)
         held = trials > 0
-        return bootstrap(hits[held], trials[held], seed=seed, confidence=confidence)
+        return bootstrap_interval(hits[held], trials[held], seed=seed, confidence=confidence)
 
     def table(self) -> pl.DataFrame:
-        """One row for each group and method, with Wilson's intervals."""
+        """Return one row for each group and method, with Wilson's intervals."""
         rows = []
         for group, members in self.groups.items():
             for method in self.found:
@@ -89,9 +89,19 @@ class Reidentification:
                         "precision": self.precision(group, method),
                         "recall": self.recall(group, method),
                         **dict(
-                            zip(("precision_low", "precision_high"), wilson(confirmed, putative), strict=True)
+                            zip(
+                                ("precision_low", "precision_high"),
+                                wilson_interval(confirmed, putative),
+                                strict=True,
+                            )
                         ),
-                        **dict(zip(("recall_low", "recall_high"), wilson(confirmed, persons), strict=True)),
+                        **dict(
+                            zip(
+                                ("recall_low", "recall_high"),
+                                wilson_interval(confirmed, persons),
+                                strict=True,
+                            )
+                        ),
                     }
                 )
         return pl.DataFrame(rows, infer_schema_length=None)
@@ -116,7 +126,7 @@ def reidentify(
     own = truth[people]
     right_place = (own["area"] == attackers["area"]) & (own["classed"] == attackers["classed"])
     at_address = (own["area"] == attackers["area"]).to_numpy()
-    pairs = linked(released, attackers, KEYS, seed=seed)
+    pairs = link_records(released, attackers, LINK_KEYS, seed=seed)
     rows = pairs["right"].to_numpy()
     asked = attackers[rows]
     guessed = {
@@ -125,23 +135,23 @@ def reidentify(
         PROPORTIONAL: proportional_guess(asked, released, seed=seed + 1),
     }
     found = {
-        name: _found(truth, people[rows], guess, right_place.to_numpy()[rows])
+        name: _score_guess(truth, people[rows], guess, right_place.to_numpy()[rows])
         for name, guess in guessed.items()
     }
-    found[MAJORITY] = _found(truth, people, majority_guess(attackers, released), at_address)
-    best = linked(truth, attackers, KEYS, seed=seed + 2)
+    found[MAJORITY] = _score_guess(truth, people, majority_guess(attackers, released), at_address)
+    best = link_records(truth, attackers, LINK_KEYS, seed=seed + 2)
     rows = best["right"].to_numpy()
-    found[CEILING] = _found(
+    found[CEILING] = _score_guess(
         truth, people[rows], truth["secret"].gather(best["left"]), right_place.to_numpy()[rows]
     )
     area = truth["area"].rank("dense").to_numpy().astype(np.int64) - 1
-    return Reidentification(area=area, listed=listed, groups=groups_of(truth, unique_areas), found=found)
+    return Reidentification(area=area, listed=listed, groups=group_people(truth, unique_areas), found=found)
 
 
-def groups_of(truth: pl.DataFrame, unique_areas: pl.Series | None = None) -> dict[tuple[str, str], Flags]:
-    """The people by whether they are modal in their area, unique on what is known, and by the size of the area."""
+def group_people(truth: pl.DataFrame, unique_areas: pl.Series | None = None) -> dict[tuple[str, str], Flags]:
+    """Group people by mode of their area, uniqueness on what is known, and size of the area."""
     flags = truth.join(
-        modes(truth, "area").select("area", "mode"), on="area", how="left", maintain_order="left"
+        find_modes(truth, "area").select("area", "mode"), on="area", how="left", maintain_order="left"
     )
     flags = flags.select(
         (pl.col("secret") == pl.col("mode")).alias("modal"),
@@ -172,7 +182,9 @@ def groups_of(truth: pl.DataFrame, unique_areas: pl.Series | None = None) -> dic
     return groups
 
 
-def _found(truth: pl.DataFrame, people: NDArray[np.int64], guess: pl.Series, placed: Flags) -> LinkOutcome:
+def _score_guess(
+    truth: pl.DataFrame, people: NDArray[np.int64], guess: pl.Series, placed: Flags
+) -> LinkOutcome:
     putative = np.zeros(truth.height, dtype=np.bool_)
     confirmed = np.zeros(truth.height, dtype=np.bool_)
     made = guess.is_not_null().to_numpy()

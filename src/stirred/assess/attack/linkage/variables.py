@@ -25,15 +25,15 @@ class LinkVariables:
     parent: str = ""  # the larger area whose mode is guessed where a block has none
 
     @property
-    def classed(self) -> tuple[str, ...]:
-        """The known variables with ages in classes."""
+    def class_variables(self) -> tuple[str, ...]:
+        """Return the known variables with ages in classes."""
         return tuple(AGE_CLASS if name == AGE else name for name in self.known)
 
-    def keyed(self, records: pl.DataFrame, *, also: Sequence[str] = ()) -> pl.DataFrame:
-        """The records with their area, the two keys of links (``exact``, ``classed``) and the secret as one text each.
+    def add_keys(self, records: pl.DataFrame, *, also: Sequence[str] = ()) -> pl.DataFrame:
+        """Add the area, the two link keys (``exact``, ``class_variables``) and the secret, each as one text.
 
         >>> people = pl.DataFrame({"block": ["a"], "sex": [1], "age": [23], "race": [2], "hispanic": [1]})
-        >>> LinkVariables(area="block").keyed(people).select("classed", "secret").rows()
+        >>> LinkVariables(area="block").add_keys(people).select("classed", "secret").rows()
         [('a·1·22', '2·1')]
         """
         if AGE in records.columns and AGE_CLASS not in records.columns:
@@ -41,7 +41,12 @@ class LinkVariables:
             records = records.with_columns(
                 (age_class(pl.col(AGE)) if years else pl.col(AGE)).alias(AGE_CLASS)
             )
-        for name in (self.area, *self.classed, *(n for n in self.secret if n in records.columns), *also):
+        for name in (
+            self.area,
+            *self.class_variables,
+            *(n for n in self.secret if n in records.columns),
+            *also,
+        ):
             if name not in records.columns:
                 raise InputError(
                     f"the records have no {name}",
@@ -59,7 +64,7 @@ class LinkVariables:
             place.alias("area"),
             parent.alias("parent"),
             exact.alias("exact"),
-            _key(place, self.classed).alias("classed"),
+            _key(place, self.class_variables).alias("classed"),
             (_text(self.secret) if has_secret else pl.lit(None, pl.String)).alias("secret"),
         )
 

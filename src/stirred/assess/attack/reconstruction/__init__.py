@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.assess.attack.reconstruction.areas import Effort as Effort
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from stirred.assess.attack.reconstruction.block_tables import block_design as block_design
     from stirred.assess.attack.reconstruction.block_tables import fits_blocks as fits_blocks
     from stirred.assess.attack.reconstruction.confidence import calibration as calibration
-    from stirred.assess.attack.reconstruction.confidence import held_against as held_against
+    from stirred.assess.attack.reconstruction.confidence import mark_true as mark_true
     from stirred.assess.attack.reconstruction.confidence import precision_area as precision_area
     from stirred.assess.attack.reconstruction.design import TableDesign as TableDesign
-    from stirred.assess.attack.reconstruction.noisy import nearest as nearest
+    from stirred.assess.attack.reconstruction.noisy import find_nearest as find_nearest
     from stirred.assess.attack.reconstruction.programme import Programme as Programme
     from stirred.assess.attack.reconstruction.published import AreaCounts as AreaCounts
-    from stirred.assess.attack.reconstruction.published import published_blocks as published_blocks
-    from stirred.assess.attack.reconstruction.published import published_margins as published_margins
-    from stirred.assess.attack.reconstruction.published import published_tables as published_tables
+    from stirred.assess.attack.reconstruction.published import collect_tables as collect_tables
+    from stirred.assess.attack.reconstruction.published import tabulate_blocks as tabulate_blocks
+    from stirred.assess.attack.reconstruction.published import tabulate_margins as tabulate_margins
     from stirred.assess.attack.reconstruction.tracts import JoinedBlocks as JoinedBlocks
     from stirred.assess.attack.reconstruction.tracts import reconstruct_joined as reconstruct_joined
-    from stirred.assess.attack.reconstruction.tracts import tract_tables as tract_tables
+    from stirred.assess.attack.reconstruction.tracts import tabulate_tracts as tabulate_tracts
     from stirred.assess.attack.reconstruction.variability import Variability as Variability
-    from stirred.assess.attack.reconstruction.variability import variability as variability
+    from stirred.assess.attack.reconstruction.variability import measure_variability as measure_variability
 
 __all__ = [
     "AGE_STARTS",
@@ -40,30 +40,30 @@ __all__ = [
     "age_class",
     "block_design",
     "calibration",
+    "collect_tables",
+    "find_nearest",
     "fits_blocks",
-    "held_against",
-    "nearest",
+    "mark_true",
+    "measure_variability",
     "precision_area",
-    "published_blocks",
-    "published_margins",
-    "published_tables",
     "reconstruct",
     "reconstruct_joined",
-    "tract_tables",
-    "variability",
+    "tabulate_blocks",
+    "tabulate_margins",
+    "tabulate_tracts",
 ]
 
-__getattr__ = on_demand(
+__getattr__ = load_on_demand(
     __name__,
     {
         "areas": ("Effort", "ReconstructedAreas", "reconstruct"),
         "block_tables": ("AGE_STARTS", "age_class", "block_design", "fits_blocks"),
-        "confidence": ("calibration", "held_against", "precision_area"),
+        "confidence": ("calibration", "mark_true", "precision_area"),
         "design": ("TableDesign",),
-        "noisy": ("nearest",),
+        "noisy": ("find_nearest",),
         "programme": ("Programme",),
-        "published": ("AreaCounts", "published_blocks", "published_margins", "published_tables"),
-        "tracts": ("JoinedBlocks", "reconstruct_joined", "tract_tables"),
-        "variability": ("Variability", "variability"),
+        "published": ("AreaCounts", "tabulate_blocks", "tabulate_margins", "collect_tables"),
+        "tracts": ("JoinedBlocks", "reconstruct_joined", "tabulate_tracts"),
+        "measure_variability": ("Variability", "measure_variability"),
     },
 )

@@ -15,11 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.assess.attack.reconstruction.confidence import sampled
-from stirred.assess.attack.reconstruction.noisy import nearest
+from stirred.assess.attack.reconstruction.confidence import sample_solutions
+from stirred.assess.attack.reconstruction.noisy import find_nearest
 from stirred.assess.attack.reconstruction.programme import Programme
 from stirred.assess.attack.reconstruction.published import AreaCounts
-from stirred.assess.attack.reconstruction.variability import variability
+from stirred.assess.attack.reconstruction.variability import measure_variability
 from stirred.census.progress import Progress, silent
 from stirred.closed_files import make_closed_folder, write_closed_text
 from stirred.errors import InputError
@@ -42,7 +42,7 @@ AREA_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "copies": pl.List(pl.Int64),
     "confidences": pl.List(pl.Float64),
 }
-PIECE = 100
+AREAS_PER_PIECE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +63,14 @@ class ReconstructedAreas:
     areas: pl.DataFrame
 
     def records(self) -> pl.DataFrame:
-        """The reconstructed records: area, and the variables of their cell."""
+        """Return the reconstructed records: area, and the variables of their cell."""
         lists = self.areas.select("area", "cells", "counts").explode("cells", "counts", empty_as_null=False)
         each = lists.select(pl.col("area", "cells").repeat_by("counts").list.explode())
         numbered = self.cells.with_row_index("cells").with_columns(pl.col("cells").cast(pl.Int64))
         return each.join(numbered, on="cells", how="left", maintain_order="left").drop("cells")
 
     def confidences(self) -> pl.DataFrame:
-        """Candidate records with the share of random solutions that have them: area, copy, confidence, variables."""
+        """Return candidate records with the share of random solutions that have them."""
         names = ["candidates", "copies", "confidences"]
         lists = self.areas.select("area", *names).explode(names, empty_as_null=False)
         numbered = self.cells.with_row_index("candidates").with_columns(pl.col("candidates").cast(pl.Int64))
@@ -89,8 +89,8 @@ def reconstruct(
     """Reconstruct every area; with ``state`` a run that was interrupted goes on where it stopped."""
     effort = effort or Effort()
     members = published.design.members
-    pieces = list(range(0, len(published.areas), PIECE))
-    kept = _opened(state, published, effort) if state is not None else None
+    pieces = list(range(0, len(published.areas), AREAS_PER_PIECE))
+    kept = _open_state(state, published, effort) if state is not None else None
     found: dict[int, pl.DataFrame] = {}
     missing = []
     for start in pieces:
@@ -100,10 +100,10 @@ def reconstruct(
         else:
             missing.append(start)
     total, done = len(published.areas), len(published.areas)
-    done -= sum(min(PIECE, total - start) for start in missing)
+    done -= sum(min(AREAS_PER_PIECE, total - start) for start in missing)
     progress("reconstruct", done, total)
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        for start, piece in _worked(pool, published, members, missing, effort):
+        for start, piece in _work_pieces(pool, published, members, missing, effort):
             if kept is not None:
                 part = kept / f"piece-{start:08d}.part"
                 piece.write_parquet(part)
@@ -116,7 +116,7 @@ def reconstruct(
     return ReconstructedAreas(cells=published.design.cells, areas=areas)
 
 
-def _worked(
+def _work_pieces(
     pool: ThreadPoolExecutor,
     published: AreaCounts,
     members: NDArray[np.int32],
@@ -125,15 +125,17 @@ def _worked(
 ) -> Iterator[tuple[int, pl.DataFrame]]:
     names = published.areas.to_list()
     for start in missing:
-        chosen = range(start, min(start + PIECE, len(names)))
-        rows = pool.map(lambda place: _area(names[place], published, members, place, effort), chosen)
+        chosen = range(start, min(start + AREAS_PER_PIECE, len(names)))
+        rows = pool.map(
+            lambda place: _reconstruct_area(names[place], published, members, place, effort), chosen
+        )
         yield start, pl.DataFrame(list(rows), schema=AREA_SCHEMA, orient="row")
 
 
-def _opened(state: Path, published: AreaCounts, effort: Effort) -> Path:
-    """The folder of finished pieces; refuses one that belongs to other numbers or another effort."""
+def _open_state(state: Path, published: AreaCounts, effort: Effort) -> Path:
+    """Open the folder of finished pieces; refuse one that belongs to other numbers or another effort."""
     make_closed_folder(state)
-    asked = {"published": published.digest, "piece": PIECE, **asdict(effort)}
+    asked = {"published": published.digest, "piece": AREAS_PER_PIECE, **asdict(effort)}
     marked = state / "reconstruction.json"
     if marked.exists() and json.loads(marked.read_text(encoding="utf-8")) != asked:
         raise InputError(
@@ -145,10 +147,10 @@ def _opened(state: Path, published: AreaCounts, effort: Effort) -> Path:
     return state
 
 
-def _area(
+def _reconstruct_area(
     name: str, published: AreaCounts, members: NDArray[np.int32], place: int, effort: Effort
 ) -> dict[str, object]:
-    """One row of the result: the histogram, what proves it, and how sure each candidate is."""
+    """Reconstruct one area; return its histogram, its certificate and the confidence of each candidate."""
     start = time.thread_time()
     counts = published.counts[place]
     row: dict[str, object] = {"area": name, "certificate": "", "solver": "", "deviation": 0, "free": 0}
@@ -156,11 +158,13 @@ def _area(
     if published.bound == 0:
         programme = Programme.of(members, counts)
         row["free"] = int(programme.free.size)
-        row["status"], found = programme.solution(seconds=effort.seconds)
+        row["status"], found = programme.find_solution(seconds=effort.seconds)
         cells = programme.cells
     if found is None and (published.bound != 0 or row["status"] == "infeasible"):
         bound, programme = published.bound or None, None
-        near = nearest(members, counts, bound=bound, zeros_kept=published.zeros_kept, seconds=effort.seconds)
+        near = find_nearest(
+            members, counts, bound=bound, zeros_kept=published.zeros_kept, seconds=effort.seconds
+        )
         row["status"], row["deviation"], cells, found = (
             near.status,
             near.deviation,
@@ -172,11 +176,11 @@ def _area(
     held = found > 0
     row |= {"records": int(found.sum()), "cells": cells[held].tolist(), "counts": found[held].tolist()}
     if programme is not None and effort.variability:
-        spread = variability(programme, found, seconds=effort.seconds)
+        spread = measure_variability(programme, found, seconds=effort.seconds)
         row |= {"unique": spread.unique, "certificate": spread.certificate, "solver": spread.status}
         row |= {"solvar_low": spread.low, "solvar_high": spread.high}
     if programme is not None and effort.samples:
-        random = sampled(
+        random = sample_solutions(
             programme, found, samples=effort.samples, seed=effort.seed + place, seconds=effort.seconds
         )
         if random is not None:

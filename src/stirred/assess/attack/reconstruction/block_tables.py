@@ -27,7 +27,7 @@ Integers = NDArray[np.int64]
 
 
 def age_class(age: pl.Expr) -> pl.Expr:
-    """The age class 0..37 of an age in years.
+    """Return the age class 0..37 of an age in years.
 
     >>> pl.DataFrame({"a": [0, 21, 24, 85, 110]}).select(age_class(pl.col("a")))["a"].to_list()
     [0, 21, 22, 37, 37]
@@ -40,7 +40,7 @@ def age_class(age: pl.Expr) -> pl.Expr:
 
 
 def block_design() -> TableDesign:
-    """The cells sex × age class × race × Hispanic origin and the tables that count them.
+    """Return the cells sex × age class × race × Hispanic origin and the tables that count them.
 
     P1 follows from P12, and P12A–G are one table here, because every person is counted in exactly one of them.
 
@@ -78,7 +78,7 @@ def block_design() -> TableDesign:
 
 
 def cell_of(records: pl.DataFrame) -> Integers:
-    """The cell of ``block_design`` that each record lies in: sex 1..2, age (or age_class), race 1..63, hispanic 1..2.
+    """Return the cell of ``block_design`` of each record.
 
     >>> cell_of(pl.DataFrame({"sex": [1], "age": [0], "race": [1], "hispanic": [2]})).tolist()
     [1]
@@ -92,7 +92,7 @@ def cell_of(records: pl.DataFrame) -> Integers:
 
 
 def fits_blocks(records: pl.DataFrame) -> bool:
-    """Whether records have the variables of the block tables, in their codes."""
+    """Return whether records have the variables of the block tables, in their codes."""
     ages = AGE_CLASS if AGE_CLASS in records.columns else "age"
     limits = {SEX: (1, 2), ages: (0, 37 if ages == AGE_CLASS else 150), RACE: (1, 63), HISPANIC: (1, 2)}
     for name, (low, high) in limits.items():

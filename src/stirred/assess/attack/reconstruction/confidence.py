@@ -12,7 +12,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sampled:
+class SampledSolutions:
     """Random solutions of one area: ``share[j, k]`` of them have more than k records in candidate j.
 
     ``certain`` marks what no solution lacks, because the least count of the cell says so.
@@ -23,9 +23,9 @@ class Sampled:
     certain: NDArray[np.bool_]
 
 
-def sampled(
+def sample_solutions(
     programme: Programme, found: Counts, *, samples: int, seed: int, seconds: float = 10.0
-) -> Sampled | None:
+) -> SampledSolutions | None:
     """Solve again and again with independent Gumbel weights of the cells; None where a time limit came first."""
     draws = np.random.default_rng(seed)
     highest = int(programme.high.max(initial=0))
@@ -36,19 +36,19 @@ def sampled(
         solution: Counts | None = found
         if programme.free.size:
             weights = -draws.gumbel(size=programme.cells.size)
-            _, solution = programme.solution(cost=weights, seconds=seconds)
+            _, solution = programme.find_solution(cost=weights, seconds=seconds)
         if solution is None:
             return None
         hits += solution[:, None] > copy
     certain = programme.low[:, None] > copy
-    return Sampled(solutions=times, share=hits / times, certain=certain)
+    return SampledSolutions(solutions=times, share=hits / times, certain=certain)
 
 
-def held_against(confidences: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
-    """Candidate records with ``true``: whether the truth has that many records of the same key and secret.
+def mark_true(confidences: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame:
+    """Add ``true`` to candidate records: whether the truth has that many records of the same key and secret.
 
     >>> sure = pl.DataFrame({"classed": ["a", "a"], "secret": ["x", "x"], "copy": [0, 1], "confidence": [1.0, 0.5]})
-    >>> held_against(sure, pl.DataFrame({"classed": ["a"], "secret": ["x"]}))["true"].to_list()
+    >>> mark_true(sure, pl.DataFrame({"classed": ["a"], "secret": ["x"]}))["true"].to_list()
     [True, False]
     """
     many = truth.group_by("classed", "secret").agg(pl.len().cast(pl.Int64).alias("many"))
@@ -57,7 +57,7 @@ def held_against(confidences: pl.DataFrame, truth: pl.DataFrame) -> pl.DataFrame
 
 
 def calibration(confidences: pl.DataFrame, *, bins: int = 10) -> pl.DataFrame:
-    """Of candidate records with about the same confidence, how many are true: class, candidates, confidence, precision.
+    """Return the precision of candidate records by class of confidence.
 
     ``confidences`` has columns ``confidence`` and ``true``.
 
@@ -78,7 +78,7 @@ def calibration(confidences: pl.DataFrame, *, bins: int = 10) -> pl.DataFrame:
 
 
 def precision_area(confidences: pl.DataFrame, *, records: int) -> float:
-    """The area under the curve of precision against recall when candidates are taken by falling confidence.
+    """Return the area under the precision–recall curve of candidates by falling confidence.
 
     Candidates of one confidence are taken together, so that their order does not matter.
 

@@ -11,7 +11,7 @@ from stirred.errors import InputError, did_you_mean
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
-MOST_CELLS = 2_000_000
+MAX_CELLS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,7 +40,7 @@ class TableDesign:
 
     @staticmethod
     def of_margins(levels: Mapping[str, Sequence[object]], tables: Sequence[Sequence[str]]) -> "TableDesign":
-        """All combinations of levels, counted by tables of some of the variables each."""
+        """Build the design of all combinations of levels, counted by tables of some variables each."""
         for name in {name for by in tables for name in by}:
             if name not in levels:
                 raise InputError(
@@ -49,10 +49,10 @@ class TableDesign:
                     fix=did_you_mean(name, levels),
                 )
         many = int(np.prod([len(of) for of in levels.values()], dtype=np.float64))
-        if many > MOST_CELLS:
+        if many > MAX_CELLS:
             raise InputError(
                 f"the tables have {many:,} combinations of levels",
-                why=f"a reconstruction takes {MOST_CELLS:,} at most",
+                why=f"a reconstruction takes {MAX_CELLS:,} at most",
                 fix="attack fewer tables, or tables of coarser variables",
             )
         index = np.indices([len(of) for of in levels.values()]).reshape(len(levels), -1)
@@ -69,13 +69,13 @@ class TableDesign:
 
     @property
     def offsets(self) -> list[int]:
-        """Where the numbers of each table begin in the vector of all published numbers."""
+        """Return where the numbers of each table begin in the vector of all published numbers."""
         ends = np.cumsum([0, *(table.rows for table in self.coverings)])
         return [int(end) for end in ends]
 
     @property
     def members(self) -> Codes:
-        """The published number, of all of them, by which each table counts each cell; −1 where it does not."""
+        """Return the number by which each table counts each cell; −1 where it does not."""
         rows = [
             np.where(table.codes < 0, -1, table.codes + start).astype(np.int32)
             for table, start in zip(self.coverings, self.offsets, strict=False)
@@ -84,18 +84,18 @@ class TableDesign:
 
     @property
     def numbers(self) -> int:
-        """How many numbers are published for an area."""
+        """Return how many numbers are published for an area."""
         return self.offsets[-1]
 
-    def tabulated(self, histograms: NDArray[np.integer]) -> Counts:
-        """The published numbers of areas with these histograms (areas × cells)."""
+    def tabulate(self, histograms: NDArray[np.integer]) -> Counts:
+        """Return the published numbers of areas with these histograms (areas × cells)."""
         found = np.zeros((histograms.shape[0], self.numbers), dtype=np.int64)
         area, cell = np.nonzero(histograms)
         self._add(found, area, cell, histograms[area, cell].astype(np.int64))
         return found
 
-    def tabulated_records(self, area: Counts, cell: Counts, areas: int) -> Counts:
-        """The published numbers of areas whose records lie in these cells."""
+    def tabulate_records(self, area: Counts, cell: Counts, areas: int) -> Counts:
+        """Return the published numbers of areas whose records lie in these cells."""
         found = np.zeros((areas, self.numbers), dtype=np.int64)
         self._add(found, area, cell, np.ones(len(cell), dtype=np.int64))
         return found

@@ -13,7 +13,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Nearest:
+class NearestHistogram:
     """The histogram over ``cells`` whose tables deviate least in sum; ``status`` is solved only if that is proved."""
 
     status: Status
@@ -22,18 +22,18 @@ class Nearest:
     deviation: int = 0
 
 
-def nearest(
+def find_nearest(
     members: Codes,
     counts: Counts,
     *,
     bound: int | None = None,
     zeros_kept: bool = True,
     seconds: float = 10.0,
-) -> Nearest:
+) -> NearestHistogram:
     r"""Minimise $\sum_i |(A x)_i - c_i|$ over histograms with $|(A x)_i - c_i| \le$ ``bound``.
 
     >>> members = np.array([[0, 0, 1, 1], [2, 3, 2, 3]], dtype=np.int32)  # rows and columns of a 2 × 2 table
-    >>> found = nearest(members, np.array([3, 1, 4, 1]), bound=1)
+    >>> found = find_nearest(members, np.array([3, 1, 4, 1]), bound=1)
     >>> found.deviation
     1
     """
@@ -63,9 +63,9 @@ def nearest(
     integral = np.concatenate([np.ones(kept.size), np.zeros(2 * rows.size)]).astype(np.int_)
     status, point, _ = solve(cost, whole, published, published, high=high, integral=integral, seconds=seconds)
     if point is None:
-        return Nearest(status=status, cells=kept)
+        return NearestHistogram(status=status, cells=kept)
     found = np.rint(point[: kept.size]).astype(np.int64)
     off = np.abs(matrix @ found - counts[rows])
     if bound is not None and off.max(initial=0) > bound:
-        return Nearest(status="unknown", cells=kept)
-    return Nearest(status=status, cells=kept, histogram=found, deviation=int(off.sum()))
+        return NearestHistogram(status="unknown", cells=kept)
+    return NearestHistogram(status=status, cells=kept, histogram=found, deviation=int(off.sum()))

@@ -8,13 +8,16 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array, csr_array
 
-from stirred.assess.attack.reconstruction.propagation import bounds, candidates
+from stirred.assess.attack.reconstruction.propagation import find_candidates, propagate_bounds
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Status = Literal["solved", "infeasible", "unknown"]
-STATUS: dict[int, Status] = {0: "solved", 2: "infeasible"}  # of scipy.optimize.milp; a time limit is 1
+STATUS_BY_CODE: dict[int, Status] = {
+    0: "solved",
+    2: "infeasible",
+}  # of scipy.optimize.milp; a time limit is 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -37,10 +40,10 @@ class Programme:
 
     @staticmethod
     def of(members: Codes, counts: Counts) -> "Programme":
-        """The programme of an area with these published numbers."""
-        cells = candidates(members, counts)
+        """Build the programme of an area with these published numbers."""
+        cells = find_candidates(members, counts)
         own = np.ascontiguousarray(members[:, cells])
-        low, high, possible = bounds(own, counts)
+        low, high, possible = propagate_bounds(own, counts)
         free = np.flatnonzero(low < high) if possible else np.zeros(0, dtype=np.int64)
         rest = counts.copy()
         for table in own:
@@ -61,17 +64,17 @@ class Programme:
 
     @property
     def room(self) -> Counts:
-        """How many records more than its least each free cell can have."""
+        """Return how many records beyond its least each free cell can have."""
         return (self.high - self.low)[self.free]
 
-    def whole(self, free: Counts) -> Counts:
-        """The histogram over the candidates, from what the free cells have beyond their least."""
+    def complete_histogram(self, free: Counts) -> Counts:
+        """Return the histogram over the candidates from the counts of the free cells beyond their least."""
         found = self.low.copy()
         found[self.free] += free
         return found
 
     def holds(self, histogram: Counts) -> bool:
-        """Whether a histogram over the candidates has exactly the published numbers; in integers."""
+        """Return whether a histogram over the candidates has exactly the published numbers; in integers."""
         if (histogram < 0).any():
             return False
         found = np.zeros_like(self.counts)
@@ -80,14 +83,14 @@ class Programme:
             np.add.at(found, table[counted], histogram[counted])
         return bool((found == self.counts).all())
 
-    def solution(
+    def find_solution(
         self, *, cost: Floats | None = None, seconds: float = 10.0
     ) -> "tuple[Status, Counts | None]":
-        """A histogram over the candidates that has the published numbers, of least cost; verified in integers."""
+        """Find a histogram of least cost that has the published numbers; verified in integers."""
         if not self.possible:
             return "infeasible", None
         if not self.free.size:
-            found = self.whole(np.zeros(0, dtype=np.int64))
+            found = self.complete_histogram(np.zeros(0, dtype=np.int64))
             return ("solved", found) if self.holds(found) else ("infeasible", None)
         status, x, _ = solve(
             np.zeros(self.free.size) if cost is None else cost[self.free],
@@ -99,7 +102,7 @@ class Programme:
         )
         if x is None:
             return status, None
-        found = self.whole(np.rint(x).astype(np.int64))
+        found = self.complete_histogram(np.rint(x).astype(np.int64))
         return ("solved", found) if self.holds(found) else ("unknown", None)
 
 
@@ -123,11 +126,11 @@ def solve(
     )
     bound = found.get("mip_dual_bound")
     point = None if found.x is None else np.asarray(found.x, dtype=np.float64)
-    return STATUS.get(found.status, "unknown"), point, None if bound is None else float(bound)
+    return STATUS_BY_CODE.get(found.status, "unknown"), point, None if bound is None else float(bound)
 
 
 def _equations(own: Codes, rest: Counts) -> tuple[csr_array, Counts]:
-    """The equations of the free cells, each once: two published numbers that count the same cells say the same."""
+    """Return the equations of the free cells, each once."""
     table, cell = np.nonzero(own >= 0)
     rows, row = np.unique(own[table, cell], return_inverse=True)
     marks = np.random.default_rng(1).integers(1, 2**62, size=(own.shape[1], 2), dtype=np.int64)

@@ -3,17 +3,17 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
 
 
-def candidates(members: Codes, counts: Counts) -> Counts:
-    """The cells that no published zero excludes.
+def find_candidates(members: Codes, counts: Counts) -> Counts:
+    """Return the cells that no published zero excludes.
 
     >>> members = np.array([[0, 0, 1, 1], [2, 3, 2, 3]], dtype=np.int32)
-    >>> candidates(members, np.array([0, 5, 2, 3])).tolist()
+    >>> find_candidates(members, np.array([0, 5, 2, 3])).tolist()
     [2, 3]
     """
     kept = np.arange(members.shape[1], dtype=np.int64)
@@ -23,23 +23,23 @@ def candidates(members: Codes, counts: Counts) -> Counts:
     return kept
 
 
-def bounds(members: Codes, counts: Counts) -> tuple[Counts, Counts, bool]:
-    """The least and the most records of each cell, tightened until nothing changes; whether they can be met.
+def propagate_bounds(members: Codes, counts: Counts) -> tuple[Counts, Counts, bool]:
+    """Return the least and the most records of each cell, and whether the published numbers can be met.
 
     >>> members = np.array([[0, 0, 1, 1], [2, 3, 2, 3]], dtype=np.int32)
-    >>> low, high, possible = bounds(members, np.array([4, 1, 5, 0]))
+    >>> low, high, possible = propagate_bounds(members, np.array([4, 1, 5, 0]))
     >>> low.tolist(), high.tolist(), possible
     ([4, 0, 1, 0], [4, 0, 1, 0], True)
     """
     many = members.shape[1]
     low = np.zeros(many, dtype=np.int64)
     high = np.full(many, int(counts.max(initial=0)), dtype=np.int64)
-    possible = tighten(np.ascontiguousarray(members), counts, low, high)
+    possible = tighten_bounds(np.ascontiguousarray(members), counts, low, high)
     return low, high, bool(possible)
 
 
-@compiled
-def tighten(members: Codes, counts: Counts, low: Counts, high: Counts) -> bool:
+@compile_kernel
+def tighten_bounds(members: Codes, counts: Counts, low: Counts, high: Counts) -> bool:
     """Narrow ``low`` and ``high`` in place until nothing changes; False where the numbers cannot be met."""
     tables, cells = members.shape
     changed = True

@@ -17,7 +17,7 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AreaCounts:
-    """What is published of each area: ``counts`` has a row for each of ``areas`` and a column for each published number.
+    """The published numbers: ``counts`` has a row for each of ``areas`` and a column for each number.
 
     ``bound`` is how far a number can be from the truth (0: tables of one file of records; None: not known), and
     ``zeros_kept`` says that a cell is zero where its number is.
@@ -31,15 +31,15 @@ class AreaCounts:
 
     @property
     def digest(self) -> str:
-        """A fingerprint of the published numbers and of the design."""
+        """Return a fingerprint of the published numbers and of the design."""
         parts = sha256(np.ascontiguousarray(self.counts).tobytes())
         parts.update(np.ascontiguousarray(self.design.members).tobytes())
         parts.update("\0".join(self.areas.to_list()).encode())
         parts.update(f"{self.bound} {self.zeros_kept}".encode())
         return parts.hexdigest()
 
-    def among(self, chosen: Counts) -> "AreaCounts":
-        """Some of the areas, by their place."""
+    def select(self, chosen: Counts) -> "AreaCounts":
+        """Return some of the areas, by their place."""
         return AreaCounts(
             design=self.design,
             areas=self.areas.gather(chosen),
@@ -49,22 +49,22 @@ class AreaCounts:
         )
 
 
-def published_blocks(records: pl.DataFrame, area: str) -> AreaCounts:
-    """The 18 tables of blocks, tabulated from records with sex, age (or age_class), race (1..63) and hispanic."""
+def tabulate_blocks(records: pl.DataFrame, area: str) -> AreaCounts:
+    """Tabulate the 18 block tables from records with sex, age (or age_class), race and hispanic."""
     design = block_design()
-    codes, areas = _placed(records[area])
-    counts = design.tabulated_records(codes, cell_of(records), len(areas))
+    codes, areas = _place_areas(records[area])
+    counts = design.tabulate_records(codes, cell_of(records), len(areas))
     return AreaCounts(design=design, areas=areas, counts=counts)
 
 
-def published_margins(records: pl.DataFrame, area: str, tables: Sequence[Sequence[str]]) -> AreaCounts:
-    """Tables of some variables each, tabulated from records.
+def tabulate_margins(records: pl.DataFrame, area: str, tables: Sequence[Sequence[str]]) -> AreaCounts:
+    """Tabulate tables of some variables each from records.
 
     >>> people = pl.DataFrame({"block": ["a", "a"], "sex": [1, 2], "race": ["x", "y"]})
-    >>> published_margins(people, "block", [["sex"], ["race"]]).counts.tolist()
+    >>> tabulate_margins(people, "block", [["sex"], ["race"]]).counts.tolist()
     [[1, 1, 1, 1]]
     """
-    return published_tables(
+    return collect_tables(
         {
             "×".join(by) or "total": records.group_by([area, *by]).agg(pl.len().alias("count"))
             for by in tables
@@ -73,10 +73,10 @@ def published_margins(records: pl.DataFrame, area: str, tables: Sequence[Sequenc
     )
 
 
-def published_tables(
+def collect_tables(
     tables: Mapping[str, pl.DataFrame], area: str, *, bound: int | None = 0, zeros_kept: bool = True
 ) -> AreaCounts:
-    """Published tables (area, variables, count) that share an area; a cell that a table does not list counts 0."""
+    """Collect published tables that share an area; a cell that a table does not list counts 0."""
     sharing = {name: table for name, table in tables.items() if area in table.columns}
     if not sharing:
         raise InputError(
@@ -91,24 +91,24 @@ def published_tables(
             seen = table[variable].cast(pl.String).unique().to_list()
             levels[variable] = sorted({*levels.get(variable, []), *seen}, key=str)
     design = TableDesign.of_margins(levels, list(by.values()))
-    _, areas = _placed(pl.concat([table[area].cast(pl.String) for table in sharing.values()]))
+    _, areas = _place_areas(pl.concat([table[area].cast(pl.String) for table in sharing.values()]))
     counts = np.zeros((len(areas), design.numbers), dtype=np.int64)
     for (name, table), start in zip(sharing.items(), design.offsets, strict=False):
         code = np.zeros(table.height, dtype=np.int64)
         for variable in by[name]:
-            code = code * len(levels[variable]) + _coded(table[variable], levels[variable])
-        place = _coded(table[area], areas.to_list())
+            code = code * len(levels[variable]) + _encode_levels(table[variable], levels[variable])
+        place = _encode_levels(table[area], areas.to_list())
         np.add.at(counts, (place, start + code), table["count"].cast(pl.Int64).to_numpy())
     return AreaCounts(design=design, areas=areas, counts=counts, bound=bound, zeros_kept=zeros_kept)
 
 
-def _placed(codes: pl.Series) -> tuple[Counts, pl.Series]:
-    """The place of each record's area among the sorted areas, and the areas."""
+def _place_areas(codes: pl.Series) -> tuple[Counts, pl.Series]:
+    """Return the place of each record's area among the sorted areas, and the areas."""
     areas = codes.cast(pl.String).unique().sort()
-    return _coded(codes, areas.to_list()), areas
+    return _encode_levels(codes, areas.to_list()), areas
 
 
-def _coded(values: pl.Series, levels: Sequence[object]) -> Counts:
+def _encode_levels(values: pl.Series, levels: Sequence[object]) -> Counts:
     named = pl.DataFrame({"level": pl.Series(list(levels), dtype=pl.String), "code": np.arange(len(levels))})
     asked = pl.DataFrame({"level": values.cast(pl.String)})
     joined = asked.join(named, on="level", how="left", maintain_order="left", nulls_equal=True)

@@ -32,8 +32,8 @@ class Variability:
     other: Counts | None = None
 
 
-def variability(programme: Programme, found: Counts, *, seconds: float = 10.0) -> Variability:
-    """How far another solution can be from one that was found."""
+def measure_variability(programme: Programme, found: Counts, *, seconds: float = 10.0) -> Variability:
+    """Bound how far another solution can be from one that was found."""
     persons = int(found.sum())
     if not programme.free.size:
         return Variability(unique=True, certificate="bounds", low=0.0, high=0.0, status="infeasible")
@@ -71,7 +71,7 @@ def variability(programme: Programme, found: Counts, *, seconds: float = 10.0) -
     most_apart = (moving - max(0.0, float(least_overlap))) / persons
     if point is None:
         return Variability(unique=None, certificate="", low=0.0, high=most_apart, status="unknown")
-    other = programme.whole(np.rint(point[:cells]).astype(np.int64))
+    other = programme.complete_histogram(np.rint(point[:cells]).astype(np.int64))
     if not programme.holds(other) or (other == found).all():
         return Variability(
             unique=None, certificate="", low=0.0, high=(persons - fixed) / persons, status="unknown"
@@ -93,7 +93,7 @@ def _diagonal(values: Counts) -> csr_array:
 
 
 def _full_rank(matrix: csr_array) -> bool:
-    """Whether the columns are independent modulo a prime, hence over the rationals: A x = c has at most one solution."""
+    """Return whether the columns are independent modulo a prime, hence over the rationals."""
     rows, columns = matrix.shape
     if rows < columns:
         return False

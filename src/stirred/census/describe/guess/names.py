@@ -6,7 +6,7 @@ from collections.abc import Mapping
 # Columns of surveys whose names say nothing to a stranger, by the role that they have there; declared here and nowhere
 # else. Weights stand in the order in which one is chosen; a key of several columns is written with "+" between them,
 # and "number" tells the persons of a household apart.
-SURVEYS: Mapping[str, Mapping[str, str]] = {
+SURVEY_NAMES: Mapping[str, Mapping[str, str]] = {
     "EU-SILC": {
         "household": "db030 hb030 rx030 px030 rb040",
         "person": "rb030 pb030",
@@ -151,66 +151,70 @@ SURVEYS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def known(role: str) -> tuple[str, ...]:
-    """The names of columns with a role in any survey, in the order of the list.
+def list_role_names(role: str) -> tuple[str, ...]:
+    """Return the names of columns with a role in any survey, in the order of the list.
 
-    >>> "hvidx" in known("number"), "pondera" in known("weight")
+    >>> "hvidx" in list_role_names("number"), "pondera" in list_role_names("weight")
     (True, True)
     """
-    return tuple(dict.fromkeys(name for survey in SURVEYS.values() for name in survey.get(role, "").split()))
+    return tuple(
+        dict.fromkeys(name for survey in SURVEY_NAMES.values() for name in survey.get(role, "").split())
+    )
 
 
-def keys_known() -> tuple[tuple[str, ...], ...]:
-    """The keys of several columns that tell the households of a survey apart; longer ones first."""
-    found = (tuple(key.split("+")) for key in known("key"))
+def list_survey_keys() -> tuple[tuple[str, ...], ...]:
+    """Return the keys of several columns that tell the households of a survey apart; longer ones first."""
+    found = (tuple(key.split("+")) for key in list_role_names("key"))
     return tuple(sorted(found, key=lambda parts: -len(parts)))
 
 
-def _listed(role: str) -> str:
-    return rf"^({'|'.join(map(re.escape, known(role)))})$"
+def _role_pattern(role: str) -> str:
+    return rf"^({'|'.join(map(re.escape, list_role_names(role)))})$"
 
 
-def _words(*patterns: str) -> re.Pattern[str]:
+def _compile_names(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-HOUSEHOLD_ID = _words(
+HOUSEHOLD_ID_NAMES = _compile_names(
     r"^(hh?|hhold|house|household|home|unit|dwelling|hogar|vivienda|haushalt|menage|foyer|hushall)_?s?"
     r"(id|no|nr|num|number|key|code|serial)$",
     r"^(hh?|household|hogar|vivienda|haushalt|menage)$",
     r"^(hid|hhid|hhnr|hhno|idhh|id_?hogar|id_?haushalt|id_?menage|folio|serial|serialno|serialnumber|mafid|db030)$",
     r"^(ori|orig|new|real)_hid$",
     r"house_?hold.*id|hh.*(id|serial)$|id.*(hh|household)$",
-    _listed("household"),
+    _role_pattern("household"),
 )
-PERSON_ID = _words(
+PERSON_ID_NAMES = _compile_names(
     r"^(p|person|ind|indiv|individual|people|persona|pers)_?(id|no|nr|num|number|key|serial)$",
     r"^(pid|id_?ind|idper|rb030|pnr)$",
-    _listed("person"),
+    _role_pattern("person"),
 )
-PERSON_NUMBER = _words(_listed("number"))
-AGE = _words(r"^(age|agep|edad|alter|age_?(in_?)?years?)$", _listed("age"))
-ID = _words(
+PERSON_NUMBER_NAMES = _compile_names(_role_pattern("number"))
+AGE_NAMES = _compile_names(r"^(age|agep|edad|alter|age_?(in_?)?years?)$", _role_pattern("age"))
+ID_NAMES = _compile_names(
     r"(^|_)(id|serial|serialno|key|uuid|guid)$",
     r"serial",
     r"^id(_|\d|$)",
     r"_(nr|no|num|number)$",
-    _listed("id"),
+    _role_pattern("id"),
 )
-INDEX = _words(r"^$", r"^unnamed", r"^index$", r"^rownames?$", r"^x$", r"^_?duplicated_\d+$", r"^column_1$")
-SIZE = _words(
+INDEX_NAMES = _compile_names(
+    r"^$", r"^unnamed", r"^index$", r"^rownames?$", r"^x$", r"^_?duplicated_\d+$", r"^column_1$"
+)
+SIZE_NAMES = _compile_names(
     r"^(size|persons|np|hh_?size|hhsz|hsize|numprec|household_size|n_?persons|npersons|(n_?|num_?|hh_?|household_?)?members|taille|tamano|groesse)$",
-    _listed("size"),
+    _role_pattern("size"),
 )
-WEIGHT = _words(
+WEIGHT_NAMES = _compile_names(
     r"^(?!.*(body|birth|baby)).*(weight|wgt|wght|gewicht|poids|ponderac|ponderat)",
     r"^\w{0,4}wts?\d*$",
     r"(^|_)peso(_|$)",
     r"^(pw|hw|w|pond|vikt|fexp?|factor_?exp\w*|expansion)$",
-    _listed("weight"),
+    _role_pattern("weight"),
 )
-GEO_CODE = _words(r"^geo(id|code)(10|20)?$")
-PLACE = _words(
+GEO_CODE_NAMES = _compile_names(r"^geo(id|code)(10|20)?$")
+PLACE_NAMES = _compile_names(
     r"^(sub_?)?(nation|country|land|state|bundesland|province|provincia|provincie|prov|region|reg|departement|department|"
     r"depto|departamento|county|district|distrito|bezirk|distr|dist|canton|kanton|municipality|municipio|gemeinde|"
     r"commune|comuna|ward|tract|block|block_?group|ea|eacode|enumeration_?area|cluster|clust|psu|segment|village|"
@@ -219,38 +223,39 @@ PLACE = _words(
     r"(_?(code|id|no|nr|num|name|\d+))?$",
     r"^(nuts|lau|adm|admin|geo)_?(lev|level)?_?\d*$",
     r"^geo[12]_[a-z]{2}(\d{4})?$",
-    _listed("place"),
+    _role_pattern("place"),
 )
-COARSE = _words(
+COARSE_NAMES = _compile_names(
     r"^(nation|country|land|state|bundesland|province|provincia|prov|region|reg|nuts_?[012]|adm_?[012])",
     r"^(db020|rb020|hb020|pb020|hv000|v000|hv024|v024|mv024|entidad|ent|uf|dpto|ccaa|statefip|stateicp|st|bula)$",
 )
-AMOUNT = _words(
+AMOUNT = _compile_names(
     r"income|^inc|inc$|earn|salar|wage|rent$|^rent|price|amount|expend|consum|spend|cost|tax|revenue|turnover|sales|profit|"
     r"loan|debt|wealth|asset|saving|pension|benefit|value$|ingreso|^ing_|_ing$|renta|sueldo|salario|gasto|monto|valor|"
     r"einkommen|lohn|gehalt|miete|umsatz|ausgaben|revenu|salaire|loyer|depense|reddito|spesa|affitto|rendimento|despesa",
     r"^(itf|ipcf|inctot|ftotinc|hhincome|hy010|hy020|py010g|p21|p47t)$",
 )
-CODED = _words(
+CODED = _compile_names(
     r"isco|isic|nace|naics|sic\d|occup|ocup|icd|coicop|cod(e|igo|ice)?(_|\d|$)|(^|_)(cod|zip|plz|postcode|tel|phone)"
 )
-COORDINATE = _words(
+COORDINATE = _compile_names(
     r"^(lat|lon|long|lng|latitude|longitude|east|easting|north|northing|[xy]|[xy]_?coord\w*|coord\w*|utm\w*|gps\w*)(_?(x|y|dd|m))?$",
     r"(latitude|longitude|easting|northing)",
 )
-OF_PERSONS = _words(
+OF_PERSONS = _compile_names(
     r"surname|(first|last|given|family|full|middle|sur|maiden)_?name|^name$|nachname|vorname|familienname|apellido|^nombres?$"
     r"|prenom|prénom|^nom$|cognome|^nome$|sobrenome|achternaam|voornaam|efternamn|förnamn|nazwisko|^imie$"
 )
-NAME_OF = _words(r"_?(name|label|txt|text|bez|nom)$")
-MEASURE = _words(
+LABEL_NAMES = _compile_names(r"_?(name|label|txt|text|bez|nom)$")
+MEASURE_NAMES = _compile_names(
     r"age|year|income|inc$|^inc|salary|wage|rent$|rooms?$|price|amount|total|number|count(?!y|ry)|size|persons|hours|"
     r"birth|date|edad|alter|ingreso|einkommen|revenu|isco|nace|occup|educ"
 )
-PERSONAL = _words(
-    r"^(age|sex|gender|relat\w*|relation\w*|marital\w*|edad|sexo|alter|geschlecht)$", _listed("personal")
+PERSONAL_NAMES = _compile_names(
+    r"^(age|sex|gender|relat\w*|relation\w*|marital\w*|edad|sexo|alter|geschlecht)$",
+    _role_pattern("personal"),
 )
-RECORD_TYPES = (
-    ("household", _words(r"house|home|unit|(^|_)hh|dwelling|hogar|vivienda|haushalt|menage")),
-    ("person", _words(r"person|people|popul|individual|member|indiv")),
+RECORD_TYPE_NAMES = (
+    ("household", _compile_names(r"house|home|unit|(^|_)hh|dwelling|hogar|vivienda|haushalt|menage")),
+    ("person", _compile_names(r"person|people|popul|individual|member|indiv")),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from stirred.census.describe.guess import names
 from stirred.census.describe.guess.facts import ColumnFacts, Sheet
 
-EVERY = "every record has another value"
+UNIQUE_REASON = "every record has another value"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,29 +23,35 @@ class ColumnRoles:
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # columns made of several, and those
 
     @property
-    def taken(self) -> set[str]:
-        """The columns that are not variables; an area that is part of a key stays one."""
+    def special_columns(self) -> set[str]:
+        """Return the columns that are not variables; an area that is part of a key stays one."""
         special = {self.id, self.household, self.household_from, self.weight}
-        parts = {part for name in special for part in self.keys.get(name, ()) if not names.PLACE.search(part)}
+        parts = {
+            part for name in special for part in self.keys.get(name, ()) if not names.PLACE_NAMES.search(part)
+        }
         return (special - {""}) | set(self.leave_out) | set(self.keys) | parts
 
 
-def roles_of(sheet: Sheet, *, link: str = "") -> ColumnRoles:
-    """The special columns of a file; ``link`` is the column that names the household, when that is known."""
+def find_roles(sheet: Sheet, *, link: str = "") -> ColumnRoles:
+    """Return the special columns of a file; ``link`` names the household column where it is known."""
     roles = ColumnRoles(household=link, keys=sheet.keys)
-    nested = [facts.name for facts in sheet.columns.values() if facts.nested]
+    nested = [facts.name for facts in sheet.columns.values() if facts.is_nested]
     roles.leave_out = dict.fromkeys(nested, "a field holds several values, or bytes")
     if "" in sheet.columns:  # the row names of R, or the index of pandas
         roles.leave_out[""] = "the column has no name"
-    _identify(sheet, roles)
-    _weigh(sheet, roles)
-    sizes = [facts for facts in sheet.matching(names.SIZE) if facts.shape == "whole" and _at_least(facts, 0)]
+    _find_identifier(sheet, roles)
+    _find_weight(sheet, roles)
+    sizes = [
+        facts
+        for facts in sheet.match_names(names.SIZE_NAMES)
+        if facts.shape == "whole" and _is_at_least(facts, 0)
+    ]
     if sizes and not link:
         roles.size, roles.why["size"] = sizes[0].name, "named like one; it must count the persons exactly"
     return roles
 
 
-def _identify(sheet: Sheet, roles: ColumnRoles) -> None:
+def _find_identifier(sheet: Sheet, roles: ColumnRoles) -> None:
     unique = [
         facts
         for facts in sheet.columns.values()
@@ -53,10 +59,12 @@ def _identify(sheet: Sheet, roles: ColumnRoles) -> None:
         and facts.name != roles.household
         and facts.name not in sheet.labels
     ]
-    able = [facts for facts in unique if facts.coded]
-    rank = {facts.name: _rank(facts, sheet) for facts in able}
+    able = [facts for facts in unique if facts.may_be_code]
+    rank = {facts.name: _rank_identifier(facts, sheet) for facts in able}
     ranked = sorted(able, key=lambda facts: rank[facts.name])
-    ranked = [facts for facts in ranked if rank[facts.name] < 2 or (sheet.enough and rank[facts.name] == 2)]
+    ranked = [
+        facts for facts in ranked if rank[facts.name] < 2 or (sheet.has_enough_rows and rank[facts.name] == 2)
+    ]
     if ranked:
         best = ranked[0]
         roles.id = best.name
@@ -64,32 +72,32 @@ def _identify(sheet: Sheet, roles: ColumnRoles) -> None:
         liked = "unique, named like one" if rank[best.name] < 2 else "unique, not named like one"
         liked = "unique together" if best.name in sheet.keys else liked
         roles.why["id"] = f"{liked}; not decided against {', '.join(rivals)}" if rivals else liked
-    if not sheet.enough:
+    if not sheet.has_enough_rows:
         return
-    weights = {facts.name for facts in _weights(sheet)}
+    weights = {facts.name for facts in _list_weights(sheet)}
     for facts in unique:
         if facts.name not in {roles.id, *weights, *roles.leave_out, *sheet.keys}:
-            what = "an identifier" if facts.coded else "a number"
+            what = "an identifier" if facts.may_be_code else "a number"
             roles.leave_out[facts.name] = (
-                f"{EVERY}, so it would tell who is who; not decided whether it is {what}"
+                f"{UNIQUE_REASON}, so it would tell who is who; not decided whether it is {what}"
             )
 
 
-def _rank(facts: ColumnFacts, sheet: Sheet) -> int:
+def _rank_identifier(facts: ColumnFacts, sheet: Sheet) -> int:
     if facts.name in sheet.keys:
         return -1
-    if names.HOUSEHOLD_ID.search(facts.name) or names.PERSON_ID.search(facts.name):
+    if names.HOUSEHOLD_ID_NAMES.search(facts.name) or names.PERSON_ID_NAMES.search(facts.name):
         return 0
-    if names.INDEX.search(facts.name) or names.AMOUNT.search(facts.name):
+    if names.INDEX_NAMES.search(facts.name) or names.AMOUNT.search(facts.name):
         return 3
-    return 1 if names.ID.search(facts.name) else 2
+    return 1 if names.ID_NAMES.search(facts.name) else 2
 
 
-def _weigh(sheet: Sheet, roles: ColumnRoles) -> None:
-    found = [facts for facts in _weights(sheet) if facts.name not in (roles.id, roles.household)]
+def _find_weight(sheet: Sheet, roles: ColumnRoles) -> None:
+    found = [facts for facts in _list_weights(sheet) if facts.name not in (roles.id, roles.household)]
     if not found:
         return
-    listed = {name: place for place, name in enumerate(names.known("weight"))}
+    listed = {name: place for place, name in enumerate(names.list_role_names("weight"))}
     best = min(
         found,
         key=lambda facts: (
@@ -99,7 +107,7 @@ def _weigh(sheet: Sheet, roles: ColumnRoles) -> None:
         ),
     )
     roles.weight = best.name
-    unique = f"; {EVERY}, so it tells who is who" if best.unique and sheet.enough else ""
+    unique = f"; {UNIQUE_REASON}, so it tells who is who" if best.unique and sheet.has_enough_rows else ""
     sign = "positive" if best.lowest else "never negative"
     roles.why["weight"] = f"{sign}, named like one{unique}"
     for facts in found:
@@ -109,16 +117,16 @@ def _weigh(sheet: Sheet, roles: ColumnRoles) -> None:
             )
 
 
-def _weights(sheet: Sheet) -> Sequence[ColumnFacts]:
+def _list_weights(sheet: Sheet) -> Sequence[ColumnFacts]:
     return [
         facts
-        for facts in sheet.matching(names.WEIGHT)
+        for facts in sheet.match_names(names.WEIGHT_NAMES)
         if facts.shape in ("decimal", "whole")
         and facts.empty == 0
-        and _at_least(facts, 0)
+        and _is_at_least(facts, 0)
         and (facts.shape == "decimal" or len(facts.name) > 2)
     ]
 
 
-def _at_least(facts: ColumnFacts, bound: float) -> bool:
+def _is_at_least(facts: ColumnFacts, bound: float) -> bool:
     return facts.lowest is not None and facts.lowest >= bound

@@ -8,26 +8,26 @@ from typing import BinaryIO
 
 import pyarrow.parquet as pq
 
-HEADER = 1 << 16  # bytes of one header, with the smallest and largest value of its page
-USUAL = 256  # bytes that are enough for nearly every header
+MAX_PAGE_HEADER_BYTES = 1 << 16  # bytes of one header, with the smallest and largest value of its page
+USUAL_PAGE_HEADER_BYTES = 256  # bytes that are enough for nearly every header
 TRUE, FALSE, BYTE, DOUBLE, BINARY, STRUCT = 1, 2, 3, 7, 8, 12
-INTEGERS = (4, 5, 6)
-DEEP = 8  # structures inside structures: a header has three
+THRIFT_INTEGER_KINDS = (4, 5, 6)
+MAX_STRUCT_DEPTH = 8  # structures inside structures: a header has three
 
 
-def place(column: pq.ColumnChunkMetaData) -> tuple[int, int]:
-    """Where the pages of one column of a row group begin and end in the file."""
+def find_pages(column: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    """Return where the pages of one column of a row group begin and end in the file."""
     start = int(column.data_page_offset)
     if column.has_dictionary_page:
         start = min(start, column.dictionary_page_offset)
     return start, start + int(column.total_compressed_size)
 
 
-def unpacked(file: BinaryIO, start: int, end: int) -> tuple[int, int]:
-    """The largest page between two places of a file, and all of them together, in bytes; ValueError where there are none."""
+def measure_pages(file: BinaryIO, start: int, end: int) -> tuple[int, int]:
+    """Return the largest page and the sum of all pages between two places, in bytes; none raises ValueError."""
     largest = together = 0
     while start < end:
-        fields, length = _header(file, start, end)
+        fields, length = _read_page_header(file, start, end)
         size, stored = fields.get(2, -1), fields.get(3, -1)
         if size < 0 or stored < 0:
             raise ValueError("no page begins here")
@@ -36,18 +36,18 @@ def unpacked(file: BinaryIO, start: int, end: int) -> tuple[int, int]:
     return largest, together
 
 
-def _header(file: BinaryIO, start: int, end: int) -> tuple[dict[int, int], int]:
-    """The numbers of the structure that begins there, and its length."""
-    for size in (USUAL, HEADER):
+def _read_page_header(file: BinaryIO, start: int, end: int) -> tuple[dict[int, int], int]:
+    """Return the numbers of the structure that begins there, and its length."""
+    for size in (USUAL_PAGE_HEADER_BYTES, MAX_PAGE_HEADER_BYTES):
         file.seek(start)
         try:
-            return _struct(file.read(min(size, end - start)), 0, DEEP)
+            return _read_struct(file.read(min(size, end - start)), 0, MAX_STRUCT_DEPTH)
         except IndexError:  # it is longer
             continue
     raise ValueError("a header is not complete")
 
 
-def _struct(data: bytes, at: int, deep: int) -> tuple[dict[int, int], int]:
+def _read_struct(data: bytes, at: int, deep: int) -> tuple[dict[int, int], int]:
     if not deep:
         raise ValueError("structures are too deep")
     fields: dict[int, int] = {}
@@ -58,16 +58,16 @@ def _struct(data: bytes, at: int, deep: int) -> tuple[dict[int, int], int]:
         if step:
             field += step
         else:
-            field, at = _number(data, at)
-        if kind in INTEGERS:
-            fields[field], at = _number(data, at)
+            field, at = _read_signed(data, at)
+        if kind in THRIFT_INTEGER_KINDS:
+            fields[field], at = _read_signed(data, at)
         else:
-            at = _after(data, at, kind, deep)
+            at = _skip_value(data, at, kind, deep)
     return fields, at + 1
 
 
-def _after(data: bytes, at: int, kind: int, deep: int) -> int:
-    """The place after a value that is not asked for."""
+def _skip_value(data: bytes, at: int, kind: int, deep: int) -> int:
+    """Return the place after a value that is not asked for."""
     if kind in (TRUE, FALSE):
         return at
     if kind == BYTE:
@@ -75,14 +75,14 @@ def _after(data: bytes, at: int, kind: int, deep: int) -> int:
     if kind == DOUBLE:
         return at + 8
     if kind == BINARY:
-        length, at = _varint(data, at)
+        length, at = _read_varint(data, at)
         return at + length
     if kind == STRUCT:
-        return _struct(data, at, deep - 1)[1]
+        return _read_struct(data, at, deep - 1)[1]
     raise ValueError("a page header has no lists")
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while shift < 70:
         byte = data[at]
@@ -92,11 +92,11 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise ValueError("a number is too long")
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A signed number.
+def _read_signed(data: bytes, at: int) -> tuple[int, int]:
+    """Return a signed number.
 
-    >>> _number(bytes([0xD0, 0x0F]), 0)
+    >>> _read_signed(bytes([0xD0, 0x0F]), 0)
     (1000, 2)
     """
-    value, at = _varint(data, at)
+    value, at = _read_varint(data, at)
     return value >> 1 ^ -(value & 1), at

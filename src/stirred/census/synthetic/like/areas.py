@@ -7,21 +7,21 @@ import numpy as np
 import polars as pl
 
 from stirred.census.codebook.schema import Schema
-from stirred.census.geography import ancestors
+from stirred.census.geography import read_ancestors
 from stirred.errors import InputError, did_you_mean
-from stirred.frames import collected
+from stirred.frames import collect_frame
 
 FIRST, CHILDREN = 3, 5  # areas of the highest level, and of each area, where no number is given
 
 
-def leaf_areas(
+def make_leaf_areas(
     schema: Schema, numbers: Mapping[str, int], rng: np.random.Generator, folder: Path
 ) -> pl.DataFrame:
-    """One row for each area of the finest level, with the codes of all levels above it.
+    """Return one row for each area of the finest level, with the codes of all levels above it.
 
     >>> from stirred.census.codebook.schema import Area, Geography
     >>> schema = Schema(name="toy", geography=Geography(spine=(Area(name="region"), Area(name="district"))))
-    >>> leaf_areas(schema, {"region": 2, "district": 3}, np.random.default_rng(1), Path())["region"].n_unique()
+    >>> make_leaf_areas(schema, {"region": 2, "district": 3}, np.random.default_rng(1), Path())["region"].n_unique()
     2
     """
     unknown = [name for name in numbers if name not in schema.spine]
@@ -33,15 +33,15 @@ def leaf_areas(
         )
     whole = schema.geography.typed_as == "integer"
     if schema.geography.areas is not None and not numbers:
-        found = collected(ancestors(schema, folder)).select(schema.spine).unique().sort(schema.spine)
+        found = collect_frame(read_ancestors(schema, folder)).select(schema.spine).unique().sort(schema.spine)
         children = set(found[schema.spine[-1]])
         parents = {code for name in schema.spine[:-1] for code in found[name]}
         found = found.filter(pl.col(schema.spine[-1]).is_in(sorted(children - parents)))
         return found.cast(pl.Int64) if whole else found
-    return _tree(schema.spine, _numbers(schema.spine, numbers), rng, whole=whole)
+    return _make_tree(schema.spine, _area_numbers(schema.spine, numbers), rng, whole=whole)
 
 
-def _numbers(spine: tuple[str, ...], given: Mapping[str, int]) -> list[int]:
+def _area_numbers(spine: tuple[str, ...], given: Mapping[str, int]) -> list[int]:
     numbers: list[int] = []
     for name in spine:
         before = numbers[-1] if numbers else 0
@@ -58,10 +58,10 @@ def _numbers(spine: tuple[str, ...], given: Mapping[str, int]) -> list[int]:
     return numbers
 
 
-def _tree(
+def _make_tree(
     spine: tuple[str, ...], numbers: list[int], rng: np.random.Generator, *, whole: bool
 ) -> pl.DataFrame:
-    """Areas numbered from 1 in their level, so that a code alone names an area."""
+    """Return areas numbered from 1 in their level, so that a code alone names an area."""
     lines: list[
         np.ndarray[tuple[int], np.dtype[np.int64]]
     ] = []  # the area of each level above each finest area

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from stirred.census.codebook.schema import VariableSchema
 
-SPREAD = 0.6  # standard deviation of the logarithm of a level's share between areas
+SHARE_LOG_SD = 0.6  # standard deviation of the logarithm of a level's share between areas
 OPEN_LEVELS = 20  # values of a variable whose codebook lists none
-ROWS = 1 << 16  # records drawn together
-MEAN_SIZE = 2.4  # persons of a household, where nothing is known
+ROWS_PER_DRAW = 1 << 16  # records drawn together
+MEAN_HOUSEHOLD_PERSONS = 2.4  # persons of a household, where nothing is known
 
 
-def values_of(variable: VariableSchema, number: int | None = None) -> pl.Series:
-    """The values a variable may take: its levels, or made-up ones where the codebook lists none.
+def list_values(variable: VariableSchema, number: int | None = None) -> pl.Series:
+    """Return the values a variable may take: its levels, or made-up ones where the codebook lists none.
 
-    >>> values_of(VariableSchema(name="tenure", kind="category", levels=("own", "rent"))).to_list()
+    >>> list_values(VariableSchema(name="tenure", kind="category", levels=("own", "rent"))).to_list()
     ['own', 'rent']
     """
     levels = variable.all_levels
@@ -33,12 +33,14 @@ def values_of(variable: VariableSchema, number: int | None = None) -> pl.Series:
     return pl.Series(variable.name, [f"{variable.name}-{k + 1}" for k in range(count)])
 
 
-def shares(variable: VariableSchema, number: int, *, persons: bool) -> NDArray[np.float64]:
-    """The share of each level before areas differ: sizes as households have them, else fewer and fewer."""
+def level_shares(variable: VariableSchema, number: int, *, persons: bool) -> NDArray[np.float64]:
+    """Return the share of each level before areas differ: sizes as households have them, else fewer and fewer."""
     levels = variable.all_levels
     if persons and levels is not None and all(isinstance(level, int) for level in levels):
         sizes = [max(int(level), 0) for level in levels]
-        weights = [math.exp(s * math.log(MEAN_SIZE) - math.lgamma(s + 1)) if s else 0.0 for s in sizes]
+        weights = [
+            math.exp(s * math.log(MEAN_HOUSEHOLD_PERSONS) - math.lgamma(s + 1)) if s else 0.0 for s in sizes
+        ]
         if sum(weights):
             return np.array(weights) / sum(weights)
     steps = np.arange(1, number + 1, dtype=np.float64)
@@ -46,16 +48,16 @@ def shares(variable: VariableSchema, number: int, *, persons: bool) -> NDArray[n
     return np.asarray(falling / falling.sum(), np.float64)
 
 
-def by_area(
+def draw_by_area(
     base: NDArray[np.float64], area: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """A level for each record; every area has shares of its own around the common ones."""
+    """Return a level for each record; every area has shares of its own around the common ones."""
     areas = int(area.max(initial=0)) + 1
-    own = base * np.exp(rng.normal(0, SPREAD, (areas, base.size)))
+    own = base * np.exp(rng.normal(0, SHARE_LOG_SD, (areas, base.size)))
     edges = np.cumsum(own / own.sum(axis=1, keepdims=True), axis=1)
     found = np.empty(area.size, np.int64)
-    for start in range(0, area.size, ROWS):
-        some = slice(start, start + ROWS)
+    for start in range(0, area.size, ROWS_PER_DRAW):
+        some = slice(start, start + ROWS_PER_DRAW)
         drawn = rng.random(area[some].size)[:, None]
         found[some] = (edges[area[some]] < drawn).sum(axis=1)
     return np.minimum(found, base.size - 1)
@@ -69,13 +71,13 @@ class PublicTable:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables of the table."""
+        """Return the variables of the table."""
         return tuple(name for name in self.cells.columns if name != "count")
 
     def draw(
         self, name: str, known: pl.DataFrame, given: Sequence[str], rng: np.random.Generator
     ) -> tuple[pl.Series, NDArray[np.bool_]]:
-        """A value of one variable for each record, given the others the table has; and which records have one."""
+        """Return a value of one variable per record given the other columns, and which records have one."""
         keys = [pl.col(key).cast(pl.String) for key in given]
         cells = (
             self.cells.group_by(*given, name)

@@ -9,15 +9,21 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.census.codebook.schema import EditRule, Kind, RecordSchema, Schema, VariableSchema
-from stirred.census.synthetic.like.areas import leaf_areas
-from stirred.census.synthetic.like.draws import MEAN_SIZE, PublicTable, by_area, shares, values_of
+from stirred.census.synthetic.like.areas import make_leaf_areas
+from stirred.census.synthetic.like.draws import (
+    MEAN_HOUSEHOLD_PERSONS,
+    PublicTable,
+    draw_by_area,
+    level_shares,
+    list_values,
+)
 from stirred.errors import InputError
 
-ATTEMPTS = 20  # times that records against a rule are drawn again
+MAX_REDRAWS = 20  # times that records against a rule are drawn again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class StandInFigures:
     """What a stand-in is made of beside the codebook; all of it is public or invented."""
 
     households: int = 10_000
@@ -37,14 +43,16 @@ class Figures:
             )
 
 
-def stand_in(schema: Schema, figures: Figures, folder: Path | None = None) -> dict[str, pl.DataFrame]:
-    """Records by type, from the schema and the figures alone; ``folder`` is where a public file of areas lies.
+def make_stand_in(
+    schema: Schema, figures: StandInFigures, folder: Path | None = None
+) -> dict[str, pl.DataFrame]:
+    """Return records by type from schema and figures alone; ``folder`` holds a public file of areas.
 
-    >>> from stirred.census.codebook.parse import parse
-    >>> schema = parse({"geography": {"spine": ["region", "district"]}, "record": {
+    >>> from stirred.census.codebook.parse import parse_schema
+    >>> schema = parse_schema({"geography": {"spine": ["region", "district"]}, "record": {
     ...     "household": {"id": "hid", "size": "size", "variables": {"size": "1..6", "roof": ["tin", "grass"]}},
     ...     "person": {"household": "hid", "variables": {"sex": ["f", "m"]}}}})
-    >>> made = stand_in(schema, Figures(households=100))
+    >>> made = make_stand_in(schema, StandInFigures(households=100))
     >>> made["household"].height, made["person"].height == made["household"]["size"].sum()
     (100, True)
     """
@@ -57,7 +65,9 @@ def stand_in(schema: Schema, figures: Figures, folder: Path | None = None) -> di
             fix="declare the households in census.toml",
         )
     leaves = (
-        leaf_areas(schema, figures.areas, rng, folder or Path()) if schema.spine else pl.DataFrame({"": [0]})
+        make_leaf_areas(schema, figures.areas, rng, folder or Path())
+        if schema.spine
+        else pl.DataFrame({"": [0]})
     )
     made: dict[str, pl.DataFrame] = {}
     for record in schema.records:
@@ -66,29 +76,29 @@ def stand_in(schema: Schema, figures: Figures, folder: Path | None = None) -> di
         weights = rng.gamma(1.5, 1.0, leaves.height) + 0.05
         area = np.sort(rng.choice(leaves.height, figures.households, p=weights / weights.sum()))
         known = leaves[area] if schema.spine else pl.DataFrame({"": area}).select([])
-        made[record.name] = _filled(schema, record, known, area, figures, rng)
+        made[record.name] = _draw_variables(schema, record, known, area, figures, rng)
     for record in schema.records:
         if record.linked_to:
-            made[record.name] = _linked(schema, record, made[record.linked_to], figures, rng)
+            made[record.name] = _draw_persons(schema, record, made[record.linked_to], figures, rng)
     return made
 
 
-def _filled(
+def _draw_variables(
     schema: Schema,
     record: RecordSchema,
     known: pl.DataFrame,
     area: NDArray[np.int64],
-    figures: Figures,
+    figures: StandInFigures,
     rng: np.random.Generator,
 ) -> pl.DataFrame:
-    """The own variables of some records, beside what is known of them."""
+    """Return the own variables of some records, beside what is known of them."""
     rows = area.size
-    groups = _coarser(known, schema.spine, area)
-    variables = [v for v in _variables(record) if v.name not in known.columns]
+    groups = _group_areas(known, schema.spine, area)
+    variables = [v for v in _list_drawn_variables(record) if v.name not in known.columns]
     frame = known
     for variable in variables:
-        frame = frame.with_columns(_drawn(variable, record, frame, groups, figures, rng))
-    frame = _within_rules(schema, record, frame, variables, groups, figures, rng)
+        frame = frame.with_columns(_draw_variable(variable, record, frame, groups, figures, rng))
+    frame = _apply_rules(schema, record, frame, variables, groups, figures, rng)
     if record.id and record.id not in frame.columns:
         frame = frame.with_columns(pl.Series(record.id, np.arange(1, rows + 1)))
     if record.weight and record.weight not in frame.columns:
@@ -96,8 +106,8 @@ def _filled(
     return frame
 
 
-def _variables(record: RecordSchema) -> list[VariableSchema]:
-    """The variables to draw: those declared, the size, and the kind of home; never an identifier."""
+def _list_drawn_variables(record: RecordSchema) -> list[VariableSchema]:
+    """Return the variables to draw: those declared, the size, and the kind of home; never an identifier."""
     special = {record.id, record.household, record.weight}
     found = {v.name: v for v in record.variables if v.name not in special}
     if record.size and record.size not in found:
@@ -114,17 +124,17 @@ def _variables(record: RecordSchema) -> list[VariableSchema]:
     return list(found.values())
 
 
-def _drawn(
+def _draw_variable(
     variable: VariableSchema,
     record: RecordSchema,
     known: pl.DataFrame,
     groups: NDArray[np.int64],
-    figures: Figures,
+    figures: StandInFigures,
     rng: np.random.Generator,
 ) -> pl.Series:
-    values = values_of(variable, figures.levels.get(variable.name))
-    base = shares(variable, values.len(), persons=variable.name == record.size)
-    drawn = values[by_area(base, groups, rng)]
+    values = list_values(variable, figures.levels.get(variable.name))
+    base = level_shares(variable, values.len(), persons=variable.name == record.size)
+    drawn = values[draw_by_area(base, groups, rng)]
     tables = [table for table in figures.tables if variable.name in table.variables]
     if not tables:
         return drawn
@@ -139,40 +149,44 @@ def _drawn(
     ).to_series()
 
 
-def _linked(
-    schema: Schema, record: RecordSchema, homes: pl.DataFrame, figures: Figures, rng: np.random.Generator
+def _draw_persons(
+    schema: Schema,
+    record: RecordSchema,
+    homes: pl.DataFrame,
+    figures: StandInFigures,
+    rng: np.random.Generator,
 ) -> pl.DataFrame:
-    """As many records as each household has persons, with the household's variables known while they are drawn."""
+    """Return the persons of each household, drawn given the household's variables."""
     home = schema.record(record.linked_to)
-    invented = 1 + rng.poisson(MEAN_SIZE - 1, homes.height)
+    invented = 1 + rng.poisson(MEAN_HOUSEHOLD_PERSONS - 1, homes.height)
     sizes = homes[home.size].cast(pl.Int64).to_numpy() if home.size else invented
     place = np.repeat(np.arange(homes.height), sizes)
     own = {variable.name for variable in record.variables}
     known = homes.drop([name for name in homes.columns if name in own and name != home.id])[place]
-    frame = _filled(schema, record, known.drop(home.id), place, figures, rng)
+    frame = _draw_variables(schema, record, known.drop(home.id), place, figures, rng)
     drawn = [name for name in frame.columns if name not in homes.columns or name in own or name == record.id]
     link = homes[home.id][place].alias(record.household)
     return frame.select(drawn).with_columns(link)
 
 
-def _coarser(known: pl.DataFrame, spine: Sequence[str], area: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The areas between which shares differ: those of the last level but one."""
+def _group_areas(known: pl.DataFrame, spine: Sequence[str], area: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the areas between which shares differ: those of the last level but one."""
     level = next((name for name in (*spine[-2:-1], *spine[:1]) if name in known.columns), None)
     if level is None:
         return np.zeros(area.size, np.int64)
     return known[level].rank("dense").cast(pl.Int64).to_numpy() - 1
 
 
-def _within_rules(
+def _apply_rules(
     schema: Schema,
     record: RecordSchema,
     frame: pl.DataFrame,
     variables: Sequence[VariableSchema],
     groups: NDArray[np.int64],
-    figures: Figures,
+    figures: StandInFigures,
     rng: np.random.Generator,
 ) -> pl.DataFrame:
-    """Records as the edit rules want them: sums are set, larger parts are cut, forbidden combinations drawn again."""
+    """Return records that keep the edit rules: sums set, parts cut, forbidden combinations drawn again."""
     own = {variable.name: variable for variable in variables}
     rules = [
         r for r in schema.rules if r.record_type == record.name and set(r.variables) <= set(frame.columns)
@@ -185,25 +199,25 @@ def _within_rules(
             small, large = rule.at_most
             frame = frame.with_columns(pl.min_horizontal(small, large).alias(small))
     forbidding = [rule for rule in rules if rule.forbid]
-    for attempt in range(ATTEMPTS):
+    for attempt in range(MAX_REDRAWS):
         broken = 0
         for rule in forbidding:
-            against = frame.select(_against(rule)).to_series()
+            against = frame.select(_breaks_rule(rule)).to_series()
             names = [name for name, _ in rule.forbid if name in own]
             if not against.any() or not names:
                 continue
             broken += int(against.sum())
             variable = own[names[attempt % len(names)]]
-            again = _drawn(variable, record, frame.drop(variable.name), groups, figures, rng)
+            again = _draw_variable(variable, record, frame.drop(variable.name), groups, figures, rng)
             frame = frame.with_columns(
                 pl.when(against).then(again).otherwise(variable.name).alias(variable.name)
             )
         if not broken:
             return frame
-    return frame.filter(~pl.any_horizontal([_against(rule) for rule in forbidding]))
+    return frame.filter(~pl.any_horizontal([_breaks_rule(rule) for rule in forbidding]))
 
 
-def _against(rule: EditRule) -> pl.Expr:
+def _breaks_rule(rule: EditRule) -> pl.Expr:
     tests = [
         pl.col(name).cast(pl.String).is_in([str(level) for level in levels]) for name, levels in rule.forbid
     ]

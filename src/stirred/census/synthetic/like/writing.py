@@ -6,16 +6,16 @@ from pathlib import Path
 import polars as pl
 import pyarrow.parquet as pq
 
-from stirred.census.codebook.parse import load, parse
+from stirred.census.codebook.parse import load_schema, parse_schema
 from stirred.census.codebook.schema import RecordSchema, Schema
-from stirred.census.synthetic.description import toml
+from stirred.census.synthetic.description import write_toml
 from stirred.census.synthetic.like.draws import PublicTable
-from stirred.census.synthetic.like.population import Figures, stand_in
+from stirred.census.synthetic.like.population import StandInFigures, make_stand_in
 from stirred.errors import InputError, did_you_mean
 from stirred.frames import arrow_of
-from stirred.toml_text import plain_text, toml_of
+from stirred.toml_text import parse_toml, read_plain_text
 
-READING = ("files", "format", "separator", "header", "encoding", "table", "ddi", "columns", "where")
+READING_KEYS = ("files", "format", "separator", "header", "encoding", "table", "ddi", "columns", "where")
 
 
 def write_stand_in(
@@ -37,23 +37,23 @@ def write_stand_in(
             why="its files would be replaced",
             fix="choose another folder, or empty it first",
         )
-    schema = load(census)
-    figures = Figures(
+    schema = load_schema(census)
+    figures = StandInFigures(
         households=households,
         areas=areas or {},
         levels=levels or {},
-        tables=tuple(public_table(path, schema) for path in tables),
+        tables=tuple(read_public_table(path, schema) for path in tables),
         seed=seed,
     )
-    made = stand_in(schema, figures, census.parent)
-    document = _document(toml_of(plain_text(census)), schema)
-    parse(document, folder=out)
+    made = make_stand_in(schema, figures, census.parent)
+    document = _write_document(parse_toml(read_plain_text(census)), schema)
+    parse_schema(document, folder=out)
     out.mkdir(parents=True, exist_ok=True)
     for name, frame in made.items():
         pq.write_table(arrow_of(frame), out / f"{name}.parquet")
-    used = _used(census, figures, tables)
+    used = _list_sources(census, figures, tables)
     note = "".join(f"# {line}\n" for line in used)
-    (out / "census.toml").write_text(note + toml(document), encoding="utf-8")
+    (out / "census.toml").write_text(note + write_toml(document), encoding="utf-8")
     return {
         "census": str(out / "census.toml"),
         "rows": {name: frame.height for name, frame in made.items()},
@@ -62,10 +62,10 @@ def write_stand_in(
 
 
 # What tables of a packet have beside their counts.
-BESIDE = ("weighted", "estimate", "standard_error", "low", "high", "quote")
+EXTRA_TABLE_COLUMNS = ("weighted", "estimate", "standard_error", "low", "high", "quote")
 
 
-def public_table(path: Path, schema: Schema) -> PublicTable:
+def read_public_table(path: Path, schema: Schema) -> PublicTable:
     """Read a published table of counts from a CSV or Parquet file."""
     try:
         frame = (
@@ -81,7 +81,7 @@ def public_table(path: Path, schema: Schema) -> PublicTable:
         ) from None
     known = {v.name for record in schema.records for v in record.variables} | set(schema.spine)
     known |= {record.size for record in schema.records} | {r.kinds.column for r in schema.records if r.kinds}
-    frame = frame.drop([name for name in BESIDE if name in frame.columns and name not in known])
+    frame = frame.drop([name for name in EXTRA_TABLE_COLUMNS if name in frame.columns and name not in known])
     strange = [name for name in frame.columns if name not in known and name != "count"]
     if "count" not in frame.columns or strange:
         raise InputError(
@@ -94,8 +94,8 @@ def public_table(path: Path, schema: Schema) -> PublicTable:
     return PublicTable(frame)
 
 
-def _document(original: dict[str, object], schema: Schema) -> dict[str, object]:
-    """The census.toml of the stand-in: the same variables under their own names, in files of its own."""
+def _write_document(original: dict[str, object], schema: Schema) -> dict[str, object]:
+    """Return the census.toml of the stand-in: the same variables under their own names, in files of its own."""
     geography = dict(original.get("geography", {}))  # type: ignore[call-overload]
     for key in ("level", "code", "preset", "areas"):
         geography.pop(key, None)
@@ -111,8 +111,10 @@ def _document(original: dict[str, object], schema: Schema) -> dict[str, object]:
     records: dict[str, object] = {}
     given: dict[str, dict[str, object]] = original.get("record", {})  # type: ignore[assignment]
     for record in schema.records:
-        kept = {key: value for key, value in given[record.name].items() if key not in (*READING, "variables")}
-        variables = {v.name: _variable(given[record.name], v.name, record) for v in record.variables}
+        kept = {
+            key: value for key, value in given[record.name].items() if key not in (*READING_KEYS, "variables")
+        }
+        variables = {v.name: _write_variable(given[record.name], v.name, record) for v in record.variables}
         records[record.name] = {
             "files": [f"{record.name}.parquet"],
             **kept,
@@ -122,8 +124,8 @@ def _document(original: dict[str, object], schema: Schema) -> dict[str, object]:
     return document
 
 
-def _variable(given: Mapping[str, object], name: str, record: RecordSchema) -> object:
-    """A variable as it was written, without the name of its column and with levels in place of a file of codes."""
+def _write_variable(given: Mapping[str, object], name: str, record: RecordSchema) -> object:
+    """Return a variable as written, without its column and with levels in place of a file of codes."""
     written = given["variables"][name]  # type: ignore[index]
     if not isinstance(written, dict):
         return written
@@ -134,8 +136,8 @@ def _variable(given: Mapping[str, object], name: str, record: RecordSchema) -> o
     return kept
 
 
-def _used(census: Path, figures: Figures, tables: Sequence[Path]) -> list[str]:
-    """What the stand-in was made of, in sentences."""
+def _list_sources(census: Path, figures: StandInFigures, tables: Sequence[Path]) -> list[str]:
+    """Return what the stand-in was made of, in sentences."""
     found = [
         "A stand-in: no record describes anyone, and no file of records was opened to make it.",
         f"codebook {census.name}",

@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 RACES = ("White", "Black", "AIAN", "Asian", "NHPI", "other")
 """The six races, in the order of CENRACE; bit r of a mask is race r."""
 
-MASKS: tuple[int, ...] = tuple(
+RACE_MASKS: tuple[int, ...] = tuple(
     sum(1 << race for race in chosen) for several in range(1, 7) for chosen in combinations(range(6), several)
 )
 """The mask of each CENRACE code 1..63: alone first, then pairs, triples … in lexicographic order."""
 
-CENRACE: NDArray[np.int8] = np.zeros(64, dtype=np.int8)
-CENRACE[list(MASKS)] = np.arange(1, 64, dtype=np.int8)
+CENRACE_OF_MASK: NDArray[np.int8] = np.zeros(64, dtype=np.int8)
+CENRACE_OF_MASK[list(RACE_MASKS)] = np.arange(1, 64, dtype=np.int8)
 
-GROUPS = ("hispanic", "white", "black", "aian", "asian", "nhpi", "other", "two")
+POPULATION_GROUPS = ("hispanic", "white", "black", "aian", "asian", "nhpi", "other", "two")
 """Hispanic of any race, then not Hispanic by race alone, then two or more: the eight groups of block tables."""
 
 GQ_CODES: tuple[int, ...] = (
@@ -29,7 +29,7 @@ GQ_TYPES = ("correctional", "juvenile", "nursing", "other institutional", "colle
 
 
 def gq_type(code: int) -> int:
-    """The major type 1..7 of a detailed group-quarters code, by its hundreds digit.
+    """Return the major type 1..7 of a detailed group-quarters code, by its hundreds digit.
 
     >>> gq_type(301), gq_type(501), gq_type(997)
     (3, 5, 7)
@@ -37,10 +37,10 @@ def gq_type(code: int) -> int:
     return min(code // 100, 7)
 
 
-def weighted(text: str) -> list[tuple[str, float]]:
-    """Keys with weights, as written ``key:weight key:weight``.
+def parse_weights(text: str) -> list[tuple[str, float]]:
+    """Return keys with weights, as written ``key:weight key:weight``.
 
-    >>> weighted("1000:34 1171:17")
+    >>> parse_weights("1000:34 1171:17")
     [('1000', 34.0), ('1171', 17.0)]
     """
     return [(key, float(weight)) for key, weight in (item.split(":") for item in text.split())]
@@ -48,7 +48,7 @@ def weighted(text: str) -> list[tuple[str, float]]:
 
 # Detailed race codes by race, each with a weight: codes of the 2020 DDHC-A production list. The weights are round
 # numbers near the published order of the groups, not estimates of anything.
-DETAILED: tuple[str, ...] = (
+DETAILED_RACE_WEIGHTS: tuple[str, ...] = (
     # White: checkbox, German, Irish, English, Italian, Polish, French, Swedish, Lebanese, Iranian, Egyptian
     "1000:34 1171:17 1201:14 1121:16 1206:7 1286:4 1156:3 1355:2 7151:1 7091:1 7071:1",
     # Black: checkbox, African American, Jamaican, Haitian, Nigerian, Ethiopian, Somali
@@ -64,12 +64,12 @@ DETAILED: tuple[str, ...] = (
 )
 NOT_HISPANIC_CODE = 9950
 # Mexican, Puerto Rican, Cuban, Salvadoran, Dominican, Guatemalan, Colombian, Honduran, Ecuadorian, Peruvian, Spaniard
-ETHNICITY = "2010:59 2330:10 2310:4 2151:4 2321:4 2110:3 2231:3 2120:2 2240:2 2260:2 2400:2 2790:5"
+ETHNICITY_WEIGHTS = "2010:59 2330:10 2310:4 2151:4 2321:4 2110:3 2231:3 2120:2 2240:2 2260:2 2400:2 2790:5"
 
 CODE_VALUES: NDArray[np.int16] = np.zeros((7, 16), dtype=np.int16)
 CODE_LIMITS: NDArray[np.float64] = np.ones((7, 16), dtype=np.float64)
-for _row, _text in enumerate((*DETAILED, ETHNICITY)):
-    _list = weighted(_text)
+for _row, _text in enumerate((*DETAILED_RACE_WEIGHTS, ETHNICITY_WEIGHTS)):
+    _list = parse_weights(_text)
     CODE_VALUES[_row, : len(_list)] = [int(code) for code, _ in _list]
     CODE_VALUES[_row, len(_list) :] = int(_list[-1][0])
     CODE_LIMITS[_row, : len(_list)] = np.cumsum([weight for _, weight in _list]) / sum(
@@ -77,64 +77,67 @@ for _row, _text in enumerate((*DETAILED, ETHNICITY)):
     )
 
 # Race masks within the two groups that are not one race (W, B, I, A, P, O stand for the six races).
-HISPANIC_MASKS = "O:42 W:20 WO:30 B:2 I:2 WB:1 BO:1 IO:1 A:1"
-TWO_MASKS = (
+HISPANIC_MASK_WEIGHTS = "O:42 W:20 WO:30 B:2 I:2 WB:1 BO:1 IO:1 A:1"
+TWO_RACE_MASK_WEIGHTS = (
     "WI:31 WB:19 WA:18 WO:14 BO:4 BI:3 WBI:2 WP:2 AP:2 WAP:2 BA:1 AO:1 WBO:1 WBIA:0.3 WBIAP:0.05 WBIAPO:0.02"
 )
 
 
-def mask_table(text: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Masks and cumulative shares of a weighted list of race combinations.
+def make_mask_table(text: str) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return masks and cumulative shares of a weighted list of race combinations.
 
-    >>> masks, limits = mask_table("W:1 WO:3")
+    >>> masks, limits = make_mask_table("W:1 WO:3")
     >>> masks.tolist(), limits.tolist()
     ([1, 33], [0.25, 1.0])
     """
-    items = weighted(text)
+    items = parse_weights(text)
     masks = np.array([sum(1 << "WBIAPO".index(letter) for letter in key) for key, _ in items], dtype=np.int64)
     limits = np.cumsum([weight for _, weight in items])
     return masks, limits / limits[-1]
 
 
-HISPANIC_TABLE = mask_table(HISPANIC_MASKS)
-_RARE = " ".join(
-    "".join(letter for r, letter in enumerate("WBIAPO") if mask >> r & 1) + ":0.01" for mask in MASKS[6:]
+HISPANIC_TABLE = make_mask_table(HISPANIC_MASK_WEIGHTS)
+_RARE_MASK_WEIGHTS = " ".join(
+    "".join(letter for r, letter in enumerate("WBIAPO") if mask >> r & 1) + ":0.01" for mask in RACE_MASKS[6:]
 )
-TWO_TABLE = mask_table(f"{TWO_MASKS} {_RARE}")  # every combination occurs
+TWO_TABLE = make_mask_table(f"{TWO_RACE_MASK_WEIGHTS} {_RARE_MASK_WEIGHTS}")  # every combination occurs
 
 
-def _labels(text: str, first: int = 0) -> dict[int, str]:
+def _parse_labels(text: str, first: int = 0) -> dict[int, str]:
     return dict(enumerate(text.split("|"), first))
 
 
-LABELS: dict[str, dict[int, str]] = {
-    "kind": _labels("occupied|vacant|group quarters", first=1),
-    "tenure": _labels("not applicable|owned with a mortgage|owned free and clear|rented|no rent paid"),
-    "type": _labels(
+CODE_LABELS: dict[str, dict[int, str]] = {
+    "kind": _parse_labels("occupied|vacant|group quarters", first=1),
+    "tenure": _parse_labels("not applicable|owned with a mortgage|owned free and clear|rented|no rent paid"),
+    "type": _parse_labels(
         "not applicable|married couple|other family, male householder|other family, female householder|"
         "living alone|nonfamily, not alone"
     ),
-    "couple": _labels(
+    "couple": _parse_labels(
         "no couple|married, opposite sex|married, same sex|unmarried partners, opposite sex|"
         "unmarried partners, same sex"
     ),
-    "children": _labels("no own children under 18|under 6 only|under 6 and 6-17|6-17 only"),
-    "multigenerational": _labels("no|three or more generations"),
-    "relatives": _labels("no relative of the householder|with relatives"),
-    "minors": _labels("none under 18|under 6 only|under 6 and 6-17|6-17 only"),
-    "young": _labels("nobody under 18|somebody under 18"),
-    "elderly": _labels("no one of 60 or over|oldest is 60-64|oldest is 65-74|oldest is 75 or over"),
-    "sex": _labels("not applicable|male|female"),
-    "hispanic": _labels("not applicable|not Hispanic|Hispanic"),
-    "vacancy": _labels(
+    "children": _parse_labels("no own children under 18|under 6 only|under 6 and 6-17|6-17 only"),
+    "multigenerational": _parse_labels("no|three or more generations"),
+    "relatives": _parse_labels("no relative of the householder|with relatives"),
+    "minors": _parse_labels("none under 18|under 6 only|under 6 and 6-17|6-17 only"),
+    "young": _parse_labels("nobody under 18|somebody under 18"),
+    "elderly": _parse_labels("no one of 60 or over|oldest is 60-64|oldest is 65-74|oldest is 75 or over"),
+    "sex": _parse_labels("not applicable|male|female"),
+    "hispanic": _parse_labels("not applicable|not Hispanic|Hispanic"),
+    "vacancy": _parse_labels(
         "not vacant|for rent|rented, not occupied|for sale|sold, not occupied|seasonal|migrant workers|other"
     ),
-    "gq_type": _labels("|".join(("no group quarters", *GQ_TYPES))),
+    "gq_type": _parse_labels("|".join(("no group quarters", *GQ_TYPES))),
     "race": {
         0: "not applicable",
-        **{code: "+".join(RACES[r] for r in range(6) if mask >> r & 1) for code, mask in enumerate(MASKS, 1)},
+        **{
+            code: "+".join(RACES[r] for r in range(6) if mask >> r & 1)
+            for code, mask in enumerate(RACE_MASKS, 1)
+        },
     },
-    "relationship": _labels(
+    "relationship": _parse_labels(
         "householder alone|householder|opposite-sex spouse|opposite-sex partner|same-sex spouse|same-sex partner|"
         "biological child|adopted child|stepchild|sibling|parent|grandchild|parent-in-law|child-in-law|"
         "other relative|roommate|foster child|other nonrelative|"

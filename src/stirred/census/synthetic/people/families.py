@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.census.synthetic.people.dice import Dice, below, mix, unit, word
+from stirred.census.synthetic.people.dice import Dice, draw_below, draw_unit, draw_word, mix_word
 from stirred.census.synthetic.people.household_life import (
     ALONE,
     COHABITING,
@@ -14,7 +14,7 @@ from stirred.census.synthetic.people.household_life import (
     PARENT,
     RELATIVES,
     ROOMMATES,
-    SAME_GROUP,
+    SAME_GROUP_SHARES,
     THREE_GENERATIONS,
     WITH_PARENT,
 )
@@ -23,12 +23,12 @@ from stirred.census.synthetic.people.persons import (
     HISPANIC,
     RELATIONSHIP,
     People,
-    child_age,
-    child_kind,
-    put,
-    race_of,
+    draw_child_age,
+    draw_child_kind,
+    draw_race,
+    write_person,
 )
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 # Rows of the units' array of small numbers.
 KIND, TENURE, TYPE, COUPLE, CHILDREN, MULTIGENERATIONAL, ELDERLY = 0, 1, 2, 3, 4, 5, 6
@@ -44,8 +44,8 @@ RELATIVES_PRESENT, MINORS, YOUNG = 13, 14, 15
 UNIT_ROWS = 16
 
 
-@compiled
-def any_group(limits: NDArray[np.float64], u: float) -> int:
+@compile_kernel
+def draw_group(limits: NDArray[np.float64], u: float) -> int:
     """Draw a group of the block, for a person who is not a relative."""
     group = 0
     while group < 7 and u >= limits[group]:
@@ -53,8 +53,8 @@ def any_group(limits: NDArray[np.float64], u: float) -> int:
     return group
 
 
-@compiled
-def family(
+@compile_kernel
+def write_family(
     dice: Dice,
     people: People,
     first: int,
@@ -67,12 +67,12 @@ def family(
     names: NDArray[np.uint64],
 ) -> int:
     """Write the persons of a home, householder first; returns the couple's kind 0..4."""
-    name = word(dice)
-    mask = race_of(dice, group)
+    name = draw_word(dice)
+    mask = draw_race(dice, group)
     hispanic = 2 if group == 0 else 1
     if way in (PARENT, MARRIED_CHILDREN, COHABITING_CHILDREN):
         age = max(age, 16 + 2 * size)
-    put(people, first, 0 if size == 1 else 1, sex, age, mask, hispanic)
+    write_person(people, first, 0 if size == 1 else 1, sex, age, mask, hispanic)
     names[:size] = name
     at = first + 1
     end = first + size
@@ -81,71 +81,81 @@ def family(
     mother, child_mask, child_hispanic, couple = age, mask, hispanic, 0
     married = way in (MARRIED, MARRIED_CHILDREN, MARRIED_AND_PARENT)
     three = way == THREE_GENERATIONS
-    if married or way in (COHABITING, COHABITING_CHILDREN) or (three and size > 3 and unit(dice) < 0.6):
+    if married or way in (COHABITING, COHABITING_CHILDREN) or (three and size > 3 and draw_unit(dice) < 0.6):
         unmarried = way in (COHABITING, COHABITING_CHILDREN)
-        same = unit(dice) < (0.06 if unmarried else 0.009)
+        same = draw_unit(dice) < (0.06 if unmarried else 0.009)
         couple = (3 if unmarried else 1) + (1 if same else 0)
         other = sex if same else 3 - sex
         older = 2.0 if other == 1 else -2.0
-        partner = int(age + older + 7.0 * (unit(dice) + unit(dice) + unit(dice) - 1.5) + 0.5)
+        partner = int(age + older + 7.0 * (draw_unit(dice) + draw_unit(dice) + draw_unit(dice) - 1.5) + 0.5)
         partner = max(18 if age >= 20 else 16, min(102, partner))
-        partner_group = group if unit(dice) < SAME_GROUP[group] else any_group(limits, unit(dice))
-        partner_mask = mask if partner_group == group else race_of(dice, partner_group)
+        partner_group = (
+            group if draw_unit(dice) < SAME_GROUP_SHARES[group] else draw_group(limits, draw_unit(dice))
+        )
+        partner_mask = mask if partner_group == group else draw_race(dice, partner_group)
         partner_hispanic = 2 if partner_group == 0 else 1
         if partner_group != group:
-            names[1] = word(dice)
+            names[1] = draw_word(dice)
         # relgq: 2 opposite-sex spouse, 3 opposite-sex partner, 4 same-sex spouse, 5 same-sex partner
         code = (4 if same else 2) + (1 if unmarried else 0)
-        put(people, at, code, other, partner, partner_mask, partner_hispanic)
+        write_person(people, at, code, other, partner, partner_mask, partner_hispanic)
         at += 1
         if sex == 1 and not same:
             mother = partner
-        if mix(name, 50) < 0.85:
+        if mix_word(name, 50) < 0.85:
             child_mask = mask | partner_mask
             child_hispanic = max(hispanic, partner_hispanic)
     if three:
-        grandparent = max(18, min(age - 17, mother - 17, age - 18 - below(dice, 16)))
-        kind = 1 + below(dice, 2)
-        put(people, at, 6, kind, grandparent, child_mask, child_hispanic)
+        grandparent = max(18, min(age - 17, mother - 17, age - 18 - draw_below(dice, 16)))
+        kind = 1 + draw_below(dice, 2)
+        write_person(people, at, 6, kind, grandparent, child_mask, child_hispanic)
         at += 1
-        if end - at >= 2 and unit(dice) < 0.4:
-            in_law = max(18, min(89, grandparent - 3 + below(dice, 7)))
-            put(people, at, 13, 3 - kind, in_law, child_mask, child_hispanic)
+        if end - at >= 2 and draw_unit(dice) < 0.4:
+            in_law = max(18, min(89, grandparent - 3 + draw_below(dice, 7)))
+            write_person(people, at, 13, 3 - kind, in_law, child_mask, child_hispanic)
             at += 1
         while at < end:
-            young = below(dice, min(18, max(1, grandparent - 16)))
-            put(people, at, 11, 1 + below(dice, 2), young, child_mask, child_hispanic)
+            young = draw_below(dice, min(18, max(1, grandparent - 16)))
+            write_person(people, at, 11, 1 + draw_below(dice, 2), young, child_mask, child_hispanic)
             at += 1
         return couple
     if way in (WITH_PARENT, MARRIED_AND_PARENT) and at < end:
-        in_law = way == MARRIED_AND_PARENT and unit(dice) < 0.45
-        old = max(30, min(108, age + 18 + below(dice, 18)))
-        gender = 1 if unit(dice) < 0.27 else 2
-        put(people, at, 12 if in_law else 10, gender, old, mask, hispanic)
+        in_law = way == MARRIED_AND_PARENT and draw_unit(dice) < 0.45
+        old = max(30, min(108, age + 18 + draw_below(dice, 18)))
+        gender = 1 if draw_unit(dice) < 0.27 else 2
+        write_person(people, at, 12 if in_law else 10, gender, old, mask, hispanic)
         at += 1
     while at < end:
         if way == ROOMMATES:
-            lodger = any_group(limits, unit(dice))
-            old = max(15, min(95, age - 6 + below(dice, 13)))
-            code = 15 if unit(dice) < 0.6 else 17
-            lodger_mask = race_of(dice, lodger)
-            put(people, at, code, 1 + below(dice, 2), old, lodger_mask, 2 if lodger == 0 else 1)
-            names[at - first] = word(dice)
+            lodger = draw_group(limits, draw_unit(dice))
+            old = max(15, min(95, age - 6 + draw_below(dice, 13)))
+            code = 15 if draw_unit(dice) < 0.6 else 17
+            lodger_mask = draw_race(dice, lodger)
+            write_person(people, at, code, 1 + draw_below(dice, 2), old, lodger_mask, 2 if lodger == 0 else 1)
+            names[at - first] = draw_word(dice)
         elif way == RELATIVES:
-            if unit(dice) < 0.5:
-                old, code = max(0, min(100, age - 7 + below(dice, 15))), 9
+            if draw_unit(dice) < 0.5:
+                old, code = max(0, min(100, age - 7 + draw_below(dice, 15))), 9
             else:
-                old, code = below(dice, 70), 14
-            put(people, at, code, 1 + below(dice, 2), old, mask, hispanic)
+                old, code = draw_below(dice, 70), 14
+            write_person(people, at, code, 1 + draw_below(dice, 2), old, mask, hispanic)
         else:
-            years = child_age(dice, mother, age, 70)
-            put(people, at, child_kind(dice, years), 1 + below(dice, 2), years, child_mask, child_hispanic)
+            years = draw_child_age(dice, mother, age, 70)
+            write_person(
+                people,
+                at,
+                draw_child_kind(dice, years),
+                1 + draw_below(dice, 2),
+                years,
+                child_mask,
+                child_hispanic,
+            )
         at += 1
     return couple
 
 
-@compiled
-def describe(
+@compile_kernel
+def describe_household(
     units: NDArray[np.int8], unit_at: int, people: People, first: int, size: int, couple: int
 ) -> None:
     """Compute the household variables from its persons: type, children, generations, the oldest and the youngest."""

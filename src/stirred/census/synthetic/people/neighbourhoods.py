@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from stirred.census.synthetic.people.household_life import SIZE_GROUP, SIZE_TRACT
 from stirred.census.synthetic.plans import StatePlan
-from stirred.census.synthetic.spine import Floats, Ints, Spine, normals
+from stirred.census.synthetic.spine import Floats, Ints, Spine, draw_normals
 from stirred.chance import Key
 
 # Standard deviation of the effects by group: Hispanic, white, black, AIAN, Asian, NHPI, other, two or more.
-TRACT: Floats = np.array([0.58, 0.70, 1.15, 0.65, 0.90, 0.95, 0.45, 0.12])
-GROUP: Floats = np.array([0.27, 0.26, 0.36, 0.30, 0.30, 0.35, 0.25, 0.10])
-BLOCK: Floats = np.array([0.26, 0.20, 0.30, 0.28, 0.15, 0.25, 0.30, 0.05])
-COUNTY = 0.25
-STATE: Floats = np.array([0.75, 0.20, 0.80, 0.70, 0.50, 0.80, 0.30, 0.25])
-ALONG = 0.7  # correlation of neighbouring tracts
+TRACT_LOGIT_SD: Floats = np.array([0.58, 0.70, 1.15, 0.65, 0.90, 0.95, 0.45, 0.12])
+BLOCK_GROUP_LOGIT_SD: Floats = np.array([0.27, 0.26, 0.36, 0.30, 0.30, 0.35, 0.25, 0.10])
+BLOCK_LOGIT_SD_BY_GROUP: Floats = np.array([0.26, 0.20, 0.30, 0.28, 0.15, 0.25, 0.30, 0.05])
+COUNTY_LOGIT_SD = 0.25
+STATE_LOGIT_SD: Floats = np.array([0.75, 0.20, 0.80, 0.70, 0.50, 0.80, 0.30, 0.25])
+TRACT_CORRELATION = 0.7  # correlation of neighbouring tracts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,24 +37,24 @@ class Neighbourhoods:
     favourite: Floats  # quantiles of the neighbourhood's own detailed codes, by race and ethnicity
 
 
-def along(noise: Floats) -> Floats:
-    """A stationary series of unit variance with correlated neighbours: noise in columns, one row per tract."""
-    scaled: Floats = noise * np.sqrt(1.0 - ALONG**2)
+def correlate_tracts(noise: Floats) -> Floats:
+    """Return series of unit variance in which neighbouring tracts are correlated, one row per tract."""
+    scaled: Floats = noise * np.sqrt(1.0 - TRACT_CORRELATION**2)
     scaled[:1] = noise[:1]
     # by hand: importing scipy.signal takes longer than writing the demo census
     for i in range(1, len(scaled)):
-        scaled[i] += ALONG * scaled[i - 1]
+        scaled[i] += TRACT_CORRELATION * scaled[i - 1]
     return scaled
 
 
 def softmax(logits: Floats) -> Floats:
-    """Shares from logits, by row."""
+    """Return shares from logits, by row."""
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
     return np.asarray(powers / powers.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-def raked(effects: Floats, weights: Floats, shares: NDArray[np.float64]) -> Floats:
-    """Logits with these effects whose weighted mean composition equals the given shares."""
+def rake_logits(effects: Floats, weights: Floats, shares: NDArray[np.float64]) -> Floats:
+    """Return logits with these effects whose weighted mean composition equals the given shares."""
     base = np.log(shares)
     for _ in range(12):
         mean = (softmax(effects + base) * weights[:, None]).sum(axis=0) / weights.sum()
@@ -62,13 +62,13 @@ def raked(effects: Floats, weights: Floats, shares: NDArray[np.float64]) -> Floa
     return effects + base
 
 
-def state_shares(states: tuple[StatePlan, ...], shares: tuple[float, ...], key: Key) -> Floats:
-    """The composition of each state: the given one for a single state, values around it for several."""
+def draw_state_shares(states: tuple[StatePlan, ...], shares: tuple[float, ...], key: Key) -> Floats:
+    """Return the composition of each state: the given one for a single state, values around it for several."""
     asked = np.array(shares) / sum(shares)
     if len(states) == 1:
         return asked[None, :]
-    effects = STATE * normals(key.stream("states"), 8 * len(states)).reshape(-1, 8)
-    return softmax(raked(effects, np.array([float(s.households) for s in states]), asked))
+    effects = STATE_LOGIT_SD * draw_normals(key.stream("states"), 8 * len(states)).reshape(-1, 8)
+    return softmax(rake_logits(effects, np.array([float(s.households) for s in states]), asked))
 
 
 def draw_neighbourhoods(spine: Spine, shares: Floats, empty: float, key: Key) -> Neighbourhoods:
@@ -77,15 +77,17 @@ def draw_neighbourhoods(spine: Spine, shares: Floats, empty: float, key: Key) ->
     n = plan.block_groups
 
     def drawn(what: str, rows: int, columns: int) -> Floats:
-        return normals(key.stream("neighbourhoods", plan.code, what), rows * columns).reshape(rows, columns)
+        return draw_normals(key.stream("neighbourhoods", plan.code, what), rows * columns).reshape(
+            rows, columns
+        )
 
     effects = (
-        COUNTY * drawn("county", plan.counties, 8)[county]
-        + TRACT * along(drawn("tract", plan.tracts, 8))[tract]
-        + GROUP * drawn("group", n, 8)
+        COUNTY_LOGIT_SD * drawn("county", plan.counties, 8)[county]
+        + TRACT_LOGIT_SD * correlate_tracts(drawn("tract", plan.tracts, 8))[tract]
+        + BLOCK_GROUP_LOGIT_SD * drawn("group", n, 8)
     )
     weights = np.maximum(spine.occupied.astype(np.float64), 1e-9)
-    life = along(drawn("life", plan.tracts, 3))[tract]
+    life = correlate_tracts(drawn("life", plan.tracts, 3))[tract]
     life = life - np.average(life, axis=0, weights=weights)  # the state as a whole is average
     own_life = drawn("own", n, 5)
     # Homes, family size and age go together: large families own, and live away from the young and the old.
@@ -101,12 +103,12 @@ def draw_neighbourhoods(spine: Spine, shares: Floats, empty: float, key: Key) ->
     bare = np.log(empty / (1.0 - empty)) + 0.6 * crowd + 0.4 * own_life[:, 3]
     rate = 1.0 / (1.0 + np.exp(2.28 - 0.55 * own_life[:, 4] - 0.3 * spine.rural[county]))
     favourite = np.repeat(
-        (normals(key.stream("favourites", plan.code), 7 * plan.tracts).reshape(-1, 7) * 0.5 + 0.5) % 1.0,
+        (draw_normals(key.stream("favourites", plan.code), 7 * plan.tracts).reshape(-1, 7) * 0.5 + 0.5) % 1.0,
         np.bincount(tract, minlength=plan.tracts),
         axis=0,
     )
     return Neighbourhoods(
-        composition=raked(effects, weights, shares),
+        composition=rake_logits(effects, weights, shares),
         size=size,
         own=own,
         age=age,

@@ -4,45 +4,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.census.synthetic.people.codes import (
-    CENRACE,
+    CENRACE_OF_MASK,
     CODE_LIMITS,
     CODE_VALUES,
     HISPANIC_TABLE,
     NOT_HISPANIC_CODE,
     TWO_TABLE,
 )
-from stirred.census.synthetic.people.dice import Dice, below, mix, pick, unit, word
-from stirred.compiled import compiled
+from stirred.census.synthetic.people.dice import Dice, draw_below, draw_unit, draw_word, mix_word, pick_share
+from stirred.compiled import compile_kernel
 
 RELATIONSHIP, SEX, AGE, RACE, HISPANIC = 0, 1, 2, 3, 4  # rows of the persons' array
-HISPANIC_MASKS, HISPANIC_LIMITS = HISPANIC_TABLE
-TWO_MASKS, TWO_LIMITS = TWO_TABLE
-FAVOURITE = 0.35  # share of detailed codes that follow the neighbourhood's own
+HISPANIC_MASK_VALUES, HISPANIC_LIMITS = HISPANIC_TABLE
+TWO_RACE_MASK_VALUES, TWO_LIMITS = TWO_TABLE
+FAVOURITE_SHARE = 0.35  # share of detailed codes that follow the neighbourhood's own
 
 People = NDArray[np.int8]
 Codes = NDArray[np.int16]
 
 
-@compiled
-def race_of(dice: Dice, group: int) -> int:
-    """The races (a mask) of a person of one of the eight groups."""
+@compile_kernel
+def draw_race(dice: Dice, group: int) -> int:
+    """Return the races (a mask) of a person of one of the eight groups."""
     if group == 0:
-        return int(HISPANIC_MASKS[pick(HISPANIC_LIMITS, unit(dice))])
+        return int(HISPANIC_MASK_VALUES[pick_share(HISPANIC_LIMITS, draw_unit(dice))])
     if group == 7:
-        return int(TWO_MASKS[pick(TWO_LIMITS, unit(dice))])
+        return int(TWO_RACE_MASK_VALUES[pick_share(TWO_LIMITS, draw_unit(dice))])
     return 1 << (group - 1)
 
 
-@compiled
-def detail(row: int, u: float, v: float, favourite: NDArray[np.float64]) -> int:
-    """A detailed code of one race (or ethnicity, row 6): the neighbourhood's own or any."""
-    if v < FAVOURITE:
+@compile_kernel
+def choose_code(row: int, u: float, v: float, favourite: NDArray[np.float64]) -> int:
+    """Return a detailed code of one race (or ethnicity, row 6): the neighbourhood's own or any."""
+    if v < FAVOURITE_SHARE:
         u = favourite[row]
-    return int(CODE_VALUES[row, pick(CODE_LIMITS[row], u)])
+    return int(CODE_VALUES[row, pick_share(CODE_LIMITS[row], u)])
 
 
-@compiled
-def put(people: People, at: int, relationship: int, sex: int, age: int, mask: int, hispanic: int) -> None:
+@compile_kernel
+def write_person(
+    people: People, at: int, relationship: int, sex: int, age: int, mask: int, hispanic: int
+) -> None:
     """Write one person; the race stays a mask until the codes are given."""
     people[RELATIONSHIP, at] = relationship
     people[SEX, at] = sex
@@ -51,18 +53,18 @@ def put(people: People, at: int, relationship: int, sex: int, age: int, mask: in
     people[HISPANIC, at] = hispanic
 
 
-@compiled
+@compile_kernel
 def give_codes(people: People, codes: Codes, at: int, name: int, favourite: NDArray[np.float64]) -> None:
     """Turn the mask into CENRACE and detailed codes; persons with the same family word share their codes."""
     mask = people[RACE, at]
-    people[RACE, at] = CENRACE[mask]
+    people[RACE, at] = CENRACE_OF_MASK[mask]
     used = 0
     for race in range(6):
         if mask >> race & 1:
-            codes[used, at] = detail(race, mix(name, race), mix(name, 16 + race), favourite)
+            codes[used, at] = choose_code(race, mix_word(name, race), mix_word(name, 16 + race), favourite)
             used += 1
-    if mask & 1 and mix(name, 40) < 0.25:  # a second ancestry
-        second = detail(0, mix(name, 41), 1.0, favourite)
+    if mask & 1 and mix_word(name, 40) < 0.25:  # a second ancestry
+        second = choose_code(0, mix_word(name, 41), 1.0, favourite)
         if second != codes[0, at]:
             codes[used, at] = second
             used += 1
@@ -70,26 +72,26 @@ def give_codes(people: People, codes: Codes, at: int, name: int, favourite: NDAr
         codes[empty, at] = 0
     ethnicity = NOT_HISPANIC_CODE
     if people[HISPANIC, at] == 2:
-        ethnicity = detail(6, mix(name, 6), mix(name, 22), favourite)
+        ethnicity = choose_code(6, mix_word(name, 6), mix_word(name, 22), favourite)
     codes[8, at] = ethnicity
 
 
-@compiled
-def child_age(dice: Dice, mother: int, householder: int, oldest: int) -> int:
-    """The age of a child at home: most are young, and the age difference to the parents is plausible."""
-    age = mother - 16 - int(12.0 * unit(dice) + 12.0 * unit(dice))
-    if age > 22 and unit(dice) < 0.65:
-        age = below(dice, 22)
+@compile_kernel
+def draw_child_age(dice: Dice, mother: int, householder: int, oldest: int) -> int:
+    """Return the age of a child at home: most are young, and the age difference to the parents is plausible."""
+    age = mother - 16 - int(12.0 * draw_unit(dice) + 12.0 * draw_unit(dice))
+    if age > 22 and draw_unit(dice) < 0.65:
+        age = draw_below(dice, 22)
     lowest = max(0, mother - 44, householder - 60)
     if age < lowest:
-        age = lowest + below(dice, 4)
+        age = lowest + draw_below(dice, 4)
     return max(0, min(age, min(mother, householder) - 15, oldest))
 
 
-@compiled
-def child_kind(dice: Dice, age: int) -> int:
-    """Biological, adopted, stepchild, or foster child."""
-    u = unit(dice)
+@compile_kernel
+def draw_child_kind(dice: Dice, age: int) -> int:
+    """Return the relationship code of a child: biological, adopted, stepchild or foster child."""
+    u = draw_unit(dice)
     if u < 0.925:
         return 6
     if u < 0.948:
@@ -97,8 +99,8 @@ def child_kind(dice: Dice, age: int) -> int:
     return 16 if u > 0.994 and age <= 20 else 8
 
 
-@compiled
-def resident(
+@compile_kernel
+def write_resident(
     dice: Dice,
     people: People,
     codes: Codes,
@@ -113,9 +115,9 @@ def resident(
     favourite: NDArray[np.float64],
 ) -> None:
     """Write one resident of a facility, of an age that its type allows."""
-    age = int(middle + spread * (unit(dice) + unit(dice) + unit(dice) - 1.5))
+    age = int(middle + spread * (draw_unit(dice) + draw_unit(dice) + draw_unit(dice) - 1.5))
     if age < low or age > high:
-        age = low + below(dice, high - low + 1)
-    sex = 1 if unit(dice) < male else 2
-    put(people, at, 18 + place, sex, age, race_of(dice, group), 2 if group == 0 else 1)
-    give_codes(people, codes, at, word(dice), favourite)
+        age = low + draw_below(dice, high - low + 1)
+    sex = 1 if draw_unit(dice) < male else 2
+    write_person(people, at, 18 + place, sex, age, draw_race(dice, group), 2 if group == 0 else 1)
+    give_codes(people, codes, at, draw_word(dice), favourite)

@@ -4,12 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.census.synthetic.people.codes import GQ_CODES
-from stirred.census.synthetic.people.dice import normal, unit
-from stirred.compiled import compiled
+from stirred.census.synthetic.people.dice import draw_normal, draw_unit
+from stirred.compiled import compile_kernel
 
 # By code: chance that a block group has any, mean number where it has, typical residents, youngest and oldest
 # resident (TopDown's structural zeros), middle of their ages, spread, share of men.
-_TEXT = """
+_FACILITY_TEXT = """
 101 .0004 1 600 18  90 36 40 .92
 102 .0009 1 1200 18 90 38 40 .93
 103 .0050 1 700 16  90 38 40 .92
@@ -35,17 +35,17 @@ _TEXT = """
 901 .0180 1  15  0  90 34 40 .70
 997 .0180 1  20  0  95 40 70 .52
 """
-_ROWS = [line.split() for line in _TEXT.strip().splitlines()]
-assert tuple(int(row[0]) for row in _ROWS) == GQ_CODES
-_NUMBERS = np.array([[float(cell) for cell in row[1:]] for row in _ROWS])
-PRESENT, SEVERAL, RESIDENTS = (np.ascontiguousarray(_NUMBERS[:, k]) for k in range(3))
-YOUNGEST, OLDEST = (_NUMBERS[:, k].astype(np.int64) for k in (3, 4))
-MIDDLE, SPREAD, MEN = (np.ascontiguousarray(_NUMBERS[:, k]) for k in (5, 6, 7))
-LARGEST_FACILITY = 20_000
+_FACILITY_ROWS = [line.split() for line in _FACILITY_TEXT.strip().splitlines()]
+assert tuple(int(row[0]) for row in _FACILITY_ROWS) == GQ_CODES
+_FACILITY_NUMBERS = np.array([[float(cell) for cell in row[1:]] for row in _FACILITY_ROWS])
+PRESENT, SEVERAL, RESIDENTS = (np.ascontiguousarray(_FACILITY_NUMBERS[:, k]) for k in range(3))
+YOUNGEST, OLDEST = (_FACILITY_NUMBERS[:, k].astype(np.int64) for k in (3, 4))
+MIDDLE, SPREAD, MEN = (np.ascontiguousarray(_FACILITY_NUMBERS[:, k]) for k in (5, 6, 7))
+MAX_FACILITY_PERSONS = 20_000
 
 
-@compiled
-def _facilities(
+@compile_kernel
+def _fill_facilities(
     seeds: NDArray[np.uint64], counts: NDArray[np.int64], places: NDArray[np.int8], sizes: NDArray[np.int16]
 ) -> int:
     dice = np.empty(2, dtype=np.uint64)
@@ -55,31 +55,33 @@ def _facilities(
         dice[1] = seeds[group, 1] | np.uint64(1)
         first = at
         for place in range(24):
-            if unit(dice) >= PRESENT[place]:
+            if draw_unit(dice) >= PRESENT[place]:
                 continue
             more = 1.0 - 1.0 / SEVERAL[place]
             again = True
             while again:
-                residents = RESIDENTS[place] * np.exp(0.8 * normal(dice) - 0.32)
+                residents = RESIDENTS[place] * np.exp(0.8 * draw_normal(dice) - 0.32)
                 if at < sizes.size:
                     places[at] = place
-                    sizes[at] = max(1, min(LARGEST_FACILITY, int(residents + 0.5)))
+                    sizes[at] = max(1, min(MAX_FACILITY_PERSONS, int(residents + 0.5)))
                 at += 1
-                again = unit(dice) < more
+                again = draw_unit(dice) < more
         counts[group] = at - first
     return at
 
 
-def facilities(seeds: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.int16]]:
-    """Facilities by block group, then the code's position and the residents of each facility.
+def draw_facilities(
+    seeds: NDArray[np.uint64],
+) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.int16]]:
+    """Return facilities by block group, then the code's position and the residents of each facility.
 
-    >>> counts, places, sizes = facilities(np.arange(2000, dtype=np.uint64).reshape(1000, 2) * 977 + 1)
+    >>> counts, places, sizes = draw_facilities(np.arange(2000, dtype=np.uint64).reshape(1000, 2) * 977 + 1)
     >>> int(counts.sum()) == len(places) == len(sizes), 300 < len(places) < 1200
     (True, True)
     """
     counts = np.zeros(len(seeds), dtype=np.int64)
     empty = np.zeros(0, dtype=np.int8), np.zeros(0, dtype=np.int16)
-    total = _facilities(seeds, counts, *empty)
+    total = _fill_facilities(seeds, counts, *empty)
     places, sizes = np.zeros(total, dtype=np.int8), np.zeros(total, dtype=np.int16)
-    _facilities(seeds, counts, places, sizes)
+    _fill_facilities(seeds, counts, places, sizes)
     return counts, places, sizes

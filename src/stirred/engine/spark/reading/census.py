@@ -8,21 +8,21 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from stirred.census.census import Census, _asked, _codes
+from stirred.census.census import Census, cast_codes, list_columns
 from stirred.census.codebook import parse
 from stirred.census.codebook.schema import RecordSchema
-from stirred.engine.placing import PART, Placed
-from stirred.engine.plain import plain
+from stirred.engine.placing import PART_COLUMN, PlaceRows
+from stirred.engine.plain import to_plain
 from stirred.engine.spark.cluster import Cluster
 from stirred.engine.spark.flow import SparkParts
-from stirred.engine.spark.reading.files import addresses, own, streamed
-from stirred.engine.spark.reading.kernels import KEY, Keyed, used_before
-from stirred.engine.spark.reading.records import records, size_of
-from stirred.engine.spark.tasks import Read
+from stirred.engine.spark.reading.files import list_addresses, read_own, stream_remote
+from stirred.engine.spark.reading.kernels import KEY_COLUMN, AddLink, make_duplicate_error
+from stirred.engine.spark.reading.records import estimate_bytes, read_records
+from stirred.engine.spark.tasks import ReadBatches
 from stirred.errors import SchemaError
 from stirred.frames import arrow_of, frame_of
 
-NUMBER = pa.schema([("count", pa.int64())])
+COUNT_SCHEMA = pa.schema([("count", pa.int64())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -39,7 +39,7 @@ class SparkCensus(Census):
 
     @staticmethod
     def on(engine: Cluster, census: Census) -> "SparkCensus":
-        """A census counted by an engine."""
+        """Return a census counted by an engine."""
         return SparkCensus(
             schema=census.schema,
             files=census.files,
@@ -47,36 +47,36 @@ class SparkCensus(Census):
             _linkable=census._linkable,
             _forms=census._forms,
             engine=engine,
-        )._marked(census._checked)
+        )._mark_checked(census._checked)
 
     @staticmethod
     def read(engine: Cluster, path: Path) -> "SparkCensus":
-        """The census that a census.toml describes; its files may be where only Spark can read them."""
+        """Return the census that a census.toml describes; its files may be where only Spark can read them."""
         path = path / "census.toml" if path.is_dir() else path
-        census = SparkCensus(schema=parse.load(path), folder=path.parent, engine=engine)
+        census = SparkCensus(schema=parse.load_schema(path), folder=path.parent, engine=engine)
         for record in census.schema.records:
             census.scan(record.name)
         return census
 
     def source(self, record_type: str) -> pl.LazyFrame:
-        """The columns of the files as they are."""
+        """Return the columns of the files as they are."""
         record = self.schema.record(record_type)
-        if record_type not in self.files and addresses(record):
-            if self.shared(record):
+        if record_type not in self.files and list_addresses(record):
+            if self.shares_file(record):
                 raise SchemaError(
                     f"the {record_type} records cannot be split on Spark",
                     why="household_from makes households from a person file, and only Spark can open that file",
                     fix="write the households and the persons as two files, or copy the file to this machine",
                 )
-            return streamed(self.engine, record)
+            return stream_remote(self.engine, record)
         return Census.source(self, record_type)
 
     def count(self, record_type: str) -> int:
-        """How many records there are."""
-        flow = own(self.engine, self, record_type, self.columns(record_type)[:1])
-        if isinstance(flow.source, Read) and not self.schema.record(record_type).where:
+        """Return how many records there are."""
+        flow = read_own(self.engine, self, record_type, self.columns(record_type)[:1])
+        if isinstance(flow.source, ReadBatches) and not self.schema.record(record_type).where:
             return int(self.engine.watch.run(flow.frame.count, None, 0))  # from the footers of the files
-        return int(pc.sum(flow.map(rows, NUMBER).gathered().column("count")).as_py() or 0)
+        return int(pc.sum(flow.map(count_batch, COUNT_SCHEMA).gather().column("count")).as_py() or 0)
 
     def _aggregate(
         self,
@@ -86,34 +86,38 @@ class SparkCensus(Census):
         value: pl.Expr,
         extra: list[str],
     ) -> pa.Table:
-        names, wanted = _asked(by, where, extra)
-        flow = records(self.engine, self, record_type, wanted or self.columns(record_type)[:1])
+        names, wanted = list_columns(by, where, extra)
+        flow = read_records(self.engine, self, record_type, wanted or self.columns(record_type)[:1])
         empty = frame_of(flow.schema.empty_table())
-        codes = {name: _codes(some, empty.schema[name], name) for name, some in (where or {}).items()}
+        codes = {name: cast_codes(some, empty.schema[name], name) for name, some in (where or {}).items()}
         cells = BatchCells(tuple(names), value, tuple(codes.items()))
         schema = cells(flow.schema.empty_table()).schema
         partial = flow.map(cells, schema)
         if not names:
-            return _sorted(summed(partial.gathered(), ()), names)
-        parts = self.engine.parts_for(size_of(flow))
-        placed = Placed(tuple(names), parts)
-        together = SparkParts.of(self.engine, (partial.map(placed, placed.schema(schema)),), PART, parts)
-        return _sorted(together.map(CellSums(tuple(names)), schema).gathered(), names)
+            return _sort_cells(sum_cells(partial.gather(), ()), names)
+        parts = self.engine.parts_for(estimate_bytes(flow))
+        placed = PlaceRows(tuple(names), parts)
+        together = SparkParts.of(
+            self.engine, (partial.map(placed, placed.schema(schema)),), PART_COLUMN, parts
+        )
+        return _sort_cells(together.map(CellSums(tuple(names)), schema).gather(), names)
 
     def _require_once(self, record: RecordSchema) -> None:
         """Check once, on Spark, that the identifiers of a record type are unique."""
         if record.name in self._linkable:
             return
-        flow = own(self.engine, self, record.name, [record.id])
+        flow = read_own(self.engine, self, record.name, [record.id])
         keyed = flow.map(
-            Keyed(record.id, False, ()), pa.schema([flow.schema.field(record.id).with_name(KEY)])
+            AddLink(record.id, False, ()), pa.schema([flow.schema.field(record.id).with_name(KEY_COLUMN)])
         )
-        parts = self.engine.parts_for(size_of(flow))
-        placed = Placed((KEY,), parts)
-        met = SparkParts.of(self.engine, (keyed.map(placed, placed.schema(keyed.schema)),), PART, parts)
-        again = pc.sum(met.map(repeated, NUMBER).gathered().column("count")).as_py()
+        parts = self.engine.parts_for(estimate_bytes(flow))
+        placed = PlaceRows((KEY_COLUMN,), parts)
+        met = SparkParts.of(
+            self.engine, (keyed.map(placed, placed.schema(keyed.schema)),), PART_COLUMN, parts
+        )
+        again = pc.sum(met.map(count_repeated, COUNT_SCHEMA).gather().column("count")).as_py()
         if again:
-            raise used_before(record, f"{again:,}")
+            raise make_duplicate_error(record, f"{again:,}")
         self._linkable.add(record.name)
 
 
@@ -131,7 +135,7 @@ class BatchCells:
         for name, codes in self.codes:
             frame = frame.filter(pl.col(name).is_in(codes.implode()))
         cells = frame.group_by(self.names).agg(self.value) if self.names else frame.select(self.value)
-        return plain(arrow_of(cells))
+        return to_plain(arrow_of(cells))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,36 +146,36 @@ class CellSums:
 
     def __call__(self, _part: int, table: pa.Table) -> pa.Table:
         """One row for each cell."""
-        return plain(arrow_of(summed(table.drop_columns([PART]), self.names)))
+        return to_plain(arrow_of(sum_cells(table.drop_columns([PART_COLUMN]), self.names)))
 
 
-def summed(table: pa.Table, names: Sequence[str]) -> pl.DataFrame:
-    """The sums of the last column, grouped by the others."""
+def sum_cells(table: pa.Table, names: Sequence[str]) -> pl.DataFrame:
+    """Return the sums of the last column, grouped by the others."""
     frame = frame_of(table)
     total = pl.col(frame.columns[-1]).sum()
     return frame.group_by(names).agg(total) if names else frame.select(total)
 
 
-def rows(table: pa.Table) -> pa.Table:
-    """How many rows a batch has.
+def count_batch(table: pa.Table) -> pa.Table:
+    """Return how many rows a batch has.
 
-    >>> rows(pa.table({"a": [1, 2]})).to_pydict()
+    >>> count_batch(pa.table({"a": [1, 2]})).to_pydict()
     {'count': [2]}
     """
-    return pa.table({"count": [table.num_rows]}, schema=NUMBER)
+    return pa.table({"count": [table.num_rows]}, schema=COUNT_SCHEMA)
 
 
-def repeated(_part: int, table: pa.Table) -> pa.Table:
-    """How many identifiers of a part were used before; empty ones do not count.
+def count_repeated(_part: int, table: pa.Table) -> pa.Table:
+    """Return how many identifiers of a part were used before; empty ones do not count.
 
-    >>> repeated(0, pa.table({KEY: [1, 2, 1, None]})).to_pydict()
+    >>> count_repeated(0, pa.table({KEY_COLUMN: [1, 2, 1, None]})).to_pydict()
     {'count': [1]}
     """
-    ids = table.column(KEY).drop_null()
-    return pa.table({"count": [len(ids) - pc.count_distinct(ids).as_py()]}, schema=NUMBER)
+    ids = table.column(KEY_COLUMN).drop_null()
+    return pa.table({"count": [len(ids) - pc.count_distinct(ids).as_py()]}, schema=COUNT_SCHEMA)
 
 
-def _sorted(cells: pl.DataFrame | pa.Table, names: list[str]) -> pa.Table:
+def _sort_cells(cells: pl.DataFrame | pa.Table, names: list[str]) -> pa.Table:
     frame = cells if isinstance(cells, pl.DataFrame) else frame_of(cells)
     frame = frame.sort(names, nulls_last=False) if names else frame
     return arrow_of(frame)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from stirred.errors import InputError
 from stirred.mechanisms.cell_key.files import read_table
-from stirred.mechanisms.cell_key.perturbation import IntervalTable, Ties, designed
+from stirred.mechanisms.cell_key.perturbation import IntervalTable, Ties, design_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,7 +57,7 @@ class Flex:
         return self.large * float(1 + (ratio * far - 1) * (2 / (1 + far)) ** self.q)
 
     def of(self, values: Floats) -> Floats:
-        """The share of each value that a unit of noise is."""
+        """Return the share of each value that a unit of noise is."""
         size = np.abs(values)
         if not self.fp:
             return np.full(len(size), self.large)
@@ -98,28 +98,30 @@ class MagnitudeNoise:
 
     @property
     def share(self) -> float:
-        """The largest share of the contributors that one unit of noise can be."""
+        """Return the largest share of the contributors that one unit of noise can be."""
         return max(self.weights) * self.multiplier.most
 
     @property
     def deviation(self) -> float:
-        """The largest standard deviation of a row of the table."""
+        """Return the largest standard deviation of a row of the table."""
         return float(np.sqrt(max(row.variance for row in self.table.rows.values())))
 
     def noise(
         self, totals: Floats, contributors: Floats, keys: Ints, sensitive: NDArray[np.bool_] | None = None
     ) -> Floats:
-        """The noise of each total; ``contributors`` has a row for each total, its largest contributors first."""
+        """Return the noise of each total; ``contributors`` has one row per total, largest first."""
         marked = np.zeros(len(totals), bool) if sensitive is None else sensitive
         found = np.zeros(len(totals))
         for j, weight in enumerate(self.weights[: contributors.shape[1]]):
             step = contributors[:, j] * self.multiplier.of(contributors[:, j]) * weight
-            drawn = self._drawn(np.abs(totals), np.abs(step), rotated(keys, j, self.table.digits))
+            drawn = self._look_up_noise(
+                np.abs(totals), np.abs(step), rotate_digits(keys, j, self.table.digits)
+            )
             more = np.where(marked & (j == 0), self.extra, 0.0)
             found += step * np.sign(drawn) * (more + np.abs(drawn))
         return found
 
-    def _drawn(self, totals: Floats, steps: Floats, keys: Ints) -> Floats:
+    def _look_up_noise(self, totals: Floats, steps: Floats, keys: Ints) -> Floats:
         classes = self.table.classes()
         place = np.divide(totals, steps, out=np.zeros(len(totals)), where=steps > 0).clip(0, classes[-1])
         upper = np.searchsorted(classes, place).clip(1, len(classes) - 1)
@@ -129,13 +131,13 @@ class MagnitudeNoise:
         return np.where(steps > 0, low * (1 - part) + high * part, 0.0)
 
 
-def magnitude_table(
+def make_magnitude_table(
     path: Path | None, largest: int, variance: float, *, digits: int, ties: Ties
 ) -> IntervalTable:
-    """The perturbation table of totals: read, or designed with noise in quarters and three classes, as ptable does."""
+    """Return the perturbation table of totals: read from a file, or designed as ptable does."""
     if path is None:
         classes = sorted({1, (1 + largest) // 2, largest})
-        return designed(largest, variance, steps=4, classes=classes, digits=digits, ties=ties)
+        return design_table(largest, variance, steps=4, classes=classes, digits=digits, ties=ties)
     table = read_table(path, digits=digits, ties=ties)
     if not isinstance(table, IntervalTable):
         raise InputError(
@@ -146,10 +148,10 @@ def magnitude_table(
     return table
 
 
-def rotated(keys: Ints, by: int, digits: int) -> Ints:
-    """Keys with their decimal digits rotated, so that each contributor has noise of its own.
+def rotate_digits(keys: Ints, by: int, digits: int) -> Ints:
+    """Return keys with their decimal digits rotated, so that each contributor has noise of its own.
 
-    >>> rotated(np.array([12345678]), 1, 8).tolist()
+    >>> rotate_digits(np.array([12345678]), 1, 8).tolist()
     [23456781]
     """
     if not by:

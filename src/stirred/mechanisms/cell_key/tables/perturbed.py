@@ -10,11 +10,11 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.errors import PrivacyError
-from stirred.mechanisms.cell_key.perturbation import Floats, Perturbation, read_back
+from stirred.mechanisms.cell_key.perturbation import Floats, Perturbation, estimate_counts
 from stirred.mechanisms.cell_key.tables.magnitude import MagnitudeNoise
 from stirred.mechanisms.cell_key.tables.tabulate import COUNT, SUM, WEIGHT
-from stirred.mechanisms.cell_key.tables.totals import STEP, UNITS, WEIGHT_UNITS, tops
-from stirred.mechanisms.released import finished
+from stirred.mechanisms.cell_key.tables.totals import MAGNITUDE_UNITS, STEP, WEIGHT_UNITS, read_largest
+from stirred.mechanisms.released import format_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class ShownCells:
         return ShownCells(cells.filter(shown), tuple(by), count.filter(shown))
 
     def table(self) -> pa.Table:
-        """The counts."""
-        return finished(self._cells(), self.by)
+        """Return the published table of counts."""
+        return format_table(self._cells(), self.by)
 
-    def weighted(self, table: Perturbation, base: Fraction) -> pa.Table:
-        """The counts times the mean weight of their cell, rounded to a multiple of ``base``; with error and interval.
+    def weight_table(self, table: Perturbation, base: Fraction) -> pa.Table:
+        """Return counts times the mean weight of their cell, rounded to a multiple of ``base``, with intervals.
 
         Without the rounding a weighted count divided by its count would be a ratio of true numbers, whose denominator is the
         true count. Error and interval are functions of the two published numbers: the mean weight is known to within half
@@ -57,7 +57,7 @@ class ShownCells:
         ]
         half = float(base / 2)
         shown = np.array([float(number * base) for number in bases], np.float64)
-        error, low, high = read_back(table, self.counts.to_numpy())
+        error, low, high = estimate_counts(table, self.counts.to_numpy())
         found = self._cells().with_columns(
             pl.Series(WEIGHT, shown),
             estimate=shown,
@@ -65,7 +65,7 @@ class ShownCells:
             low=low * np.maximum(shown - half, 0) / count,
             high=high * (shown + half) / count,
         )
-        return finished(found, self.by)
+        return format_table(found, self.by)
 
     def require_base(self, base: Fraction, weight: str, largest: float) -> None:
         """Raise an error unless every count that a shown count allows could have the same weighted count (proof.md)."""
@@ -82,11 +82,11 @@ class ShownCells:
         return pl.DataFrame([*(self.cells[name] for name in self.by), self.counts])
 
     def total(self, place: int, contributors: Sequence[str], noise: MagnitudeNoise, few: int) -> pa.Table:
-        """The totals of a magnitude; a cell with fewer than ``few`` records has the extra noise."""
-        true = self.cells[f"__total{place}"].to_numpy() / UNITS
+        """Return the totals of a magnitude; a cell with fewer than ``few`` records has the extra noise."""
+        true = self.cells[f"__total{place}"].to_numpy() / MAGNITUDE_UNITS
         keys, sensitive = self.cells[SUM].to_numpy(), self.cells[COUNT].to_numpy() < few
-        total = true + noise.noise(true, tops(self.cells, contributors), keys, sensitive)
-        error, low, high = certain(total, noise)
+        total = true + noise.noise(true, read_largest(self.cells, contributors), keys, sensitive)
+        error, low, high = bound_total(total, noise)
         found = self._cells().with_columns(
             pl.Series(WEIGHT, total),
             estimate=total,
@@ -94,11 +94,11 @@ class ShownCells:
             low=low,
             high=high,
         )
-        return finished(found, self.by)
+        return format_table(found, self.by)
 
 
-def certain(total: Floats, noise: MagnitudeNoise) -> tuple[Floats, Floats, Floats]:
-    """From a published total alone: a bound of its standard error, and an interval that always holds the true total.
+def bound_total(total: Floats, noise: MagnitudeNoise) -> tuple[Floats, Floats, Floats]:
+    """Return a bound of the standard error and a sure interval, from a published total alone.
 
     Contributions are at least 0 and add up to the total, so the noise is at most a known share of it. The error itself
     follows the largest contributor, which is confidential.

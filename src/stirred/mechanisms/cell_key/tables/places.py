@@ -8,10 +8,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred.chance.words import is_text
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 Ints = NDArray[np.int64]
-FULL = 1 << 62  # sums of keys from here on are reduced at once: with one more key they still fit
+MAX_KEY_SUM = 1 << 62  # sums of keys from here on are reduced at once: with one more key they still fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Axis:
     values: pa.Array | None = None
 
     def at(self, places: NDArray[np.int32]) -> pa.Array:
-        """The values at some places."""
+        """Return the values at some places."""
         if self.values is not None:
             return self.values.take(pa.array(places))
         kind: pa.DataType = self.kind
@@ -39,12 +39,12 @@ class CellPlaces:
     axes: tuple[Axis, ...]
 
     @property
-    def room(self) -> int:
-        """How many cells there can be."""
+    def cells_possible(self) -> int:
+        """Return how many cells there can be."""
         return int(np.prod([axis.size for axis in self.axes], dtype=np.int64))
 
     def columns(self, cells: Ints) -> list[pa.Array]:
-        """The values of each variable in some cells."""
+        """Return the values of each variable in some cells."""
         found, rest = [], cells.astype(np.int32)  # narrow numbers are divided much quicker
         for axis in reversed(self.axes):
             above = rest // np.int32(axis.size)
@@ -53,15 +53,15 @@ class CellPlaces:
         return found[::-1]
 
 
-def places(columns: list[pa.Array], most: int, *, in_order: bool = False) -> CellPlaces | None:
-    """The cells of some records, or None where there can be more than ``most``.
+def number_cells(columns: list[pa.Array], most: int, *, in_order: bool = False) -> CellPlaces | None:
+    """Return the cells of some records, or None where there can be more than ``most``.
 
     With ``in_order`` cells with a larger number come later in a sorted table; None where the order of values is not known.
     """
     numbers, room = np.zeros(0, np.int32), 1
     axes: list[Axis] = []
     for column in columns:
-        codes, axis = _coded(column, most, in_order=in_order) or (None, None)
+        codes, axis = _encode_column(column, most, in_order=in_order) or (None, None)
         if codes is None or axis is None or room * axis.size > min(most, np.iinfo(np.int32).max):
             return None
         room *= axis.size
@@ -75,8 +75,10 @@ def places(columns: list[pa.Array], most: int, *, in_order: bool = False) -> Cel
     return CellPlaces(numbers, tuple(axes))
 
 
-def _coded(column: pa.Array, most: int, *, in_order: bool) -> tuple[NDArray[np.signedinteger], Axis] | None:
-    """Each value as a place in a list of values: a range of whole numbers, or those that occur."""
+def _encode_column(
+    column: pa.Array, most: int, *, in_order: bool
+) -> tuple[NDArray[np.signedinteger], Axis] | None:
+    """Return each value as a place in a list of values: a range of whole numbers, or those that occur."""
     kind = column.type
     if pa.types.is_integer(kind) and kind != pa.uint64() and not column.null_count:
         numbers = column.to_numpy(zero_copy_only=False)
@@ -99,27 +101,27 @@ def _coded(column: pa.Array, most: int, *, in_order: bool) -> tuple[NDArray[np.s
     return codes, Axis(len(values), values=values)
 
 
-def keyed(found: CellPlaces, keys: Ints, modulus: int) -> tuple[Ints, Ints, Ints]:
-    """The cells that have records, how many, and the sum of their keys, which are below the modulus."""
+def sum_keys(found: CellPlaces, keys: Ints, modulus: int) -> tuple[Ints, Ints, Ints]:
+    """Return the cells that have records, their counts, and the sums of their keys."""
     rows = len(found.numbers)
     shift = (rows * (modulus - 1)).bit_length()
     if shift + rows.bit_length() > 64:
-        return merged(found, np.ones(rows, np.int64), keys, modulus)
-    cells = np.zeros(found.room, np.uint64)
+        return merge_sums(found, np.ones(rows, np.int64), keys, modulus)
+    cells = np.zeros(found.cells_possible, np.uint64)
     _pack(found.numbers, keys.view(np.uint64), np.uint64(1 << shift), cells)
     full = np.flatnonzero(cells)
     return full, *_unpack(cells, full, np.uint64(shift), np.uint64(modulus))
 
 
-def merged(found: CellPlaces, counts: Ints, keys: Ints, modulus: int) -> tuple[Ints, Ints, Ints]:
-    """The same for rows that each stand for several records."""
-    cells = np.zeros((2, found.room), np.int64)
+def merge_sums(found: CellPlaces, counts: Ints, keys: Ints, modulus: int) -> tuple[Ints, Ints, Ints]:
+    """Return the same for rows that each stand for several records."""
+    cells = np.zeros((2, found.cells_possible), np.int64)
     _add(found.numbers, counts, keys, modulus, cells)
     full = np.flatnonzero(cells[0])
     return full, cells[0, full], cells[1, full] % modulus
 
 
-@compiled
+@compile_kernel
 def _pack(
     numbers: NDArray[np.int32],
     keys: NDArray[np.uint64],
@@ -131,7 +133,7 @@ def _pack(
         cells[numbers[i]] += one + keys[i]
 
 
-@compiled
+@compile_kernel
 def _unpack(cells: NDArray[np.uint64], full: Ints, shift: np.uint64, modulus: np.uint64) -> tuple[Ints, Ints]:
     counts, sums = np.empty(len(full), np.int64), np.empty(len(full), np.int64)
     lower = (np.uint64(1) << shift) - np.uint64(1)
@@ -141,18 +143,18 @@ def _unpack(cells: NDArray[np.uint64], full: Ints, shift: np.uint64, modulus: np
     return counts, sums
 
 
-@compiled
+@compile_kernel
 def _add(numbers: NDArray[np.int32], counts: Ints, keys: Ints, modulus: int, cells: Ints) -> None:
     for i in range(numbers.size):
         place = numbers[i]
         cells[0, place] += counts[i]
         total = cells[1, place] + keys[i]
-        cells[1, place] = total if total < FULL else total % modulus
+        cells[1, place] = total if total < MAX_KEY_SUM else total % modulus
 
 
-@compiled
-def fractions_of(words: NDArray[np.uint64], modulus: int) -> Ints:
-    """The upper 53 bits as a fraction of the modulus: a key differs from uniform by less than modulus / 2⁵³."""
+@compile_kernel
+def scale_words(words: NDArray[np.uint64], modulus: int) -> Ints:
+    """Return the upper 53 bits as a fraction of the modulus; a key is uniform to within modulus / 2⁵³."""
     found = np.empty(len(words), np.int64)
     for i in range(len(words)):
         found[i] = np.int64(np.floor(np.float64(words[i, 0] >> np.uint64(11)) * 2.0**-53 * modulus))

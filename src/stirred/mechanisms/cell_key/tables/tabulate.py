@@ -9,18 +9,25 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.chance.words import Hasher, is_text, one
+from stirred.chance.words import Hasher, combine_chunks, is_text
 from stirred.engine import Flow
-from stirred.engine.plain import plain, plain_schema, plain_type
+from stirred.engine.plain import plain_schema, plain_type, to_plain
 from stirred.errors import DataError
 from stirred.frames import arrow_of, frame_of
-from stirred.mechanisms.cell_key.tables.places import CellPlaces, Ints, fractions_of, keyed, merged, places
+from stirred.mechanisms.cell_key.tables.places import (
+    CellPlaces,
+    Ints,
+    merge_sums,
+    number_cells,
+    scale_words,
+    sum_keys,
+)
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 COUNT, SUM, WEIGHT = "count", "__keys", "weighted"
-SHORT = 10**9  # of longer keys a sum over a large cell would not fit 64 bits
+MAX_SHORT_KEY = 10**9  # of longer keys a sum over a large cell would not fit 64 bits
 CELLS_PER_ROW = 4  # where there can be more cells than this for each record, records are grouped instead
 
 
@@ -38,17 +45,17 @@ class RecordKeys:
     permanent: bool = False
 
     def of(self, table: pa.Table) -> NDArray[np.int64]:
-        """The keys of some records."""
-        column = one(table.column(self.column))
+        """Return the keys of some records."""
+        column = combine_chunks(table.column(self.column))
         if self.permanent:
-            return self._given(column)
+            return self._read_keys(column)
         names = Hasher.of(self.secret, "record").words(column)
         words = self.secret.blocks("cell-key/record", names)
         if self.modulus & (self.modulus - 1) == 0:
             return (words[:, 0] & np.uint64(self.modulus - 1)).astype(np.int64)
-        return fractions_of(words, self.modulus)
+        return scale_words(words, self.modulus)
 
-    def _given(self, column: pa.Array) -> NDArray[np.int64]:
+    def _read_keys(self, column: pa.Array) -> NDArray[np.int64]:
         if pa.types.is_floating(column.type):
             units = np.rint(column.to_numpy(zero_copy_only=False) * self.modulus)
             return np.asarray(np.nan_to_num(units).astype(np.int64) % self.modulus)
@@ -58,8 +65,8 @@ class RecordKeys:
         return np.asarray(whole % self.modulus)
 
 
-def key_column(census: "Census", record_type: str, permanent: str | None) -> str:
-    """The column of permanent keys, or the identifier that keys are made from."""
+def find_key_column(census: "Census", record_type: str, permanent: str | None) -> str:
+    """Return the column of permanent keys, or the identifier that keys are made from."""
     record = census.schema.record(record_type)
     if permanent is not None:
         return permanent
@@ -80,65 +87,67 @@ class KeyedCells:
     keys: RecordKeys
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        quick = self._by_place(table)
+        quick = self._count_by_place(table)
         if quick is not None:
             return quick
         frame = frame_of(table.select(list(self.by))).with_columns(pl.Series(SUM, self.keys.of(table)))
         sums = [pl.len().cast(pl.Int64).alias(COUNT), key_sum(self.keys.modulus)]
         found = frame.group_by(list(self.by)).agg(sums) if self.by else frame.select(sums)
-        return plain(arrow_of(found))
+        return to_plain(arrow_of(found))
 
-    def _by_place(self, table: pa.Table) -> pa.Table | None:
-        """The same with a table of all combinations, where there are not many more of them than records."""
+    def _count_by_place(self, table: pa.Table) -> pa.Table | None:
+        """Count with a table of all combinations, or return None where there are many more of them than records."""
         if not self.by or not table.num_rows:
             return None
-        found = places([one(table.column(name)) for name in self.by], CELLS_PER_ROW * table.num_rows)
+        found = number_cells(
+            [combine_chunks(table.column(name)) for name in self.by], CELLS_PER_ROW * table.num_rows
+        )
         if found is None:
             return None
-        return plain(self._filled(found, keyed(found, self.keys.of(table), self.keys.modulus)))
+        return to_plain(self._fill_cells(found, sum_keys(found, self.keys.of(table), self.keys.modulus)))
 
     def merge(self, parts: pa.Table) -> pl.DataFrame | None:
-        """All cells of some batches, sorted, with a table of all combinations; None where there are too many of them."""
+        """Return all cells of some batches, sorted, or None where there are too many combinations."""
         if not self.by or not parts.num_rows:
             return None
-        columns = [one(parts.column(name)) for name in self.by]
-        found = places(columns, CELLS_PER_ROW * parts.num_rows, in_order=True)
+        columns = [combine_chunks(parts.column(name)) for name in self.by]
+        found = number_cells(columns, CELLS_PER_ROW * parts.num_rows, in_order=True)
         if found is None:
             return None
-        counts, sums = (one(parts.column(name)).to_numpy() for name in (COUNT, SUM))
-        return frame_of(self._filled(found, merged(found, counts, sums, self.keys.modulus)))
+        counts, sums = (combine_chunks(parts.column(name)).to_numpy() for name in (COUNT, SUM))
+        return frame_of(self._fill_cells(found, merge_sums(found, counts, sums, self.keys.modulus)))
 
-    def _filled(self, found: CellPlaces, cells: tuple[Ints, Ints, Ints]) -> pa.Table:
+    def _fill_cells(self, found: CellPlaces, cells: tuple[Ints, Ints, Ints]) -> pa.Table:
         full, counts, sums = cells
         values = dict(zip(self.by, found.columns(full), strict=True))
         return pa.table({**values, COUNT: pa.array(counts), SUM: pa.array(sums)})
 
     def schema(self, before: pa.Schema) -> pa.Schema:
-        """The columns of what a batch gives."""
+        """Return the columns of the table that a batch gives."""
         own = [before.field(name) for name in self.by]
-        if not all(_simple(plain_type(field.type)) for field in own):
+        if not all(_is_simple(plain_type(field.type)) for field in own):
             return self(before.empty_table()).schema
         return plain_schema(pa.schema([*own, *(pa.field(name, pa.int64()) for name in (COUNT, SUM))]))
 
 
 def key_sum(modulus: int) -> pl.Expr:
-    """The sum of the keys modulo a number; of long keys the upper and the lower digits are added apart, so that it fits."""
-    if modulus <= SHORT:
+    """Return the expression for the sum of keys modulo a number; long keys are added in two parts."""
+    if modulus <= MAX_SHORT_KEY:
         return pl.col(SUM).sum() % modulus
-    upper, lower = (pl.col(SUM) // SHORT).sum(), (pl.col(SUM) % SHORT).sum()
-    return ((upper % (modulus // SHORT)) * SHORT + lower) % modulus
+    upper, lower = (pl.col(SUM) // MAX_SHORT_KEY).sum(), (pl.col(SUM) % MAX_SHORT_KEY).sum()
+    return ((upper % (modulus // MAX_SHORT_KEY)) * MAX_SHORT_KEY + lower) % modulus
 
 
-def _simple(kind: pa.DataType) -> bool:
-    """Whether a type is the same after a way through Polars."""
+def _is_simple(kind: pa.DataType) -> bool:
+    """Return whether a type stays the same after conversion through polars."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)) or (
         is_text(kind)
     )
 
 
-def counted(flow: Flow, cells: KeyedCells) -> pl.DataFrame:
-    """All cells that have records, sorted: the variables, the count and the cell key."""
-    gathered = flow.map(cells, cells.schema(flow.schema)).gathered()
+def count_keyed_cells(flow: Flow, cells: KeyedCells) -> pl.DataFrame:
+    """Return all cells that have records, sorted: the variables, the count and the cell key."""
+    gathered = flow.map(cells, cells.schema(flow.schema)).gather()
     quick = cells.merge(gathered)
     if quick is not None:
         return quick

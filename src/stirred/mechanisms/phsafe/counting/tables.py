@@ -8,13 +8,13 @@ from typing import Final
 
 import polars as pl
 
-from stirred.mechanisms.phsafe.counting.variables import OCCUPIED, OWN
+from stirred.mechanisms.phsafe.counting.variables import OCCUPIED_COLUMN, OWN_COLUMNS
 
 ALL, RACES, ORIGINS = "*", "A-G", "H,I"
-CODES: Final = {ALL: ("*",), RACES: tuple("ABCDEFG"), ORIGINS: ("H", "I")}  # by iteration level
+ITERATION_CODES: Final = {ALL: ("*",), RACES: tuple("ABCDEFG"), ORIGINS: ("H", "I")}  # by iteration level
 RACE, ORIGIN = "race_group", "origin_group"  # positions in these, in the counts
 USA, STATE = "USA", "STATE"
-AGE, RELATIONSHIP = pl.col(OWN["age"]), pl.col(OWN["relationship"])
+AGE, RELATIONSHIP = pl.col(OWN_COLUMNS["age"]), pl.col(OWN_COLUMNS["relationship"])
 HHT2 = pl.col("hht2")
 CHILDREN = (6, 7, 8)
 FAMILY = (0, 1, 2, 4, *range(6, 15))  # RELSHIP 20, 21, 23, 25 to 33
@@ -43,11 +43,11 @@ class Tabulation:
 
     @property
     def race_columns(self) -> tuple[str, str]:
-        """The columns of race and Hispanic origin that make iterations."""
-        return (OWN["race"], OWN["hispanic"]) if self.own_race else ("race", "hispanic")
+        """Return the columns of race and Hispanic origin that make iterations."""
+        return (OWN_COLUMNS["race"], OWN_COLUMNS["hispanic"]) if self.own_race else ("race", "hispanic")
 
-    def possible(self, available: frozenset[str]) -> tuple[str, ...]:
-        """The iteration levels that a census with these variables can have; none where it lacks what the table needs."""
+    def possible_levels(self, available: frozenset[str]) -> tuple[str, ...]:
+        """Return the iteration levels that a census with these variables can have, or none."""
         if not set(self.needs) <= available:
             return ()
         prefix = "person." if self.own_race else ""
@@ -55,24 +55,24 @@ class Tabulation:
         return tuple(level for level in self.levels if {prefix + name for name in need[level]} <= available)
 
 
-def _codes(column: pl.Expr, cells: dict[int, int]) -> pl.Expr:
+def _map_codes(column: pl.Expr, cells: dict[int, int]) -> pl.Expr:
     return column.replace_strict(cells, default=None, return_dtype=pl.Int16)
 
 
 _ADULT = pl.when(AGE < 18).then(2).when(AGE >= 18).then(3)
 _MINOR = AGE < 18
 _COUPLES = {(1, 1): 3, (1, 2): 4, (2, 1): 3, (2, 2): 4, (3, 3): 6, (3, 4): 7, (4, 3): 6, (4, 4): 7}
-_PAIRED = _codes(HHT2 * 8 + pl.col("couple"), {8 * a + b: cell for (a, b), cell in _COUPLES.items()})
-_SINGLE = _codes(HHT2, {9: 9, 10: 10, 11: 10, 12: 10, 5: 12, 6: 13, 7: 13, 8: 13})
-_CHILD = _codes(HHT2, {kind: 4 + place for kind, place in WITH_CHILDREN.items()})
-_KIN = _codes(
+_PAIRED = _map_codes(HHT2 * 8 + pl.col("couple"), {8 * a + b: cell for (a, b), cell in _COUPLES.items()})
+_SINGLE = _map_codes(HHT2, {9: 9, 10: 10, 11: 10, 12: 10, 5: 12, 6: 13, 7: 13, 8: 13})
+_CHILD = _map_codes(HHT2, {kind: 4 + place for kind, place in WITH_CHILDREN.items()})
+_KIN = _map_codes(
     RELATIONSHIP,
     {**dict.fromkeys((0, 1, 2, 3, 4, 5, 15, 16, 17), 2), 11: 9, **dict.fromkeys((9, 10, 12, 13, 14), 10)},
 )
-_FIRST = _codes(HHT2, {kind: 3 + 5 * place for kind, place in WITH_CHILDREN.items()})
+_FIRST = _map_codes(HHT2, {kind: 3 + 5 * place for kind, place in WITH_CHILDREN.items()})
 _AGES = pl.when(AGE < 4).then(0).when(AGE < 6).then(1).when(AGE < 12).then(2).otherwise(3)
 _OWNER = {1: 2, 2: 2, 3: 3, 4: 3}
-_LIVED_IN = pl.col(OCCUPIED)
+_LIVED_IN = pl.col(OCCUPIED_COLUMN)
 
 TABULATIONS: Final = (
     Tabulation(
@@ -143,7 +143,7 @@ TABULATIONS: Final = (
         cells=(2, 3, 4),
         needs=("tenure",),
         universe=pl.lit(True),
-        cell=_codes(pl.col("tenure"), {1: 2, 2: 3, 3: 4, 4: 4}),
+        cell=_map_codes(pl.col("tenure"), {1: 2, 2: 3, 3: 4, 4: 4}),
     ),
     Tabulation(
         name="PH8_denom",
@@ -151,22 +151,22 @@ TABULATIONS: Final = (
         cells=(2, 3),
         needs=("tenure",),
         universe=_LIVED_IN,
-        cell=_codes(pl.col("tenure"), _OWNER),
+        cell=_map_codes(pl.col("tenure"), _OWNER),
         persons=False,
     ),
 )
-BY_NAME: Final = {table.name: table for table in TABULATIONS}
+TABULATION_BY_NAME: Final = {table.name: table for table in TABULATIONS}
 
 
 def race_group(race: str) -> pl.Expr:
-    """The position of a race in A to G: six races alone, and two or more."""
+    """Return the position of a race in A to G: six races alone, and two or more."""
     code = pl.col(race)
     inside = code.is_between(1, 63)
     return pl.when(inside).then(pl.min_horizontal(code - 1, pl.lit(6))).cast(pl.Int16).alias(RACE)
 
 
 def origin_group(race: str, hispanic: str) -> pl.Expr:
-    """0 for H (Hispanic), 1 for I (White alone, not Hispanic), else none."""
+    """Return 0 for H (Hispanic), 1 for I (White alone, not Hispanic), else null."""
     white = (pl.col(race) == 1) & (pl.col(hispanic) == 1)
     found = pl.when(pl.col(hispanic) == 2).then(0).when(white).then(1)
     return found.cast(pl.Int16).alias(ORIGIN)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.chance.words import Hasher, siphash
+from stirred.chance.words import Hasher, hash_texts
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -24,8 +24,8 @@ class Ranks:
     rows: Ints  # in ascending order
     place: Words
 
-    def kept(self, inside: NDArray[np.bool_], homes: Ints, count: int, tau: int) -> NDArray[np.bool_]:
-        """The persons inside a universe that stay: those of the τ first places of their household."""
+    def keep_first(self, inside: NDArray[np.bool_], homes: Ints, count: int, tau: int) -> NDArray[np.bool_]:
+        """Return which persons inside a universe stay: those of the τ first places of their household."""
         many = np.bincount(homes[inside], minlength=count) > tau
         rows = self.rows[(inside & many[homes])[self.rows]]
         if not len(rows):
@@ -40,8 +40,8 @@ class Ranks:
         return result
 
 
-def ranked(units: pa.Array, values: list[Ints], homes: Ints, least: int, hasher: Hasher) -> Ranks:
-    """The order of the persons of every household with more than ``least`` of them.
+def rank_persons(units: pa.Array, values: list[Ints], homes: Ints, least: int, hasher: Hasher) -> Ranks:
+    """Return the order of the persons of every household with more than ``least`` of them.
 
     ``units`` are the identifiers of the households, ``values`` all that is read of a person, ``homes`` the positions of the
     persons' households.
@@ -61,7 +61,7 @@ def ranked(units: pa.Array, values: list[Ints], homes: Ints, least: int, hasher:
     start = np.maximum.accumulate(np.where(new, np.arange(len(rows)), 0))
     number: Words = np.empty(len(rows), np.uint64)
     number[order] = np.arange(len(rows)) - start
-    hashed = _hashes([word[own], *columns, number], hasher)
+    hashed = _hash_persons([word[own], *columns, number], hasher)
     # ties of the hash, if any, are broken by the values, never by the order of the file
     by_hash = np.lexsort([number, *columns, hashed, own])
     place: Words = np.empty(len(rows), np.uint64)
@@ -69,9 +69,9 @@ def ranked(units: pa.Array, values: list[Ints], homes: Ints, least: int, hasher:
     return Ranks(rows, place)
 
 
-def _hashes(columns: list[Words], hasher: Hasher) -> Words:
+def _hash_persons(columns: list[Words], hasher: Hasher) -> Words:
     text = np.ascontiguousarray(np.stack(columns, axis=1)).view(np.uint8).reshape(-1)
     offsets = np.arange(len(columns[0]) + 1, dtype=np.int64) * 8 * len(columns)
     found: Words = np.empty(len(columns[0]), np.uint64)
-    siphash(text, offsets, np.uint64(hasher.first), np.uint64(hasher.second), found)
+    hash_texts(text, offsets, np.uint64(hasher.first), np.uint64(hasher.second), found)
     return found

@@ -24,12 +24,14 @@ from stirred.census.codebook.schema import Kinds
 if TYPE_CHECKING:
     from stirred.census import Census
 
-HOUSEHOLD: Final = ("type", "hht2", "couple", "children", "sex", "tenure", "race", "hispanic")
-PERSON: Final = ("relationship", "age", "race", "hispanic")
-RESIDENT: Final = 18  # relationships from here on are those of residents of group quarters
+HOUSEHOLD_VARIABLES: Final = ("type", "hht2", "couple", "children", "sex", "tenure", "race", "hispanic")
+PERSON_VARIABLES: Final = ("relationship", "age", "race", "hispanic")
+MIN_RESIDENT_RELATIONSHIP: Final = 18  # relationships from here on are those of residents of group quarters
 COUPLES = {1: 1, 2: 1, 3: 3, 4: 3}  # couple → HHT2 with own children under 18; one more without
-UNIT, STATE, HOUSING, OCCUPIED = "unit", "state", "housing", "occupied"
-OWN = {name: f"own_{name}" for name in PERSON}  # a person's variables, beside those of the household
+UNIT_COLUMN, STATE_COLUMN, HOUSING_COLUMN, OCCUPIED_COLUMN = "unit", "state", "housing", "occupied"
+OWN_COLUMNS = {
+    name: f"own_{name}" for name in PERSON_VARIABLES
+}  # a person's variables, beside those of the household
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +48,10 @@ class CensusColumns:
 
     @classmethod
     def of(cls, census: "Census", given: Mapping[str, str], *, state: str) -> "CensusColumns":
-        """The columns that exist and hold whole numbers; ``given`` names those that are called otherwise."""
+        """Return the columns that exist and hold whole numbers; ``given`` names those called otherwise."""
         home, person = census.schema.record("household"), census.schema.record("person")
         found = {}
-        for record, names, prefix in ((home, HOUSEHOLD, ""), (person, PERSON, "person.")):
+        for record, names, prefix in ((home, HOUSEHOLD_VARIABLES, ""), (person, PERSON_VARIABLES, "person.")):
             types = census.scan(record.name).collect_schema()
             columns = ((name, given.get(prefix + name, name)) for name in names)
             found[record.name] = tuple(
@@ -69,7 +71,7 @@ class CensusColumns:
 
     @property
     def available(self) -> frozenset[str]:
-        """The variables that tables can use: those of households, and those of persons as ``person.age``."""
+        """Return the variables that tables can use; those of persons are named as ``person.age``."""
         home = {name for name, _ in self.household}
         if {"type", "couple", "children", "sex"} <= home:
             home.add("hht2")
@@ -77,44 +79,48 @@ class CensusColumns:
 
     @property
     def of_household(self) -> tuple[str, ...]:
-        """The columns to read of household records."""
+        """Return the columns to read of household records."""
         beside = (self.kinds.column, self.size) if self.kinds else ()
         names = (self.unit, self.state, *(column for _, column in self.household), *filter(None, beside))
         return tuple(dict.fromkeys(names))
 
     @property
     def of_person(self) -> tuple[str, ...]:
-        """The columns to read of person records."""
+        """Return the columns to read of person records."""
         return tuple(dict.fromkeys((self.link, *(column for _, column in self.person))))
 
     def homes(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Housing units with the variables of the table above; facilities are left out."""
+        """Return housing units with the variables that tables use; facilities are left out."""
         have = dict(self.household)
         frame = frame.select(
-            pl.col(self.unit).alias(UNIT),
-            pl.col(self.state).alias(STATE),
-            self._housing().alias(HOUSING),
-            self._occupied().alias(OCCUPIED),
+            pl.col(self.unit).alias(UNIT_COLUMN),
+            pl.col(self.state).alias(STATE_COLUMN),
+            self._is_housing().alias(HOUSING_COLUMN),
+            self._is_occupied().alias(OCCUPIED_COLUMN),
             *(pl.col(column).cast(pl.Int16).alias(name) for name, column in have.items()),
-        ).filter(HOUSING)
+        ).filter(HOUSING_COLUMN)
         if "hht2" not in have and "hht2" in self.available:
             frame = frame.with_columns(household_type_2())
-        return frame.drop(HOUSING, *(name for name in ("children", "sex") if name in have))
+        return frame.drop(HOUSING_COLUMN, *(name for name in ("children", "sex") if name in have))
 
     def persons(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Persons in households, their variables marked as their own."""
-        own = (pl.col(column).cast(pl.Int16).alias(OWN[name]) for name, column in self.person)
-        made = frame.select(pl.col(self.link).alias(UNIT), *own)
-        relationship = OWN["relationship"]
-        return made.filter(pl.col(relationship) < RESIDENT) if relationship in made.columns else made
+        """Return persons in households, their variables marked as their own."""
+        own = (pl.col(column).cast(pl.Int16).alias(OWN_COLUMNS[name]) for name, column in self.person)
+        made = frame.select(pl.col(self.link).alias(UNIT_COLUMN), *own)
+        relationship = OWN_COLUMNS["relationship"]
+        return (
+            made.filter(pl.col(relationship) < MIN_RESIDENT_RELATIONSHIP)
+            if relationship in made.columns
+            else made
+        )
 
-    def _housing(self) -> pl.Expr:
+    def _is_housing(self) -> pl.Expr:
         if self.kinds is None or not self.kinds.group_quarters:
             return pl.lit(True)
         return ~pl.col(self.kinds.column).is_in(list(self.kinds.group_quarters))
 
-    def _occupied(self) -> pl.Expr:
-        """HHT is not 0; without a household type, what the kind of the unit and its size say."""
+    def _is_occupied(self) -> pl.Expr:
+        """Return whether HHT is not 0; without a household type, whether kind and size say so."""
         have = dict(self.household)
         if "type" in have:
             return pl.col(have["type"]) != 0
@@ -126,7 +132,7 @@ class CensusColumns:
 
 
 def household_type_2() -> pl.Expr:
-    """HHT2 from the couple, the own children under 18, the type and the householder's sex.
+    """Return HHT2 from the couple, the own children under 18, the type and the householder's sex.
 
     >>> toy = pl.DataFrame({"couple": [2, 3, 0, 0], "children": [1, 0, 0, 2], "type": [1, 5, 4, 3], "sex": [1, 1, 1, 2]})
     >>> toy.select(household_type_2())["hht2"].to_list()

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.mechanisms.safetab.households.mechanism import SafeTabH as SafeTabH
 
 __all__ = ["SafeTabH"]
 
-__getattr__ = on_demand(__name__, {"mechanism": ("SafeTabH",)})
+__getattr__ = load_on_demand(__name__, {"mechanism": ("SafeTabH",)})

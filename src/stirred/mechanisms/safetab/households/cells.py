@@ -27,29 +27,31 @@ class StatisticsLevel:
     sums: Mapping[int, tuple[int, ...]]  # cell of a sum → the measured cells that it adds
 
     @cached_property
-    def published(self) -> tuple[int, ...]:
-        """All cells, rising."""
+    def published_cells(self) -> tuple[int, ...]:
+        """Return all published cells, rising."""
         return tuple(sorted((*self.cells, *self.sums)))
 
     @cached_property
-    def counting(self) -> Ints:
-        """One row for each measured cell, one column for each source code from 0: 1 where the cell counts the code."""
+    def counting_matrix(self) -> Ints:
+        """Return a 0/1 matrix: one row per measured cell, one column per source code that it counts."""
         codes = 1 + max(code for source in self.cells.values() for code in source)
         return np.array(
             [[code in source for code in range(codes)] for source in self.cells.values()], np.int64
         )
 
     @cached_property
-    def adding(self) -> Ints:
-        """One row for each published cell, one column for each measured one: 1 where the published one adds it."""
+    def adding_matrix(self) -> Ints:
+        """Return a 0/1 matrix: one row per published cell, one column per measured cell that it adds."""
         measured = tuple(self.cells)
         parts = {cell: (cell,) for cell in measured} | dict(self.sums)
-        return np.array([[part in parts[cell] for part in measured] for cell in self.published], np.int64)
+        return np.array(
+            [[part in parts[cell] for part in measured] for cell in self.published_cells], np.int64
+        )
 
     @cached_property
     def terms(self) -> Ints:
-        """How many measured cells each published one adds: its variance is so many times that of one."""
-        return np.asarray(self.adding.sum(axis=1), np.int64)
+        """Return how many measured cells each published one adds, hence the factor of its variance."""
+        return np.asarray(self.adding_matrix.sum(axis=1), np.int64)
 
 
 T3 = (
@@ -92,10 +94,10 @@ LABELS: Mapping[TableName, Mapping[int, str]] = {
 }
 
 
-def levels_of(totals: Ints, thresholds: tuple[int, ...]) -> Ints:
-    """The number of thresholds that each published total reaches.
+def find_levels(totals: Ints, thresholds: tuple[int, ...]) -> Ints:
+    """Return the number of thresholds that each published total reaches.
 
-    >>> levels_of(np.array([-3, 10, 25, 99]), (10, 20, 30)).tolist()
+    >>> find_levels(np.array([-3, 10, 25, 99]), (10, 20, 30)).tolist()
     [0, 1, 2, 3]
     """
     return np.searchsorted(np.array(thresholds, np.int64), totals, side="right").astype(np.int64)
@@ -116,27 +118,30 @@ class TypeAndTenure:
 
     @property
     def number(self) -> int:
-        """How many numbers there are."""
+        """Return how many joint numbers there are."""
         return (TYPES + 1) * (TENURES + 1)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads."""
+        """Return the columns that it reads."""
         return tuple(filter(None, (self.type, self.tenure)))
 
     def expression(self) -> pl.Expr:
-        """The number, null for a household in no universe."""
-        kind, tenure = _code(self.type, self.types, TYPES), _code(self.tenure, self.tenures, TENURES)
+        """Return the joint number, null for a household in no universe."""
+        kind, tenure = (
+            _encode_column(self.type, self.types, TYPES),
+            _encode_column(self.tenure, self.tenures, TENURES),
+        )
         joint = kind * (TENURES + 1) + tenure
         return pl.when(joint > 0).then(joint)
 
     def counts(self, table: TableName, joint: Ints) -> Ints:
-        """From counts by joint number, one row a group, to counts by type (T3) or by tenure (T4)."""
+        """Return counts by type (T3) or by tenure (T4) from counts by joint number, one row a group."""
         cube = joint.reshape(-1, TYPES + 1, TENURES + 1)
         return np.asarray(cube.sum(axis=2 if table == "T3" else 1), np.int64)
 
 
-def _code(column: str, levels: tuple[tuple[str, int], ...], most: int) -> pl.Expr:
+def _encode_column(column: str, levels: tuple[tuple[str, int], ...], most: int) -> pl.Expr:
     if not column:
         return pl.lit(0, dtype=pl.Int64)
     text = pl.col(column).cast(pl.String)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from stirred.errors import BudgetError, InputError, did_you_mean, require_kind
 from stirred.mechanisms.safetab.households.cells import TENURES, TYPES, TypeAndTenure
 from stirred.mechanisms.safetab.households.presets import (
-    DETAIL,
     PUERTO_RICO,
+    THRESHOLDS_PER_TABLE,
     UNITED_STATES,
     HouseholdSettings,
     Place,
-    places,
-    preset,
+    find_preset,
+    parse_places,
 )
-from stirred.mechanisms.safetab.regions import RegionType, tabulated
+from stirred.mechanisms.safetab.regions import RegionType, choose_region_types
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -65,10 +65,10 @@ def require_settings(settings: Mapping[str, object], paths: Sequence[str]) -> No
             )
 
 
-def exact(name: str, value: object) -> Fraction:
-    """An exact number: a text, a whole number or a fraction, never a float.
+def parse_exact(name: str, value: object) -> Fraction:
+    """Return an exact number from a text, a whole number or a fraction; refuse a float.
 
-    >>> exact("total", "8.9")
+    >>> parse_exact("total", "8.9")
     Fraction(89, 10)
     """
     try:
@@ -83,24 +83,30 @@ def exact(name: str, value: object) -> Fraction:
     )
 
 
-def settled(
+def settle_budgets(
     name: str, budgets: Mapping[str, str], thresholds: Mapping[str, str], total: Fraction | None
 ) -> HouseholdSettings:
-    """The preset with budgets and thresholds of one's own in the place of some, scaled to a total."""
-    found = preset(name)
-    own = {place: exact(f"budget of {text}", v) for text, v in budgets.items() for place in places(text)}
+    """Return the preset with given budgets and thresholds in the place of its own, scaled to a total."""
+    found = find_preset(name)
+    own = {
+        place: parse_exact(f"budget of {text}", v)
+        for text, v in budgets.items()
+        for place in parse_places(text)
+    }
     for text, value in budgets.items():
-        if exact(text, value) < 0:
+        if parse_exact(text, value) < 0:
             raise BudgetError(
                 f"the budget of {text} is negative", why="a budget is 0 or more", fix=f'{text} = "1/2"'
             )
     cuts = {
-        place: _thresholds(place, text, value) for text, value in thresholds.items() for place in places(text)
+        place: _parse_thresholds(place, text, value)
+        for text, value in thresholds.items()
+        for place in parse_places(text)
     }
     both = replace(found, budgets={**found.budgets, **own}, thresholds={**found.thresholds, **cuts})
     if total is None:
         return both
-    spent = spent_by(both.budgets)
+    spent = larger_sum(both.budgets)
     if total <= 0 or not spent:
         raise BudgetError(
             "the total budget cannot be divided",
@@ -110,15 +116,15 @@ def settled(
     return replace(both, budgets={place: value * total / spent for place, value in both.budgets.items()})
 
 
-def spent_by(budgets: Mapping[Place, Fraction]) -> Fraction:
-    """What one household costs: it lies in the United States or in Puerto Rico, so the larger of the two sums."""
+def larger_sum(budgets: Mapping[Place, Fraction]) -> Fraction:
+    """Return the cost of one household: the larger sum of the United States and Puerto Rico."""
     sums = HouseholdSettings(budgets=budgets)
-    return max(sums.spent(UNITED_STATES), sums.spent(PUERTO_RICO))
+    return max(sums.sum_budgets(UNITED_STATES), sums.sum_budgets(PUERTO_RICO))
 
 
-def _thresholds(place: Place, text: str, value: str) -> tuple[int, ...]:
+def _parse_thresholds(place: Place, text: str, value: str) -> tuple[int, ...]:
     table, words = place[0], value.replace(",", " ").split()
-    number = DETAIL[table]
+    number = THRESHOLDS_PER_TABLE[table]
     try:
         found = tuple(int(word) for word in words)[:number]
     except ValueError:
@@ -132,12 +138,12 @@ def _thresholds(place: Place, text: str, value: str) -> tuple[int, ...]:
     return found
 
 
-def measured_places(
+def list_places(
     census: "Census", settings: HouseholdSettings, kinds: Mapping[str, RegionType], cells: TypeAndTenure
 ) -> tuple[Place, ...]:
-    """The tables, region types and levels that have a budget and that the census has the columns for."""
+    """Return the tables, region types and levels that have a budget and columns in the census."""
     tables = {"T3": bool(cells.type), "T4": bool(cells.tenure)}
-    there = {kind.name for kind in tabulated(census, tuple(kinds.values()))}
+    there = {kind.name for kind in choose_region_types(census, tuple(kinds.values()))}
     return tuple(
         place
         for place, budget in settings.budgets.items()
@@ -145,16 +151,16 @@ def measured_places(
     )
 
 
-def reachable(census: "Census", record_type: str) -> frozenset[str]:
-    """The columns of a record type and of the records it is linked to."""
+def reachable_columns(census: "Census", record_type: str) -> frozenset[str]:
+    """Return the columns of a record type and of the records it is linked to."""
     linked = census.schema.record(record_type).linked_to
     return frozenset((*census.columns(record_type), *(census.columns(linked) if linked else ())))
 
 
-def source_of(
+def find_source(
     census: "Census", races: Sequence[str], ethnicity: str, householder: str, levels: Sequence[str]
 ) -> HouseholderSource:
-    """The records whose codes are those of householders."""
+    """Return the records whose codes are those of householders."""
     schema = census.schema
     for record in schema.records:
         if record.linked_to:
@@ -182,25 +188,25 @@ def source_of(
     )
 
 
-def cells_of(
+def find_cells(
     census: "Census",
     record_type: str,
     columns: tuple[str, str],
     types: Mapping[str, str],
     tenures: Mapping[str, str],
 ) -> TypeAndTenure:
-    """The cells that the census has the columns for."""
-    there = reachable(census, record_type)
+    """Return the cells that the census has the columns for."""
+    there = reachable_columns(census, record_type)
     kind, tenure = columns
     return TypeAndTenure(
         type=kind if kind in there else "",
         tenure=tenure if tenure in there else "",
-        types=_coded("types", types, TYPES),
-        tenures=_coded("tenures", tenures, TENURES),
+        types=_parse_levels("types", types, TYPES),
+        tenures=_parse_levels("tenures", tenures, TENURES),
     )
 
 
-def _coded(name: str, levels: Mapping[str, str], most: int) -> tuple[tuple[str, int], ...]:
+def _parse_levels(name: str, levels: Mapping[str, str], most: int) -> tuple[tuple[str, int], ...]:
     for code in levels.values():
         if code not in {str(known) for known in range(1, most + 1)}:
             raise InputError(

@@ -7,26 +7,26 @@ from fractions import Fraction
 import polars as pl
 
 from stirred.languages import Phrase
-from stirred.mechanisms.exhibits import Exhibit, Listing, shown
+from stirred.mechanisms.exhibits import Exhibit, Listing, format_value
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.safetab.households.cells import LEVELS
 from stirred.mechanisms.safetab.households.measure import VARIABLES
-from stirred.mechanisms.safetab.households.output import cell_name, half_width
+from stirred.mechanisms.safetab.households.output import cell_column, half_width
 from stirred.mechanisms.safetab.households.presets import TABLES, HouseholdSettings, Place
 from stirred.mechanisms.safetab.noise import CellNoise
 
 
-def shown_noise(
+def show_noise(
     settings: HouseholdSettings, noises: Mapping[Place, CellNoise], release: Release | None = None
 ) -> Exhibit:
-    """The standard deviation of every count: of all that has a budget, or after a release of what it has."""
-    there = None if release is None else _region_types(release)
+    """Return the exhibit of the noise of every count that has a budget, or that a release has."""
+    there = None if release is None else _list_region_types(release)
     rows = [
         (
             table,
             name,
             level,
-            written(settings.budgets[table, name, level]),
+            write_amount(settings.budgets[table, name, level]),
             round(float(noise.variance) ** 0.5, 4),
             int(half_width(noise, 1)),
             ", ".join(f"{cut:,}" for cut in settings.thresholds.get((table, name, level), ())),
@@ -37,7 +37,9 @@ def shown_noise(
     spread = [row[4] for row in rows] or [0.0]
     return Exhibit(
         title=Phrase("safetab_h.exhibit.noise"),
-        finding=Phrase("safetab_h.exhibit.finding", least=shown(min(spread)), most=shown(max(spread))),
+        finding=Phrase(
+            "safetab_h.exhibit.finding", least=format_value(min(spread)), most=format_value(max(spread))
+        ),
         parts=(
             Listing(
                 caption=Phrase("safetab_h.exhibit.caption"),
@@ -59,18 +61,18 @@ def shown_noise(
     )
 
 
-def written(amount: Fraction) -> str:
-    """A budget as people write it: a decimal where it is one, else a fraction.
+def write_amount(amount: Fraction) -> str:
+    """Return a budget as people write it: a decimal where it is one, else a fraction.
 
-    >>> written(Fraction("0.006915")), written(Fraction(1, 3))
+    >>> write_amount(Fraction("0.006915")), write_amount(Fraction(1, 3))
     ('0.006915', '1/3')
     """
     decimal = format(Decimal(amount.numerator) / Decimal(amount.denominator), "f")
     return decimal if Fraction(decimal) == amount else str(amount)
 
 
-def _region_types(release: Release) -> set[tuple[str, str]]:
-    """The tables of a release with the region types that each has."""
+def _list_region_types(release: Release) -> set[tuple[str, str]]:
+    """Return the tables of a release with the region types that each has."""
     return {
         (table, str(name))
         for table in TABLES
@@ -79,18 +81,18 @@ def _region_types(release: Release) -> set[tuple[str, str]]:
     }
 
 
-def shown_groups(release: Release) -> Exhibit:
-    """How many groups are published at each statistics level, and how many counts are negative."""
+def show_groups(release: Release) -> Exhibit:
+    """Return the exhibit of groups by statistics level, with the number of negative counts."""
     rows, groups, negative = [], 0, 0
     for table in TABLES:
         grid = release.tables.get(table.lower())
         if grid is None:
             continue
         frame = pl.DataFrame(pl.from_arrow(grid))
-        detail = frame.group_by(VARIABLES).agg(pl.col(cell_name(table)).len().alias("cells"))
+        detail = frame.group_by(VARIABLES).agg(pl.col(cell_column(table)).len().alias("cells"))
         for level in LEVELS[table]:
-            number = int((detail["cells"] == len(level.published)).sum())
-            rows.append((level.file, len(level.published), number))
+            number = int((detail["cells"] == len(level.published_cells)).sum())
+            rows.append((level.file, len(level.published_cells), number))
         groups = max(groups, detail.height)
         negative += int((frame["count"] < 0).sum())
     return Exhibit(

@@ -12,46 +12,48 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.engine import Engine, Local
-from stirred.engine.placing import PART, Placed
-from stirred.engine.plain import plain
-from stirred.frames import arrow_of, collected, frame_of
+from stirred.engine.placing import PART_COLUMN, PlaceRows
+from stirred.engine.plain import to_plain
+from stirred.frames import arrow_of, collect_frame, frame_of
 from stirred.mechanisms.safetab.groups import (
-    BYTES,
+    BYTES_PER_RECORD,
+    COUNT_SCHEMA,
     GROUP,
-    ROWS,
     SET,
     GroupCounts,
     KeySums,
     Tally,
-    group_counts,
+    count_groups,
 )
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 
-def household_counts(
+def count_households(
     census: "Census", tally: Tally, *, record_type: str, link: str, engine: Engine | None = None
 ) -> list[GroupCounts]:
-    """The counts of every set; ``link`` names the household of a person, and is empty where households are counted."""
+    """Return the counts of every set; ``link`` names a person's household, empty where households are counted."""
     engine = engine or Local()
     if not link:
-        return group_counts(census, tally, record_type=record_type, engine=engine)
+        return count_groups(census, tally, record_type=record_type, engine=engine)
     columns = list(dict.fromkeys([*tally.columns, link]))
-    size = BYTES * census.count(record_type)
+    size = BYTES_PER_RECORD * census.count(record_type)
     if engine.fits(size):
-        frame = single(census.scan(record_type, columns, ordered=False), tally, link)
-        found = tally.expanded(collected(tally.grouped(frame), streaming=True))
+        frame = keep_single(census.scan(record_type, columns, ordered=False), tally, link)
+        found = tally.expand_groups(collect_frame(tally.group_records(frame), streaming=True))
         return [GroupCounts(keys, counts, tally.cells.number) for keys, counts in found]
     flow = engine.records(census, record_type, columns)
     chosen = flow.map(HouseholdersOfBatch(tally), flow.schema)
     parts = engine.parts_for(size)
-    placed = Placed((link,), parts)
-    met = engine.exchange(chosen.map(placed, placed.schema(flow.schema)), by=PART, parts=parts)
-    counted = met.map(CountedPart(tally, link), ROWS)
-    placed = Placed((SET, GROUP), parts)
-    spread = engine.exchange(counted.flow().map(placed, placed.schema(ROWS)), by=PART, parts=parts)
-    rows = frame_of(spread.map(KeySums(), ROWS).gathered()).sort(SET, GROUP)
+    placed = PlaceRows((link,), parts)
+    met = engine.exchange(chosen.map(placed, placed.schema(flow.schema)), by=PART_COLUMN, parts=parts)
+    counted = met.map(CountPart(tally, link), COUNT_SCHEMA)
+    placed = PlaceRows((SET, GROUP), parts)
+    spread = engine.exchange(
+        counted.flow().map(placed, placed.schema(COUNT_SCHEMA)), by=PART_COLUMN, parts=parts
+    )
+    rows = frame_of(spread.map(KeySums(), COUNT_SCHEMA).gather()).sort(SET, GROUP)
     result = []
     for place in range(len(tally.sets)):
         own = rows.filter(pl.col(SET) == place)
@@ -59,37 +61,39 @@ def household_counts(
     return result
 
 
-def taking(frame: pl.LazyFrame, tally: Tally) -> pl.LazyFrame:
-    """The persons who are householders."""
+def filter_householders(frame: pl.LazyFrame, tally: Tally) -> pl.LazyFrame:
+    """Return the persons who are householders."""
     for name, levels in tally.where:
         frame = frame.filter(pl.col(name).cast(pl.String).is_in([str(level) for level in levels]))
     return frame
 
 
-def single(frame: pl.LazyFrame, tally: Tally, link: str) -> pl.LazyFrame:
-    """The householders of households that have exactly one."""
-    return taking(frame, tally).filter(pl.len().over(link) == 1)
+def keep_single(frame: pl.LazyFrame, tally: Tally, link: str) -> pl.LazyFrame:
+    """Return the householders of households that have exactly one."""
+    return filter_householders(frame, tally).filter(pl.len().over(link) == 1)
 
 
 @dataclass(frozen=True, slots=True)
 class HouseholdersOfBatch:
-    """The householders of a batch."""
+    """Select the householders of a batch."""
 
     tally: Tally
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """The same columns."""
-        return plain(arrow_of(collected(taking(frame_of(table).lazy(), self.tally)))).cast(table.schema)
+        return to_plain(
+            arrow_of(collect_frame(filter_householders(frame_of(table).lazy(), self.tally)))
+        ).cast(table.schema)
 
 
 @dataclass(frozen=True, slots=True)
-class CountedPart:
-    """The keys and counts of a part, in which all persons of a household meet."""
+class CountPart:
+    """Count the keys of a part, in which all persons of a household meet."""
 
     tally: Tally
     link: str
 
     def __call__(self, _part: int, table: pa.Table) -> pa.Table:
         """One row for each key."""
-        frame = frame_of(table.drop_columns([PART])).lazy()
-        return self.tally(arrow_of(collected(single(frame, self.tally, self.link))))
+        frame = frame_of(table.drop_columns([PART_COLUMN])).lazy()
+        return self.tally(arrow_of(collect_frame(keep_single(frame, self.tally, self.link))))

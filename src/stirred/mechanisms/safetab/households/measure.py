@@ -16,17 +16,19 @@ from stirred.mechanisms.safetab.households.cells import (
     StatisticsLevel,
     TableName,
     TypeAndTenure,
-    levels_of,
+    find_levels,
 )
 from stirred.mechanisms.safetab.households.presets import Place
 from stirred.mechanisms.safetab.households.totals import GroupTotals
 from stirred.mechanisms.safetab.noise import CellNoise
 
 Ints = NDArray[np.int64]
-CELLS = 9  # more than any cell number of T3 or T4: the place of a count in its noise is group · 9 + cell
-BLOCK = 1 << 18  # groups held as dense counts at once
+CELLS_PER_GROUP = (
+    9  # more than any cell number of T3 or T4: the place of a count in its noise is group · 9 + cell
+)
+GROUPS_PER_BLOCK = 1 << 18  # groups held as dense counts at once
 VARIABLES = ("region_type", "region", "iteration")
-ROWS = pl.Schema(
+ROW_SCHEMA = pl.Schema(
     {
         "region_type": pl.String(),
         "region": pl.String(),
@@ -61,32 +63,32 @@ class Measurement:
     def rows(
         self, published: PublishedGroups, counts: GroupCounts, cells: TypeAndTenure, key: Key
     ) -> Iterator[pl.DataFrame]:
-        """The published rows, block by block: region_type, region, iteration, cell, count, and how many cells it adds."""
+        """Yield the published rows, block by block, with their counts and how many cells each adds."""
         label = (self.table, published.item.kind.name, str(published.item.level))
-        for start in range(0, len(published.groups), BLOCK):
-            groups = published.groups[start : start + BLOCK]
-            source = cells.counts(self.table, dense(groups, counts))
-            reached = levels_of(published.totals[start : start + BLOCK], self.thresholds)
+        for start in range(0, len(published.groups), GROUPS_PER_BLOCK):
+            groups = published.groups[start : start + GROUPS_PER_BLOCK]
+            source = cells.counts(self.table, dense_counts(groups, counts))
+            reached = find_levels(published.totals[start : start + GROUPS_PER_BLOCK], self.thresholds)
             for number, level in enumerate(LEVELS[self.table]):
                 chosen = np.flatnonzero(reached == number)
                 if len(chosen):
-                    noisy = self.noisy(level, groups[chosen], source[chosen], key, label)
+                    noisy = self.add_noise(level, groups[chosen], source[chosen], key, label)
                     yield self._frame(published.item, level, groups[chosen], noisy)
 
-    def noisy(
+    def add_noise(
         self, level: StatisticsLevel, groups: Ints, source: Ints, key: Key, label: tuple[str, ...]
     ) -> Ints:
-        """The cells of these groups as they are published: noise, cut, then sums."""
-        measured = source @ level.counting.T
-        places = groups[:, None] * CELLS + np.array(list(level.cells), np.int64)
+        """Return the cells of these groups as they are published: noise, cut, then sums."""
+        measured = source @ level.counting_matrix.T
+        places = groups[:, None] * CELLS_PER_GROUP + np.array(list(level.cells), np.int64)
         noise = self.noise.at(key, label, places.ravel().astype(np.uint64)).reshape(measured.shape)
         found = measured + noise
         if self.clamp:
             found = np.maximum(found, 0)  # before the sums, which stay sums
-        return found @ level.adding.T
+        return found @ level.adding_matrix.T
 
     def _frame(self, item: GroupSet, level: StatisticsLevel, groups: Ints, noisy: Ints) -> pl.DataFrame:
-        cells, rows = len(level.published), len(groups)
+        cells, rows = len(level.published_cells), len(groups)
         place = np.repeat(groups, cells)
         regions, iterations = (
             pl.Series(item.regions, dtype=pl.String),
@@ -98,29 +100,29 @@ class Measurement:
                 "region": regions.gather(place // item.iterations),
                 "iteration": iterations.gather(place % item.iterations),
                 "level": pl.repeat(item.level, rows * cells, eager=True, dtype=pl.Int64),
-                "cell": np.tile(np.array(level.published, np.int64), rows),
+                "cell": np.tile(np.array(level.published_cells, np.int64), rows),
                 "count": noisy.ravel(),
                 "terms": np.tile(level.terms, rows),
                 "file": pl.repeat(level.file, rows * cells, eager=True, dtype=pl.String),
             },
-            schema=ROWS,
+            schema=ROW_SCHEMA,
         )
 
 
-def measured_rows(
+def measure_rows(
     groups: Sequence[PublishedGroups],
     counts: Sequence[GroupCounts],
     cells: TypeAndTenure,
     measurements: Mapping[Place, Measurement],
     key: Key,
 ) -> dict[TableName, pl.DataFrame]:
-    """The published rows of each table that the census has the column for."""
+    """Return the published rows of each table that the census has the column for."""
     tables: tuple[tuple[TableName, str], ...] = (("T3", cells.type), ("T4", cells.tenure))
     found: dict[TableName, pl.DataFrame] = {}
     for table, column in tables:
         if not column:
             continue
-        frames = [pl.DataFrame(schema=ROWS)]
+        frames = [pl.DataFrame(schema=ROW_SCHEMA)]
         for item, own in zip(groups, counts, strict=True):
             made = measurements.get((table, item.item.kind.name, item.item.level))
             if made is not None:
@@ -129,8 +131,8 @@ def measured_rows(
     return found
 
 
-def kept(rows: Mapping[TableName, pl.DataFrame], totals: GroupTotals) -> tuple[Check, ...]:
-    """What every release must keep: only groups of the totals, each in one file, and sums that are sums."""
+def check_rows(rows: Mapping[TableName, pl.DataFrame], totals: GroupTotals) -> tuple[Check, ...]:
+    """Check that only groups of the totals are published, each in one file, and that sums are sums."""
     groups = totals.frame.select(VARIABLES)
     found = []
     for table, frame in rows.items():
@@ -147,8 +149,8 @@ def kept(rows: Mapping[TableName, pl.DataFrame], totals: GroupTotals) -> tuple[C
     return tuple(found)
 
 
-def dense(groups: Ints, counts: GroupCounts) -> Ints:
-    """The counts of these groups, rising, by cell; counts of other groups are left out."""
+def dense_counts(groups: Ints, counts: GroupCounts) -> Ints:
+    """Return the counts of these groups, rising, by cell; leave counts of other groups out."""
     found = np.zeros((len(groups), counts.cells), np.int64)
     first, last = np.searchsorted(counts.keys // counts.cells, [groups[0], groups[-1] + 1])
     keys = counts.keys[first:last]

@@ -14,43 +14,43 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress
 from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import admitted, require_inputs
+from stirred.mechanisms.arguments import check_inputs, require_inputs
 from stirred.mechanisms.base import Exhibit, Knob, Mechanism, MechanismConfig, Release, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.effect import ExpectedEffect, smallest_effect
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.released import finished
+from stirred.mechanisms.released import format_table
 from stirred.mechanisms.safetab.codes import CodeLists
-from stirred.mechanisms.safetab.factors import HOUSEHOLDS
+from stirred.mechanisms.safetab.factors import SAFETAB_H_CONVERSION
 from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet, Tally
 from stirred.mechanisms.safetab.households import design, statement
 from stirred.mechanisms.safetab.households.cells import TypeAndTenure
 from stirred.mechanisms.safetab.households.config import SafeTabHConfig
-from stirred.mechanisms.safetab.households.exhibits import shown_groups, shown_noise
-from stirred.mechanisms.safetab.households.householders import household_counts
+from stirred.mechanisms.safetab.households.exhibits import show_groups, show_noise
+from stirred.mechanisms.safetab.households.householders import count_households
 from stirred.mechanisms.safetab.households.measure import (
     VARIABLES,
     Measurement,
     PublishedGroups,
-    kept,
-    measured_rows,
+    check_rows,
+    measure_rows,
 )
-from stirred.mechanisms.safetab.households.output import cell_name, published, write_files
+from stirred.mechanisms.safetab.households.output import cell_column, make_table, write_files
 from stirred.mechanisms.safetab.households.presets import TABLES, HouseholdSettings, Place
 from stirred.mechanisms.safetab.households.proposal import propose
 from stirred.mechanisms.safetab.households.totals import GroupTotals, is_made, read_totals, require_there
-from stirred.mechanisms.safetab.mapping import mappings
+from stirred.mechanisms.safetab.mapping import make_group_maps
 from stirred.mechanisms.safetab.noise import CellNoise, Definition
-from stirred.mechanisms.safetab.regions import Regions, geographic, with_columns
+from stirred.mechanisms.safetab.regions import Regions, geographic_columns, set_columns
 from stirred.mechanisms.safetab.settings import ETHNICITY, RACES
 from stirred.spec import Specification
 from stirred.spec.algebra.conversions import Conversion
-from stirred.spec.released import Views, view_of
+from stirred.spec.released import Views, make_view
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
-PATHS = ("totals", "codes")
+PATH_SETTINGS = ("totals", "codes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class SafeTabH(Mechanism):
 
     name: ClassVar[str] = "safetab-h"
     Config: ClassVar[type[MechanismConfig]] = SafeTabHConfig
-    conversion: ClassVar[Conversion | None] = HOUSEHOLDS
+    conversion: ClassVar[Conversion | None] = SAFETAB_H_CONVERSION
     seconds_per_million: ClassVar[float] = 10.0
     bytes_per_record: ClassVar[int] = 200
 
@@ -77,8 +77,8 @@ class SafeTabH(Mechanism):
     epsilon: str | None = None
     clamp: bool = False
     most_codes: int = 8
-    neighbours: statement.Compared = "added-or-removed"
-    invariants: statement.Known = "housing-units"
+    neighbours: statement.NeighbourKind = "added-or-removed"
+    invariants: statement.KnownInvariants = "housing-units"
     races: Sequence[str] = RACES
     ethnicity: str = ETHNICITY
     household_type: str = "type"
@@ -91,60 +91,62 @@ class SafeTabH(Mechanism):
     puerto_rico: str = "72"
 
     def __post_init__(self) -> None:
-        design.require_settings({name: getattr(self, name) for name in SafeTabHConfig.model_fields}, PATHS)
+        design.require_settings(
+            {name: getattr(self, name) for name in SafeTabHConfig.model_fields}, PATH_SETTINGS
+        )
         for name in ("races", "householders"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name in PATHS:
+        for name in PATH_SETTINGS:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, Path(getattr(self, name)))
-        self.settled  # noqa: B018 - refuses settings that contradict themselves
+        self.exact_settings  # noqa: B018 - refuses settings that contradict themselves
 
     @classmethod
     def of(cls, config: MechanismConfig) -> Self:
-        """The mechanism with these settings; two of them are paths."""
+        """Return the mechanism with these settings; two of them are paths."""
         settings = {name: getattr(config, name) for name in type(config).model_fields}
-        for name in PATHS:
+        for name in PATH_SETTINGS:
             settings[name] = None if settings[name] is None else Path(settings[name])
         return cls(**settings)
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
-        """The published product of 2020, where the census has detailed codes."""
+        """Return the published product of 2020, where the census has detailed codes."""
         return propose(schema)
 
     @property
-    def settled(self) -> HouseholdSettings:
-        """Budgets and thresholds, exact."""
-        total = None if self.total is None else design.exact("total", self.total)
-        return design.settled(self.preset, self.budget, self.thresholds, total)
+    def exact_settings(self) -> HouseholdSettings:
+        """Return budgets and thresholds as exact numbers."""
+        total = None if self.total is None else design.parse_exact("total", self.total)
+        return design.settle_budgets(self.preset, self.budget, self.thresholds, total)
 
     @property
-    def noiseless(self) -> bool:
-        """Whether the budget is infinite: no noise, no protection."""
+    def is_noiseless(self) -> bool:
+        """Return whether the budget is infinite: no noise, no protection."""
         return self.epsilon == "inf"
 
     @property
-    def spent(self) -> Fraction:
-        """The budget of all tables, as the code counts it: per household added or removed."""
-        return design.spent_by(self.settled.budgets)
+    def total_budget(self) -> Fraction:
+        """Return the budget of all tables, counted per household added or removed."""
+        return design.larger_sum(self.exact_settings.budgets)
 
     @property
     def lists(self) -> CodeLists:
-        """The code lists."""
+        """Return the code lists."""
         return CodeLists.own() if self.codes is None else CodeLists.read(self.codes)
 
     def parameters(self) -> dict[str, object]:
-        """Every setting; totals and lists by the names of their files, wherever these lie."""
-        named = {name: None if (path := getattr(self, name)) is None else path.name for name in PATHS}
+        """Return every setting; totals and lists by the names of their files, wherever these lie."""
+        named = {name: None if (path := getattr(self, name)) is None else path.name for name in PATH_SETTINGS}
         return self.settings() | named
 
     def identity(self) -> dict[str, object]:
-        """What the key of a run is bound to: every setting that a count or its noise depends on, the lists by content."""
-        own = {name: value for name, value in self.parameters().items() if name not in PATHS}
+        """Return what the key is bound to: every setting that decides a count or its noise."""
+        own = {name: value for name, value in self.parameters().items() if name not in PATH_SETTINGS}
         return own | {"lists": self.lists.digest()}
 
     def settings(self) -> dict[str, object]:
-        """The keys of a [[mechanism]]."""
+        """Return the keys of a [[mechanism]]."""
         found: dict[str, object] = {}
         for name in SafeTabHConfig.model_fields:
             value = getattr(self, name)
@@ -173,19 +175,19 @@ class SafeTabH(Mechanism):
                 fix="give budgets of your own, or name the columns: --household-type, --tenure, --regions",
             )
         if is_made(self.totals):
-            self._given()
+            self._read_totals()
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """The promise per household: neither a record nor the totals are read for it."""
+        """Return the promise per household; neither a record nor the totals are read for it."""
         require_inputs(census, engine)
-        return statement.specification(
+        return statement.build_specification(
             census,
             self._budgets(census),
             definition=self.definition,
             compared=self.neighbours,
             known=self.invariants,
             record_type=self._source(census).record_type,
-            notes=statement.notes(self.settled.budgets, self._places(census)),
+            notes=statement.write_notes(self.exact_settings.budgets, self._places(census)),
             released=self.views(census),
         )
 
@@ -200,19 +202,21 @@ class SafeTabH(Mechanism):
         progress: Progress | None = None,
     ) -> Release:
         """Count, add noise, publish; with ``out`` the Bureau's files are written there."""
-        census = admitted(census, key, engine)
+        census = check_inputs(census, key, engine)
         self.refuse(census)
         promise = self.specification(census)
-        totals = self._given()
+        totals = self._read_totals()
         groups = self._groups(census, totals)
         cells, source = self._cells(census), self._source(census)
         if progress is not None:
             progress("households", 0, 2)
-        counts = household_counts(
+        counts = count_households(
             engine.census(census) if engine else census,
             Tally(
                 sets=tuple(item.item for item in groups),
-                regions=Regions({}, "state" if "state" in geographic(census) else "", self.puerto_rico),
+                regions=Regions(
+                    {}, "state" if "state" in geographic_columns(census) else "", self.puerto_rico
+                ),
                 races=source.races,
                 ethnicity=source.ethnicity,
                 cells=cells,
@@ -224,36 +228,38 @@ class SafeTabH(Mechanism):
         )
         if progress is not None:
             progress("noise", 1, 2)
-        own = self._bound(key, totals, counts)
+        own = self._bind_key(key, totals, counts)
         measurements = self._measurements(census, groups)
-        rows = measured_rows(groups, counts, cells, measurements, own)
+        rows = measure_rows(groups, counts, cells, measurements, own)
         noises = {place: made.noise for place, made in measurements.items()}
         return Release(
             mechanism=self.name,
             parameters=self.parameters(),
             specification=promise,
-            tables={table.lower(): published(table, frame, noises) for table, frame in rows.items()},
+            tables={table.lower(): make_table(table, frame, noises) for table, frame in rows.items()},
             files=write_files(out, rows) if out is not None else (),
-            checks=kept(rows, totals),
-            ledger=statement.ledger(self._budgets(census), self.definition, self.neighbours, promise.budget),
+            checks=check_rows(rows, totals),
+            ledger=statement.build_ledger(
+                self._budgets(census), self.definition, self.neighbours, promise.budget
+            ),
             settings=self.settings(),
-            notes=self._told(totals),
+            notes=self._describe_run(totals),
             input_digest=own.digest(b"input").hex(),
-            private=key.private and not self.noiseless,
+            private=key.private and not self.is_noiseless,
             effect=self.expected_effect(census),
             schema=census.schema,
             folder=census.folder,
         )
 
     def views(self, census: "Census") -> Views:
-        """The householder's codes of race and ethnicity, which every table counts."""
+        """Return the householder's codes of race and ethnicity, which every table counts."""
         names = (*self.races, *filter(None, [self.ethnicity]))
-        return (view_of(census.domain, self._source(census).record_type, names),)
+        return (make_view(census.domain, self._source(census).record_type, names),)
 
     def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
         """Return the variables of T3 and T4, which are no columns of the census."""
         tables = {table for table, _, _ in self._places(census)}
-        cells = tuple(cell_name(table) for table in TABLES if table in tables)
+        cells = tuple(cell_column(table) for table in TABLES if table in tables)
         return {self.record_type: (*VARIABLES, *cells)}
 
     def table(
@@ -265,46 +271,48 @@ class SafeTabH(Mechanism):
         weight: str = "",
         engine: Engine | None = None,
     ) -> pa.Table:
-        """T3 or T4 as they are published; there is no table of other variables, because regions and cells overlap."""
+        """Return T3 or T4 as published; refuse other variables, because regions and cells overlap."""
         for table in TABLES:
             grid = release.tables.get(table.lower())
-            if grid is not None and not weight and set(by) == {*VARIABLES, cell_name(table)}:
-                found = finished(pl.DataFrame(pl.from_arrow(grid)).select(*by, *_figures(grid, by)), by)
+            if grid is not None and not weight and set(by) == {*VARIABLES, cell_column(table)}:
+                found = format_table(
+                    pl.DataFrame(pl.from_arrow(grid)).select(*by, *_figure_columns(grid, by)), by
+                )
                 return found.replace_schema_metadata(grid.schema.metadata)
         return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
 
     def details(self) -> Mapping[str, object]:
-        """Budgets by table, region type and level."""
+        """Return budgets by table, region type and level."""
         return {
             "budgets": {
                 f"{table}-{name}-{level}": str(amount)
-                for (table, name, level), amount in self.settled.budgets.items()
+                for (table, name, level), amount in self.exact_settings.budgets.items()
                 if amount
             }
         }
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
-        """What the noise is where, and how many groups have how much detail."""
-        made = self._noises(self.settled.budgets)
-        noise = () if self.noiseless else (shown_noise(self.settled, made, release),)
-        return noise if release is None else (*noise, shown_groups(release))
+        """Return the noise of every table, and how many groups have how much detail."""
+        made = self._noises(self.exact_settings.budgets)
+        noise = () if self.is_noiseless else (show_noise(self.exact_settings, made, release),)
+        return noise if release is None else (*noise, show_groups(release))
 
     def knobs(self) -> Sequence[Knob]:
-        """The total budget."""
-        if self.noiseless:
+        """Return the knob of the total budget."""
+        if self.is_noiseless:
             return ()
         return (
             Knob(
                 name="total",
                 effect="a larger total is a larger budget and has a smaller error",
-                settings=totals_to_try(self.spent),
+                settings=totals_to_try(self.total_budget),
                 turned=lambda total: replace(self, total=total),
             ),
         )
 
     def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
         """Return the chance that the noise of a count is not 0, in the table with the least noise."""
-        paid = {} if self.noiseless else self._budgets(census) or {}
+        paid = {} if self.is_noiseless else self._budgets(census) or {}
         return smallest_effect(
             {"-".join(map(str, at)): noise.change for at, noise in self._noises(paid).items()}
         )
@@ -312,43 +320,43 @@ class SafeTabH(Mechanism):
     def measured_noise(
         self, census: "Census", *, key: Key, engine: Engine | None = None
     ) -> Sequence[MeasuredNoise]:
-        """The noise of every table, region type and level, as a release draws it."""
+        """Return the noise of every table, region type and level, as a release draws it."""
         del engine
-        paid = {} if self.noiseless else self._budgets(census) or {}
-        factor = statement.CHANGED if self.neighbours == "changed" else 1
+        paid = {} if self.is_noiseless else self._budgets(census) or {}
+        factor = statement.CHANGED_FACTOR if self.neighbours == "changed" else 1
         noises = self._noises(paid)
-        return [noises[at].sampled("-".join(map(str, at)), key, paid[at] * factor) for at in noises]
+        return [noises[at].sample_noise("-".join(map(str, at)), key, paid[at] * factor) for at in noises]
 
     def _source(self, census: "Census") -> design.HouseholderSource:
-        return design.source_of(census, self.races, self.ethnicity, self.householder, self.householders)
+        return design.find_source(census, self.races, self.ethnicity, self.householder, self.householders)
 
     def _cells(self, census: "Census") -> TypeAndTenure:
         record = self._source(census).record_type
-        return design.cells_of(census, record, (self.household_type, self.tenure), self.types, self.tenures)
+        return design.find_cells(census, record, (self.household_type, self.tenure), self.types, self.tenures)
 
     def _places(self, census: "Census") -> tuple[Place, ...]:
-        kinds = with_columns(self.regions)
-        return design.measured_places(census, self.settled, kinds, self._cells(census))
+        kinds = set_columns(self.regions)
+        return design.list_places(census, self.exact_settings, kinds, self._cells(census))
 
     def _budgets(self, census: "Census") -> dict[Place, Fraction] | None:
-        if self.noiseless:
+        if self.is_noiseless:
             return None
-        return {place: self.settled.budgets[place] for place in self._places(census)}
+        return {place: self.exact_settings.budgets[place] for place in self._places(census)}
 
     def _noises(self, budgets: Mapping[Place, Fraction]) -> dict[Place, CellNoise]:
-        """The noise of every table, region type and level that has a budget."""
-        lists, kinds = self.lists, with_columns(self.regions)
+        """Return the noise of every table, region type and level that has a budget."""
+        lists, kinds = self.lists, set_columns(self.regions)
         found = {}
         for place, amount in budgets.items():
             if amount > 0:
                 _, name, level = place
                 touched = lists.sensitivity(level, fine=kinds[name].fine, most_codes=self.most_codes)
-                budget = None if self.noiseless else amount
+                budget = None if self.is_noiseless else amount
                 found[place] = CellNoise.of(self.definition, budget, touched)
         return found
 
-    def _given(self) -> GroupTotals:
-        """The totals; they and this run use the same code lists."""
+    def _read_totals(self) -> GroupTotals:
+        """Read the totals, and refuse those made with other code lists."""
         if self.totals is None:
             raise InputError(
                 "SafeTab-H needs the totals of SafeTab-P", why="none are given", fix="totals=Path(…)"
@@ -363,9 +371,9 @@ class SafeTabH(Mechanism):
         return totals
 
     def _groups(self, census: "Census", totals: GroupTotals) -> list[PublishedGroups]:
-        """The groups of the totals, by region type and level; illegal iterations are in none."""
-        lists, kinds = self.lists, with_columns(self.regions)
-        maps = mappings(lists, self.most_codes)
+        """Return the groups of the totals, by region type and level; illegal iterations are in none."""
+        lists, kinds = self.lists, set_columns(self.regions)
+        maps = make_group_maps(lists, self.most_codes)
         found = []
         for name, level in dict.fromkeys((name, level) for _, name, level in self._places(census)):
             kind = kinds[name]
@@ -376,7 +384,7 @@ class SafeTabH(Mechanism):
         return found
 
     def _measurements(self, census: "Census", groups: Sequence[PublishedGroups]) -> dict[Place, Measurement]:
-        settings, places = self.settled, self._places(census)
+        settings, places = self.exact_settings, self._places(census)
         noises = self._noises({place: settings.budgets[place] for place in places})
         there = {(item.item.kind.name, item.item.level) for item in groups}
         return {
@@ -385,19 +393,19 @@ class SafeTabH(Mechanism):
             if place[1:] in there
         }
 
-    def _bound(self, key: Key, totals: GroupTotals, counts: Sequence[GroupCounts]) -> Key:
-        """The key of this run alone: of its settings, its totals and what was counted."""
+    def _bind_key(self, key: Key, totals: GroupTotals, counts: Sequence[GroupCounts]) -> Key:
+        """Return the key of this run alone, bound to its settings, its totals and its counts."""
         told = [part for item in counts for part in (item.keys.tobytes(), item.counts.tobytes())]
         identity = json.dumps(self.identity(), sort_keys=True)
         return key.bind(self.name, identity, totals.digest(), key.digest(*told))
 
-    def _told(self, totals: GroupTotals) -> tuple[str, ...]:
-        """What is said about this run: its totals, and whether they carry a digest."""
+    def _describe_run(self, totals: GroupTotals) -> tuple[str, ...]:
+        """Return notes on this run: totals without a digest of their lists, and a run without noise."""
         notes: list[str] = [] if totals.lists else [Phrase("safetab_h.note.lists")]
-        if self.noiseless:
+        if self.is_noiseless:
             notes.append(Phrase("safetab_h.note.noiseless"))
         return tuple(notes)
 
 
-def _figures(grid: pa.Table, by: Sequence[str]) -> list[str]:
+def _figure_columns(grid: pa.Table, by: Sequence[str]) -> list[str]:
     return [name for name in grid.column_names if name not in by]

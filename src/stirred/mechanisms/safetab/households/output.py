@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 from stirred.frames import arrow_of
-from stirred.mechanisms.marks import SELECTED
+from stirred.mechanisms.marks import SELECTED_ROWS_KEY
 from stirred.mechanisms.safetab.households.cells import LEVELS, TableName
 from stirred.mechanisms.safetab.households.measure import VARIABLES
 from stirred.mechanisms.safetab.households.presets import Place
@@ -19,18 +19,18 @@ from stirred.mechanisms.safetab.regions import REGION_TYPES
 
 Z95 = 1.959963984540054
 LAPLACE95 = 2.1183  # ln 20 / √2: of one Laplace draw, which reaches farther than a sum
-BOTH_SIDES = Fraction(39, 40)
-WIDE = 10_000  # a standard deviation beyond which no law is listed
-ORDER = {name: place for place, name in enumerate(REGION_TYPES)}
+CHANCE_ONE_SIDE = Fraction(39, 40)
+MAX_LISTED_DEVIATION = 10_000  # a standard deviation beyond which no law is listed
+REGION_ORDER = {name: place for place, name in enumerate(REGION_TYPES)}
 
 
-def cell_name(table: TableName) -> str:
-    """The column with the cell of a table."""
+def cell_column(table: TableName) -> str:
+    """Return the name of the column with the cell of a table."""
     return f"{table.lower()}_cell"
 
 
 def half_width(noise: CellNoise, terms: int) -> float:
-    """A whole number that the noise of a sum of so many cells exceeds, on either side, with a probability of 5 % at most.
+    """Return a whole number that the noise of a sum of cells exceeds with a probability of 5 % at most.
 
     It is exact for one cell; a sum of Gaussian noise is taken as normal and rounded up, that of geometric noise is computed.
     Noise so wide that its steps do not matter is taken as continuous.
@@ -38,9 +38,9 @@ def half_width(noise: CellNoise, terms: int) -> float:
     if noise.budget is None:
         return 0.0
     spread = float(terms * noise.variance) ** 0.5
-    if terms == 1 and spread < WIDE:
-        return float(noise.cut(BOTH_SIDES))
-    if noise.definition == "zcdp" or spread >= WIDE:
+    if terms == 1 and spread < MAX_LISTED_DEVIATION:
+        return float(noise.cut(CHANCE_ONE_SIDE))
+    if noise.definition == "zcdp" or spread >= MAX_LISTED_DEVIATION:
         return float(ceil((Z95 if noise.definition == "zcdp" else LAPLACE95) * spread))
     reach = int(40 * noise.scale * terms**0.5) + 8
     steps = np.abs(np.arange(-reach, reach + 1))
@@ -52,8 +52,8 @@ def half_width(noise: CellNoise, terms: int) -> float:
     return float(np.argmax(inside >= 0.95))
 
 
-def published(table: TableName, rows: pl.DataFrame, noises: Mapping[Place, CellNoise]) -> pa.Table:
-    """The rows with their uncertainty, sorted; ``rows`` have the level of their iterations."""
+def make_table(table: TableName, rows: pl.DataFrame, noises: Mapping[Place, CellNoise]) -> pa.Table:
+    """Return the rows with their uncertainty, sorted; ``rows`` have the level of their iterations."""
     errors = pl.DataFrame(
         [
             (name, level, terms, float(terms * noise.variance), half_width(noise, terms))
@@ -67,10 +67,10 @@ def published(table: TableName, rows: pl.DataFrame, noises: Mapping[Place, CellN
     count = pl.col("count").cast(pl.Float64)
     found = (
         rows.join(errors, on=["region_type", "level", "terms"], how="left")
-        .sort(*in_order())
+        .sort(*row_order())
         .select(
             *VARIABLES,
-            pl.col("cell").alias(cell_name(table)),
+            pl.col("cell").alias(cell_column(table)),
             "count",
             count.alias("estimate"),
             pl.col("variance").sqrt().alias("standard_error"),
@@ -80,24 +80,24 @@ def published(table: TableName, rows: pl.DataFrame, noises: Mapping[Place, CellN
         )
     )
     # a group without a published total is not shown, so a missing row is no count of 0
-    return arrow_of(found).replace_schema_metadata({SELECTED.encode(): b"yes"})
+    return arrow_of(found).replace_schema_metadata({SELECTED_ROWS_KEY.encode(): b"yes"})
 
 
-def in_order() -> tuple[pl.Expr, ...]:
-    """Rows in the order of the region types, then by region, iteration and cell."""
-    kind = pl.col("region_type").replace_strict(ORDER, return_dtype=pl.Int64)
+def row_order() -> tuple[pl.Expr, ...]:
+    """Return the order of rows: by region type, region, iteration and cell."""
+    kind = pl.col("region_type").replace_strict(REGION_ORDER, return_dtype=pl.Int64)
     return (kind, pl.col("region"), pl.col("iteration"), pl.col("cell"))
 
 
 def write_files(out: Path, rows: Mapping[TableName, pl.DataFrame]) -> tuple[Path, ...]:
-    """The files of the Bureau's program: one folder a table, one file a statistics level, also where it has no group."""
+    """Write the Bureau's files, one folder a table and one file a statistics level; return the paths."""
     folders = []
     for table, frame in rows.items():
         folder = out / table.lower()
         for level in LEVELS[table]:
             place = folder / level.file
             place.mkdir(parents=True, exist_ok=True)
-            own = frame.filter(pl.col("file") == level.file).sort(*in_order())
+            own = frame.filter(pl.col("file") == level.file).sort(*row_order())
             own.select(
                 pl.col("region").alias("REGION_ID"),
                 pl.col("region_type").alias("REGION_TYPE"),

@@ -13,7 +13,7 @@ from stirred.mechanisms.safetab.regions import PUERTO_RICO, REGION_TYPES, UNITED
 
 Place = tuple[TableName, str, int]  # a table, a region type and a level
 TABLES: tuple[TableName, ...] = ("T3", "T4")
-DETAIL: Mapping[TableName, int] = {"T3": 3, "T4": 1}  # how many thresholds a table has
+THRESHOLDS_PER_TABLE: Mapping[TableName, int] = {"T3": 3, "T4": 1}  # how many thresholds a table has
 PLACES: tuple[Place, ...] = tuple(
     (table, kind, level) for table in TABLES for kind in REGION_TYPES for level in (1, 2)
 )
@@ -30,19 +30,19 @@ class HouseholdSettings:
     budgets: Mapping[Place, Fraction] = field(default_factory=dict)
     thresholds: Mapping[Place, tuple[int, ...]] = field(default_factory=dict)
 
-    def spent(self, kinds: Iterable[RegionType]) -> Fraction:
-        """The budget of some region types together."""
+    def sum_budgets(self, kinds: Iterable[RegionType]) -> Fraction:
+        """Return the budget of some region types together."""
         names = {kind.name for kind in kinds}
         return sum((budget for (_, name, _), budget in self.budgets.items() if name in names), Fraction(0))
 
 
-def _budget(kind: str, level: int) -> Fraction:
+def _preset_budget(kind: str, level: int) -> Fraction:
     if level == 1:
         return Fraction(0) if kind == "AIANNH" else Fraction("0.006915")
     return Fraction("1.9208") if REGION_TYPES[kind].fine else Fraction("0.142869")
 
 
-def _thresholds(kind: str, level: int) -> tuple[int, ...]:
+def _preset_thresholds(kind: str, level: int) -> tuple[int, ...]:
     fine = REGION_TYPES[kind].fine
     if level == 2:
         return (471, 971, 6971) if fine else (971, 4971, 19971)
@@ -52,14 +52,14 @@ def _thresholds(kind: str, level: int) -> tuple[int, ...]:
 
 
 DDHC_B_2020 = HouseholdSettings(
-    budgets={place: _budget(*place[1:]) for place in PLACES},
-    thresholds={place: _thresholds(*place[1:])[: DETAIL[place[0]]] for place in PLACES},
+    budgets={place: _preset_budget(*place[1:]) for place in PLACES},
+    thresholds={place: _preset_thresholds(*place[1:])[: THRESHOLDS_PER_TABLE[place[0]]] for place in PLACES},
 )
 PRESETS = {"": HouseholdSettings(), "ddhc-b-2020": DDHC_B_2020}
 
 
-def preset(name: str) -> HouseholdSettings:
-    """The settings of that name."""
+def find_preset(name: str) -> HouseholdSettings:
+    """Return the settings of that name."""
     if name not in PRESETS:
         raise InputError(
             f"there is no preset {name!r}",
@@ -69,12 +69,12 @@ def preset(name: str) -> HouseholdSettings:
     return PRESETS[name]
 
 
-def places(text: str) -> tuple[Place, ...]:
-    """A table, a region type and a level, as settings write them; without a table, both tables.
+def parse_places(text: str) -> tuple[Place, ...]:
+    """Return the tables, region type and level that a text names; without a table, both tables.
 
-    >>> places("T3-PR-STATE-2")
+    >>> parse_places("T3-PR-STATE-2")
     (('T3', 'PR-STATE', 2),)
-    >>> len(places("USA-1"))
+    >>> len(parse_places("USA-1"))
     2
     """
     table, _, rest = text.partition("-")
@@ -91,6 +91,15 @@ def places(text: str) -> tuple[Place, ...]:
 
 
 __all__ = [
-    "DDHC_B_2020", "DETAIL", "PLACES", "PRESETS", "PUERTO_RICO", "TABLES", "UNITED_STATES", "HouseholdSettings", "Place",
-    "places", "preset",
+    "DDHC_B_2020",
+    "PLACES",
+    "PRESETS",
+    "PUERTO_RICO",
+    "TABLES",
+    "THRESHOLDS_PER_TABLE",
+    "UNITED_STATES",
+    "HouseholdSettings",
+    "Place",
+    "find_preset",
+    "parse_places",
 ]  # fmt: skip

@@ -2,14 +2,14 @@
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, areas, root
+from stirred.mechanisms.proposal import Proposal, find_root, list_areas
 
-TOTALS = "safetab-p"  # the label of the [[mechanism]] that makes them, unless it has another
+TOTALS_LABEL = "safetab-p"  # the label of the [[mechanism]] that makes them, unless it has another
 
 
 def propose(schema: Schema) -> Proposal:
-    """The published product of 2020, where records have detailed codes."""
-    areas(schema, root(schema))
+    """Return the published product of 2020, where records have detailed codes."""
+    list_areas(schema, find_root(schema))
     coded = [record for record in schema.records if "race_code_1" in record.names]
     if not coded:
         raise PlanError(
@@ -18,7 +18,7 @@ def propose(schema: Schema) -> Proposal:
             fix="write the plan by hand and name the columns: races = [ … ]",
         )
     return Proposal(
-        settings={"totals": TOTALS, "preset": "ddhc-b-2020", "definition": "zcdp"},
+        settings={"totals": TOTALS_LABEL, "preset": "ddhc-b-2020", "definition": "zcdp"},
         reasons={
             "totals": "what SafeTab-P publishes decides which groups are shown; its [[mechanism]] stands before this one",
             "preset": "the budgets and thresholds of the Detailed DHC-B of 2020",

@@ -5,8 +5,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
 from stirred.languages import Phrase
-from stirred.mechanisms.safetab.factors import HOUSEHOLDS
-from stirred.mechanisms.safetab.households.design import spent_by
+from stirred.mechanisms.safetab.factors import SAFETAB_H_CONVERSION
+from stirred.mechanisms.safetab.households.design import larger_sum
 from stirred.mechanisms.safetab.households.presets import Place
 from stirred.mechanisms.safetab.noise import Definition
 from stirred.mechanisms.safetab.regions import REGION_TYPES
@@ -28,28 +28,28 @@ from stirred.spec.released import Views
 if TYPE_CHECKING:
     from stirred.census import Census
 
-Compared = Literal["added-or-removed", "changed"]
-Known = Literal["housing-units", "none"]
+NeighbourKind = Literal["added-or-removed", "changed"]
+KnownInvariants = Literal["housing-units", "none"]
 HOUSEHOLD = "household"
-CHANGED = (
-    HOUSEHOLDS.proved.times
+CHANGED_FACTOR = (
+    SAFETAB_H_CONVERSION.proved.times
 )  # what a budget is multiplied by for a changed household (proof.md, Theorem 2)
 
 
-def premetric(definition: Definition) -> OutputPremetric:
-    """zCDP for Gaussian noise, pure DP for geometric noise."""
+def choose_premetric(definition: Definition) -> OutputPremetric:
+    """Return D_nor (zCDP) for Gaussian noise, D_mult (pure DP) for geometric noise."""
     return NormalizedRenyi() if definition == "zcdp" else Multiplicative()
 
 
-def budget(definition: Definition, amount: Fraction | None) -> Budget:
-    """ρ for zCDP (amounts are ρ²), ε for pure DP; None is no noise."""
+def make_budget(definition: Definition, amount: Fraction | None) -> Budget:
+    """Return ρ for zCDP (amounts are ρ²) or ε for pure DP; None is no noise."""
     if amount is None:
         return Budget.infinite()
     return Budget.sqrt(amount) if definition == "zcdp" else Budget.of(amount)
 
 
-def housing_units(census: "Census") -> Multiverse:
-    """All housing units by the smallest area, where the census lists vacant ones too; else nothing is taken as known."""
+def housing_unit_multiverse(census: "Census") -> Multiverse:
+    """Return housing units by the smallest area as invariant, if the census lists vacant ones; else none."""
     schema = census.schema
     if HOUSEHOLD not in schema.record_types or not schema.spine:
         return Multiverse.none()
@@ -61,29 +61,29 @@ def housing_units(census: "Census") -> Multiverse:
     return Multiverse.of(Margin(HOUSEHOLD, (schema.spine[-1],), {kinds.column: units}, label=words))
 
 
-def specification(
+def build_specification(
     census: "Census",
     budgets: Mapping[Place, Fraction] | None,
     *,
     definition: Definition,
-    compared: Compared,
-    known: Known,
+    compared: NeighbourKind,
+    known: KnownInvariants,
     record_type: str,
     notes: Sequence[str],
     released: Views,
 ) -> Specification:
-    """The promise per household added or removed, or per changed household; ``budgets`` None is no noise."""
-    spent = None if budgets is None else spent_by(budgets)
+    """Return the promise per household added or removed, or changed; ``budgets`` None is no noise."""
+    spent = None if budgets is None else larger_sum(budgets)
     changed = compared == "changed"
     if spent is not None and changed:
-        spent *= CHANGED
+        spent *= CHANGED_FACTOR
     unit = HOUSEHOLD if HOUSEHOLD in census.schema.record_types else record_type
     return Specification(
         domain=census.domain,
-        multiverse=housing_units(census) if known == "housing-units" else Multiverse.none(),
+        multiverse=housing_unit_multiverse(census) if known == "housing-units" else Multiverse.none(),
         input_premetric=Hamming(unit) if changed else SymmetricDifference(unit),
-        output_premetric=premetric(definition),
-        budget=budget(definition, spent),
+        output_premetric=choose_premetric(definition),
+        budget=make_budget(definition, spent),
         evidence=Evidence(
             status="proved",
             source=Phrase("safetab_h.source.changed") if changed else Phrase("safetab_h.source.added"),
@@ -93,8 +93,8 @@ def specification(
     )
 
 
-def notes(asked: Mapping[Place, Fraction], places: Sequence[Place]) -> tuple[str, ...]:
-    """What the promise says beside its numbers: what is read as public, and what is not tabulated."""
+def write_notes(asked: Mapping[Place, Fraction], places: Sequence[Place]) -> tuple[str, ...]:
+    """Return the notes of the promise: what is read as public, and what is not tabulated."""
     kinds, tables = {name for _, name, _ in places}, {table for table, _, _ in places}
     without = dict.fromkeys(name for (_, name, _), amount in asked.items() if amount and name not in kinds)
     absent = dict.fromkeys(table for (table, _, _), amount in asked.items() if amount and table not in tables)
@@ -106,11 +106,11 @@ def notes(asked: Mapping[Place, Fraction], places: Sequence[Place]) -> tuple[str
     return tuple(found)
 
 
-def ledger(
-    budgets: Mapping[Place, Fraction] | None, definition: Definition, compared: Compared, limit: Budget
+def build_ledger(
+    budgets: Mapping[Place, Fraction] | None, definition: Definition, compared: NeighbourKind, limit: Budget
 ) -> Ledger:
-    """One line for each table, region type and level; of the two programs the one that costs more."""
-    account = Ledger(limit=limit, output_premetric=premetric(definition))
+    """Return one line for each table, region type and level, of the program that costs more."""
+    account = Ledger(limit=limit, output_premetric=choose_premetric(definition))
     if budgets is None:
         return account.spend("safetab-h", "exact counts", Budget.infinite())
     sums = {
@@ -120,10 +120,10 @@ def ledger(
         for island in (False, True)
     }
     larger = sums[True] > sums[False]
-    times = CHANGED if compared == "changed" else 1
+    times = CHANGED_FACTOR if compared == "changed" else 1
     for (table, name, level), amount in budgets.items():
         if REGION_TYPES[name].island is larger:
             account = account.spend(
-                "safetab-h", f"{table}: {name}, level {level}", budget(definition, amount * times)
+                "safetab-h", f"{table}: {name}, level {level}", make_budget(definition, amount * times)
             )
     return account

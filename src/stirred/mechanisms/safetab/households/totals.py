@@ -10,22 +10,22 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from stirred.census.failures import redact_errors
-from stirred.census.readers.delimited import guess_separator, header_of
+from stirred.census.readers.delimited import guess_separator, read_header
 from stirred.errors import DataError, InputError
-from stirred.frames import collected
+from stirred.frames import collect_frame
 from stirred.mechanisms.safetab.regions import REGION_TYPES
 from stirred.roots import require_readable
 
 Ints = NDArray[np.int64]
-LISTS = b"stirred:code lists"  # the key of the code lists' digest in the metadata of a T1 table
-SIDE = "t1.lists"  # the file with this digest that lies beside a T1 in text
-NAMES = {
+LISTS_KEY = b"stirred:code lists"  # the key of the code lists' digest in the metadata of a T1 table
+LISTS_FILE = "t1.lists"  # the file with this digest that lies beside a T1 in text
+COLUMN_NAMES = {
     "REGION_ID": "region",
     "REGION_TYPE": "region_type",
     "ITERATION_CODE": "iteration",
     "COUNT": "count",
 }
-PLACES = (
+TOTALS_PATHS = (
     "data*/mechanism/t1.parquet",
     "tables/t1.parquet",
     "t1.parquet",
@@ -44,7 +44,7 @@ class GroupTotals:
     lists: str = ""
 
     def of(self, kind: str, iterations: tuple[str, ...]) -> tuple[tuple[str, ...], Ints, Ints]:
-        """The regions of a type, the keys region · I + iteration of its groups, rising, and their totals.
+        """Return the regions of a type, the keys region · I + iteration of its groups, and their totals.
 
         Groups whose iteration is not one of ``iterations`` are left out.
         """
@@ -59,7 +59,7 @@ class GroupTotals:
         return regions, found["key"].to_numpy(), found["count"].to_numpy()
 
     def digest(self) -> str:
-        """SHA-256 of the totals, whatever order they were given in."""
+        """Return the SHA-256 of the totals, whatever order they were given in."""
         rows = self.frame.sort("region_type", "region", "iteration")
         return sha256(rows.write_csv(separator="|").encode()).hexdigest()
 
@@ -75,14 +75,14 @@ def require_there(path: Path) -> None:
 
 
 def is_made(path: Path) -> bool:
-    """Whether a path leads to totals already; in a plan they are made by an earlier [[mechanism]]."""
-    return path.is_file() or bool(_inside(path))
+    """Return whether a path leads to totals already; in a plan an earlier [[mechanism]] makes them."""
+    return path.is_file() or bool(_find_files(path))
 
 
 def read_totals(path: Path) -> GroupTotals:
-    """The totals at a path."""
+    """Return the totals at a path."""
     require_there(path)
-    files = [path] if path.is_file() else _inside(path)
+    files = [path] if path.is_file() else _find_files(path)
     if not files:
         raise InputError(
             "the totals are not there",
@@ -90,14 +90,14 @@ def read_totals(path: Path) -> GroupTotals:
             fix="--totals a packet of stirred safetab-p, its table t1, or a pop-group-totals.txt",
         )
     with redact_errors("totals"):
-        frame = pl.concat([_rows(require_readable(file)) for file in files])
-    _check(frame)
-    return GroupTotals(frame, _digest(files[0]))
+        frame = pl.concat([_read_rows(require_readable(file)) for file in files])
+    _check_rows(frame)
+    return GroupTotals(frame, _read_digest(files[0]))
 
 
-def _inside(folder: Path) -> list[Path]:
+def _find_files(folder: Path) -> list[Path]:
     public = folder / "public" if (folder / "public").is_dir() else folder
-    for place in PLACES:
+    for place in TOTALS_PATHS:
         found = sorted(file for file in public.glob(place) if file.name != "headers.csv")
         if found:
             several = len(found) > 1 and place.endswith(".parquet")
@@ -111,36 +111,38 @@ def _inside(folder: Path) -> list[Path]:
     return []
 
 
-def _rows(file: Path) -> pl.DataFrame:
+def _read_rows(file: Path) -> pl.DataFrame:
     if file.suffix.lower() in (".parquet", ".pq"):
         frame = pl.scan_parquet(file)
     else:
         separator = guess_separator(file)
-        named = set(header_of(file, separator)) & {*NAMES, *NAMES.values()}
-        header = _header_beside(file) if not named else None
+        named = set(read_header(file, separator)) & {*COLUMN_NAMES, *COLUMN_NAMES.values()}
+        header = _read_header(file) if not named else None
         frame = pl.scan_csv(
             file, separator=separator, infer_schema=False, has_header=header is None, new_columns=header
         )
     there = frame.collect_schema().names()
-    frame = frame.rename({name: own for name, own in NAMES.items() if name in there and own not in there})
-    lacking = [name for name in NAMES.values() if name not in frame.collect_schema().names()]
+    frame = frame.rename(
+        {name: own for name, own in COLUMN_NAMES.items() if name in there and own not in there}
+    )
+    lacking = [name for name in COLUMN_NAMES.values() if name not in frame.collect_schema().names()]
     if lacking:
         raise DataError(
             f"the totals lack {', '.join(lacking)}",
             why=f"{file.name} must have the columns of SafeTab-P's T1",
-            fix=f"first line: {'|'.join(NAMES)}",
+            fix=f"first line: {'|'.join(COLUMN_NAMES)}",
         )
     text = [pl.col(name).cast(pl.String) for name in ("region_type", "region", "iteration")]
-    return collected(frame.select(*text, pl.col("count").cast(pl.Int64, strict=False)))
+    return collect_frame(frame.select(*text, pl.col("count").cast(pl.Int64, strict=False)))
 
 
-def _header_beside(file: Path) -> list[str]:
-    """The names of the columns where a program wrote them to a file of their own."""
+def _read_header(file: Path) -> list[str]:
+    """Return the names of the columns where a program wrote them to a file of their own."""
     beside = file.with_name("headers.csv")
-    return header_of(beside, "|") if beside.is_file() else list(NAMES)
+    return read_header(beside, "|") if beside.is_file() else list(COLUMN_NAMES)
 
 
-def _check(frame: pl.DataFrame) -> None:
+def _check_rows(frame: pl.DataFrame) -> None:
     problems = {
         "have no whole number as their count": int(frame["count"].null_count()),
         "have an unknown region type": int((~frame["region_type"].is_in(list(REGION_TYPES))).sum()),
@@ -159,11 +161,11 @@ def _check(frame: pl.DataFrame) -> None:
             )
 
 
-def _digest(file: Path) -> str:
-    """The digest of the code lists that a T1 carries, empty where it carries none."""
+def _read_digest(file: Path) -> str:
+    """Return the digest of the code lists that a T1 carries, empty where it carries none."""
     if file.suffix.lower() in (".parquet", ".pq"):
-        return str((pq.read_schema(file).metadata or {}).get(LISTS, b"").decode())
-    for side in (file.with_name(SIDE), file.parent.parent / SIDE):
+        return str((pq.read_schema(file).metadata or {}).get(LISTS_KEY, b"").decode())
+    for side in (file.with_name(LISTS_FILE), file.parent.parent / LISTS_FILE):
         if side.is_file():
             words = side.read_text(encoding="utf-8").split()
             return words[0] if words else ""

@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import on_demand
+from stirred.on_demand import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.mechanisms.safetab.persons.mechanism import SafeTabP as SafeTabP
 
 __all__ = ["SafeTabP"]
 
-__getattr__ = on_demand(__name__, {"mechanism": ("SafeTabP",)})
+__getattr__ = load_on_demand(__name__, {"mechanism": ("SafeTabP",)})

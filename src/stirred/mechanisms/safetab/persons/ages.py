@@ -8,41 +8,41 @@ import polars as pl
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-OLDEST = 115
+MAX_AGE = 115
 AGE4 = (18, 45, 65)
 AGE9 = (5, 18, 25, 35, 45, 55, 65, 75)
 AGE23 = (5, 10, 15, 18, 20, 21, 22, 25, 30, 35, 40, 45, 50, 55, 60, 62, 65, 67, 70, 75, 80, 85)
-EDGES = ((), AGE4, AGE9, AGE23)  # by the level of detail: 0 is the total alone
+AGE_EDGES = ((), AGE4, AGE9, AGE23)  # by the level of detail: 0 is the total alone
 
 
-def ages(detail: int) -> list[tuple[int, int]]:
-    """The first and last age of every class.
+def age_classes(detail: int) -> list[tuple[int, int]]:
+    """Return the first and last age of every class.
 
-    >>> ages(1)
+    >>> age_classes(1)
     [(0, 17), (18, 44), (45, 64), (65, 115)]
     """
-    edges = EDGES[detail]
-    return list(zip((0, *edges), (*(edge - 1 for edge in edges), OLDEST), strict=True))
+    edges = AGE_EDGES[detail]
+    return list(zip((0, *edges), (*(edge - 1 for edge in edges), MAX_AGE), strict=True))
 
 
-def cells_of(detail: int) -> int:
-    """How many cells a group has: 1, 8, 18 or 46.
+def count_cells(detail: int) -> int:
+    """Return how many cells a group has: 1, 8, 18 or 46.
 
-    >>> [cells_of(detail) for detail in range(4)]
+    >>> [count_cells(detail) for detail in range(4)]
     [1, 8, 18, 46]
     """
-    return 2 * len(ages(detail)) if detail else 1
+    return 2 * len(age_classes(detail)) if detail else 1
 
 
 @cache
-def coarser(detail: int) -> Ints:
-    """The cell of a level of detail that each of the 46 finest cells lies in.
+def map_to_coarser(detail: int) -> Ints:
+    """Return the cell of a level of detail that each of the 46 finest cells lies in.
 
-    >>> coarser(1)[[0, 3, 4, 23]].tolist()
+    >>> map_to_coarser(1)[[0, 3, 4, 23]].tolist()
     [0, 0, 1, 4]
     """
-    place = np.searchsorted(EDGES[detail], [first for first, _ in ages(3)], side="right")
-    return np.concatenate([place, place + len(ages(detail))]).astype(np.int64)
+    place = np.searchsorted(AGE_EDGES[detail], [first for first, _ in age_classes(3)], side="right")
+    return np.concatenate([place, place + len(age_classes(detail))]).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -55,18 +55,18 @@ class SexByAge:
 
     @property
     def number(self) -> int:
-        """46."""
-        return cells_of(3)
+        """Return the number of cells, 46."""
+        return count_cells(3)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Sex and age."""
+        """Return the columns of sex and age."""
         return (self.sex, self.age)
 
     def expression(self) -> pl.Expr:
-        """The number of a record's cell, null where it has none."""
+        """Return the number of a record's cell, null where it has none."""
         sex = pl.col(self.sex).cast(pl.String)
         first = pl.when(sex == self.sexes[0]).then(0).when(sex == self.sexes[1]).then(len(AGE23) + 1)
         age = pl.col(self.age).cast(pl.Float64, strict=False)
         place = pl.sum_horizontal([(age >= edge).cast(pl.Int64) for edge in AGE23])
-        return first + pl.when(age.is_between(0, OLDEST)).then(place)
+        return first + pl.when(age.is_between(0, MAX_AGE)).then(place)

@@ -11,9 +11,9 @@ from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.safetab.codes import LEVELS, CodeLists
 from stirred.mechanisms.safetab.noise import CellNoise, Definition
 from stirred.mechanisms.safetab.persons.measure import Stages
-from stirred.mechanisms.safetab.persons.presets import DetailedSettings, Place, Thresholds, place
+from stirred.mechanisms.safetab.persons.presets import DetailedSettings, Place, Thresholds, parse_place
 from stirred.mechanisms.safetab.regions import RegionType
-from stirred.spec.numbers.numerals import fraction_of
+from stirred.spec.numbers.numerals import parse_fraction
 
 Amounts = dict[Place, tuple[Fraction, Thresholds]]
 
@@ -30,36 +30,37 @@ class Line:
 
     @property
     def name(self) -> str:
-        """As settings write it."""
+        """Return the name of the line as settings write it."""
         return f"{self.kind.name}-{self.level}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Apportionment:
-    """The lines of a run and what they share."""
+    """The lines of a run, its definition of privacy, and the shares that all lines have."""
 
     lines: tuple[Line, ...]
     definition: Definition
     first_stage: Fraction
     suppression: Fraction
 
-    def spent(self) -> Fraction | None:
-        """The loss of one person added or removed: the larger of Puerto Rico's and all others'; None is infinite."""
+    def total_budget(self) -> Fraction | None:
+        """Return the loss of one person added or removed, the larger of both programs; None is infinite."""
         if any(line.budget is None for line in self.lines):
             return None
         return max(
-            sum((line.budget or Fraction(0) for line in lines), Fraction(0)) for lines in self.programs()
+            sum((line.budget or Fraction(0) for line in lines), Fraction(0))
+            for lines in self.split_programs()
         )
 
-    def programs(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
-        """The lines of the states, and those of Puerto Rico: no person is counted in both."""
+    def split_programs(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
+        """Return the lines of the states, and those of Puerto Rico: no person is counted in both."""
         return (
             tuple(line for line in self.lines if not line.kind.island),
             tuple(line for line in self.lines if line.kind.island),
         )
 
     def stages(self, line: Line) -> Stages:
-        """The noise of a line."""
+        """Return the noise of a line, for each stage."""
         second = self.noise(line, 1 - self.first_stage)
         return Stages(
             first=self.noise(line, self.first_stage),
@@ -69,28 +70,28 @@ class Apportionment:
             cut=None if line.kind.fine or not self.suppression else second.cut(self.suppression),
         )
 
-    def sampled(self, key: Key, factor: int | Fraction) -> list[MeasuredNoise]:
-        """The noise of many counts of each stage of each line, for an audit; ``factor`` restates the budget."""
+    def sample_lines(self, key: Key, factor: int | Fraction) -> list[MeasuredNoise]:
+        """Return noise of each stage of the larger program's lines, for an audit; ``factor`` scales the loss."""
         shares = (("first look", self.first_stage), ("counts", 1 - self.first_stage))
         return [
-            self.noise(line, share).sampled(f"{line.name} {stage}", key, line.budget * share * factor)
-            for line in max(self.programs(), key=lambda some: sum(one.budget or 0 for one in some))
+            self.noise(line, share).sample_noise(f"{line.name} {stage}", key, line.budget * share * factor)
+            for line in max(self.split_programs(), key=lambda some: sum(one.budget or 0 for one in some))
             if line.budget is not None
             for stage, share in shares
             if share > 0
         ]
 
     def noise(self, line: Line, share: Fraction) -> CellNoise:
-        """Noise that costs a share of a line's budget."""
+        """Return noise that costs a share of a line's budget."""
         budget = None if line.budget is None else line.budget * share
         return CellNoise.of(self.definition, budget, line.sensitivity)
 
 
-def budgets(
+def divide_budget(
     own: Table[str, str], usual: Table[Place, Fraction], total: Fraction | None
 ) -> dict[Place, Fraction]:
-    """The budget of every region type and level that has one, scaled to a total where one is given."""
-    found = dict(usual) | {place(name): fraction_of(value, "budget") for name, value in own.items()}
+    """Return the budget of every region type and level that has one, scaled to a total if one is given."""
+    found = dict(usual) | {parse_place(name): parse_fraction(value, "budget") for name, value in own.items()}
     if any(value < 0 for value in found.values()):
         raise BudgetError(
             "a budget is negative", why="it is spent", fix='0 leaves a table out: budget = {"TRACT-1" = "0"}'
@@ -113,16 +114,16 @@ def budgets(
     return {where: value * total / max(island, rest) for where, value in found.items()}
 
 
-def thresholds(own: Table[str, str], usual: Table[Place, Thresholds]) -> dict[Place, Thresholds]:
-    """The thresholds of every region type and level.
+def set_thresholds(own: Table[str, str], usual: Table[Place, Thresholds]) -> dict[Place, Thresholds]:
+    """Return the thresholds of every region type and level.
 
-    >>> thresholds({"STATE-2": "1,2,3"}, {})
+    >>> set_thresholds({"STATE-2": "1,2,3"}, {})
     {('STATE', 2): (1, 2, 3)}
     """
-    return dict(usual) | {place(name): _three(name, text) for name, text in own.items()}
+    return dict(usual) | {parse_place(name): _parse_thresholds(name, text) for name, text in own.items()}
 
 
-def _three(name: str, text: str) -> Thresholds:
+def _parse_thresholds(name: str, text: str) -> Thresholds:
     try:
         low, middle, high = (int(part) for part in str(text).split(","))
     except ValueError:
@@ -136,11 +137,11 @@ def _three(name: str, text: str) -> Thresholds:
     return low, middle, high
 
 
-def amounts(
+def set_amounts(
     budget: Table[str, str], steps: Table[str, str], usual: DetailedSettings, total: Fraction | None
 ) -> Amounts:
-    """Both, for every region type and level that has a budget."""
-    money, found = budgets(budget, usual.budgets, total), thresholds(steps, usual.thresholds)
+    """Return budget and thresholds of every region type and level that has a budget."""
+    money, found = divide_budget(budget, usual.budgets, total), set_thresholds(steps, usual.thresholds)
     for name, level in money:
         if (name, level) not in found:
             raise InputError(
@@ -151,10 +152,10 @@ def amounts(
     return {where: (paid, found[where]) for where, paid in money.items()}
 
 
-def lines(
+def make_lines(
     kinds: Sequence[RegionType], given: Amounts, lists: CodeLists, *, most_codes: int, noiseless: bool
 ) -> tuple[Line, ...]:
-    """The lines of the region types that a census has, where the lists have groups for them."""
+    """Return the lines of the region types that a census has, where the lists have groups for them."""
     return tuple(
         Line(
             kind=kind,
@@ -165,5 +166,5 @@ def lines(
         )
         for kind in kinds
         for level in LEVELS
-        if (kind.name, level) in given and lists.tabulated(level, fine=kind.fine)
+        if (kind.name, level) in given and lists.list_iterations(level, fine=kind.fine)
     )

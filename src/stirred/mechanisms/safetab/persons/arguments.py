@@ -7,13 +7,13 @@ from typing import get_args
 
 from stirred.errors import InputError, did_you_mean, require_kind
 from stirred.mechanisms.safetab.noise import Definition
-from stirred.mechanisms.safetab.persons.statement import Compared, Stated
-from stirred.mechanisms.safetab.regions import with_columns
+from stirred.mechanisms.safetab.persons.statement import KnownInvariants, NeighbourKind
+from stirred.mechanisms.safetab.regions import set_columns
 
 CHOICES = {
     "definition": get_args(Definition),
-    "neighbours": get_args(Compared),
-    "invariants": get_args(Stated),
+    "neighbours": get_args(NeighbourKind),
+    "invariants": get_args(KnownInvariants),
     "epsilon": ("inf", None),
 }
 
@@ -26,7 +26,7 @@ def require_kinds(
     tables: Mapping[str, object],
     choices: Mapping[str, object],
 ) -> None:
-    """Every setting has its type, and names something that exists."""
+    """Refuse a setting of a wrong type, and one that names something that does not exist."""
     if codes is not None:
         require_kind("codes", codes, (str, Path), wanted="a folder", fix='codes="lists"')
     for name, value in columns.items():
@@ -56,7 +56,7 @@ def require_sense(
     first_stage: Fraction,
     suppression: Fraction,
 ) -> None:
-    """Settings that can be true together."""
+    """Refuse settings that cannot be true together."""
     if len(sexes) != 2:
         raise InputError(
             "sexes are not two levels", why="T2 has a part for each of two", fix='sexes = ["1", "2"]'
@@ -83,4 +83,4 @@ def require_sense(
             why="no bound hides every row without persons",
             fix='suppression = "0.9999", or "0" to show all',
         )
-    with_columns(regions)  # refuses region types that do not exist
+    set_columns(regions)  # refuses region types that do not exist

@@ -9,16 +9,16 @@ from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.safetab.persons.apportionment import Apportionment, Line
-from stirred.mechanisms.safetab.persons.output import NINETY_FIVE
+from stirred.mechanisms.safetab.persons.output import CHANCE_ONE_SIDE
 from stirred.spec import Budget
 
 
-def exhibits(allotment: Apportionment, tables: Table[str, pa.Table]) -> tuple[Exhibit, ...]:
-    """Noise and margins of error; which rows are shown, and after a run how many."""
-    return (_noise(allotment), _selection(allotment, _rows(tables)))
+def make_exhibits(allotment: Apportionment, tables: Table[str, pa.Table]) -> tuple[Exhibit, ...]:
+    """Return the noise with margins of error, and which rows are shown, after a run with their number."""
+    return (_show_noise(allotment), _show_selection(allotment, _count_rows(tables)))
 
 
-def _noise(allotment: Apportionment) -> Exhibit:
+def _show_noise(allotment: Apportionment) -> Exhibit:
     columns = [
         Phrase("safetab.exhibit.type"),
         Phrase("safetab.exhibit.level"),
@@ -32,7 +32,7 @@ def _noise(allotment: Apportionment) -> Exhibit:
         first, second = (
             allotment.noise(line, share) for share in (allotment.first_stage, 1 - allotment.first_stage)
         )
-        margin = 0 if line.budget is None else second.cut(NINETY_FIVE)
+        margin = 0 if line.budget is None else second.cut(CHANCE_ONE_SIDE)
         margins.append((margin, line))
         deviations = [f"{float(noise.variance) ** 0.5:.4g}" for noise in (second, first)]
         paid = "∞" if line.budget is None else str(Budget.of(line.budget))
@@ -43,9 +43,9 @@ def _noise(allotment: Apportionment) -> Exhibit:
         finding=Phrase(
             "safetab.exhibit.finding",
             least=least[0],
-            least_at=_called(least[1]),
+            least_at=_name_line(least[1]),
             most=most[0],
-            most_at=_called(most[1]),
+            most_at=_name_line(most[1]),
         ),
         parts=(
             Listing(
@@ -57,7 +57,7 @@ def _noise(allotment: Apportionment) -> Exhibit:
     )
 
 
-def _selection(allotment: Apportionment, shown: Table[tuple[str, str], int] | None) -> Exhibit:
+def _show_selection(allotment: Apportionment, shown: Table[tuple[str, str], int] | None) -> Exhibit:
     columns = [
         Phrase("safetab.exhibit.type"),
         Phrase("safetab.exhibit.level"),
@@ -91,12 +91,12 @@ def _selection(allotment: Apportionment, shown: Table[tuple[str, str], int] | No
     )  # fmt: skip
 
 
-def _called(line: Line) -> str:
+def _name_line(line: Line) -> str:
     return f"{line.kind.name}, {line.level}"
 
 
-def _rows(tables: Table[str, pa.Table]) -> dict[tuple[str, str], int] | None:
-    """How many rows each table has of each region type; these are published."""
+def _count_rows(tables: Table[str, pa.Table]) -> dict[tuple[str, str], int] | None:
+    """Return how many rows each table has of each region type; these are published."""
     if "t1" not in tables:
         return None
     found = {}

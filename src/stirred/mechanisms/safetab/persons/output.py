@@ -13,18 +13,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.frames import arrow_of
-from stirred.mechanisms.marks import SELECTED
+from stirred.mechanisms.marks import SELECTED_ROWS_KEY
 from stirred.mechanisms.safetab.groups import GroupSet
 from stirred.mechanisms.safetab.noise import CellNoise
-from stirred.mechanisms.safetab.persons.ages import ages
+from stirred.mechanisms.safetab.persons.ages import age_classes
 from stirred.mechanisms.safetab.persons.measure import MeasuredGroups, Stages
 from stirred.mechanisms.safetab.regions import REGION_TYPES
 
 Ints = NDArray[np.int64]
 T1 = ("region_type", "region", "iteration")
 T2 = (*T1, "sex", "age_start", "age_end")
-FIGURES = ("count", "estimate", "standard_error", "variance", "low", "high")
-BUREAU = {
+FIGURE_COLUMNS = ("count", "estimate", "standard_error", "variance", "low", "high")
+BUREAU_COLUMNS = {
     "region": "REGION_ID",
     "region_type": "REGION_TYPE",
     "iteration": "ITERATION_CODE",
@@ -33,14 +33,14 @@ BUREAU = {
     "sex": "SEX",
     "count": "COUNT",
 }
-ALL = "*"
-LISTS = b"stirred:code lists"
+ALL_AGES = "*"
+LISTS_KEY = b"stirred:code lists"
 Z95 = 1.959963984540054
-NINETY_FIVE = Fraction(39, 40)  # P(noise ≤ k) ≥ 0.975 on both sides
+CHANCE_ONE_SIDE = Fraction(39, 40)  # P(noise ≤ k) ≥ 0.975 on both sides
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class NoisyRows:
     """Counts that have one law of noise: how many independent draws each sums, and the draw."""
 
     noise: CellNoise
@@ -48,53 +48,57 @@ class Rows:
 
     @property
     def variance(self) -> float:
-        """Of each count."""
+        """Return the variance of each count."""
         return float(self.noise.variance) * self.draws
 
     @property
-    def half(self) -> int:
-        """Half of the 95 % interval: exact for one draw, the normal approximation rounded up for a sum."""
+    def half_width(self) -> int:
+        """Return half of the 95 % interval: exact for one draw, normal and rounded up for a sum."""
         if self.noise.budget is None:
             return 0
-        return self.noise.cut(NINETY_FIVE) if self.draws == 1 else ceil(Z95 * self.variance**0.5)
+        return self.noise.cut(CHANCE_ONE_SIDE) if self.draws == 1 else ceil(Z95 * self.variance**0.5)
 
     def figures(self, counts: Ints) -> dict[str, object]:
-        """The columns of a table."""
+        """Return the columns of a table: counts with their uncertainty."""
         size = len(counts)
         return {
             "count": counts,
             "estimate": counts.astype(float),
             "standard_error": np.full(size, self.variance**0.5),
             "variance": np.full(size, self.variance),
-            "low": np.maximum(counts - self.half, 0).astype(float),
-            "high": np.maximum(counts + self.half, 0).astype(float),
+            "low": np.maximum(counts - self.half_width, 0).astype(float),
+            "high": np.maximum(counts + self.half_width, 0).astype(float),
         }
 
 
-def tables(
+def make_tables(
     found: Sequence[tuple[GroupSet, Stages, MeasuredGroups]],
     sexes: Sequence[str],
     *,
     clamp: bool,
     digest: str,
 ) -> dict[str, pa.Table]:
-    """T1: totals, and the sums of all groups in T2. T2: sex by age, and all ages of each sex."""
-    totals, cells = [_empty(T1)], [_empty(T2)]
+    """Return T1 (totals and sums of all groups in T2) and T2 (sex by age, and all ages of each sex)."""
+    totals, cells = [_empty_frame(T1)], [_empty_frame(T2)]
     for item, stages, made in found:
         for looked, noise in ((False, stages.whole), (True, stages.second)):
             some = made.looked == looked
-            counts = _clamped(made.total_counts[some], clamp=clamp)
-            totals.append(_framed(item, made.totals[some], Rows(noise).figures(counts)))
+            counts = _clamp(made.total_counts[some], clamp=clamp)
+            totals.append(_frame_rows(item, made.totals[some], NoisyRows(noise).figures(counts)))
         for detail, (groups, rows) in made.cells.items():
-            rows = _clamped(rows, clamp=clamp)
-            classes = len(ages(detail))
-            totals.append(_framed(item, groups, Rows(stages.second, 2 * classes).figures(rows.sum(axis=1))))
+            rows = _clamp(rows, clamp=clamp)
+            classes = len(age_classes(detail))
+            totals.append(
+                _frame_rows(item, groups, NoisyRows(stages.second, 2 * classes).figures(rows.sum(axis=1)))
+            )
             by_sex = rows.reshape(len(groups) * 2, classes)
-            marginal = Rows(stages.second, classes).figures(by_sex.sum(axis=1))
-            cells.append(_framed(item, groups, marginal, _named(sexes, [(ALL, ALL)])))
-            inner = [(str(first), str(last)) for first, last in ages(detail)]
+            marginal = NoisyRows(stages.second, classes).figures(by_sex.sum(axis=1))
+            cells.append(_frame_rows(item, groups, marginal, _name_cells(sexes, [(ALL_AGES, ALL_AGES)])))
+            inner = [(str(first), str(last)) for first, last in age_classes(detail)]
             cells.append(
-                _framed(item, groups, Rows(stages.second).figures(rows.ravel()), _named(sexes, inner))
+                _frame_rows(
+                    item, groups, NoisyRows(stages.second).figures(rows.ravel()), _name_cells(sexes, inner)
+                )
             )
     order = {name: place for place, name in enumerate(REGION_TYPES)}
     made_tables = {}
@@ -102,24 +106,26 @@ def tables(
         kind = pl.col("region_type").replace_strict(order, return_dtype=pl.Int64)
         age = [pl.col("sex"), pl.col("age_start").cast(pl.Int64, strict=False)] if name == "t2" else []
         table = arrow_of(pl.concat(frames).sort([kind, "region", "iteration", *age], nulls_last=False))
-        made_tables[name] = table.replace_schema_metadata({LISTS: digest.encode(), SELECTED.encode(): b"yes"})
+        made_tables[name] = table.replace_schema_metadata(
+            {LISTS_KEY: digest.encode(), SELECTED_ROWS_KEY.encode(): b"yes"}
+        )
     return made_tables
 
 
-def _named(sexes: Sequence[str], classes: Sequence[tuple[str, str]]) -> pl.DataFrame:
-    """The cells of one group, in the order of its row."""
+def _name_cells(sexes: Sequence[str], classes: Sequence[tuple[str, str]]) -> pl.DataFrame:
+    """Return the cells of one group, in the order of its row."""
     rows = [(sex, first, last) for sex in sexes for first, last in classes]
     return pl.DataFrame(rows, schema=T2[3:], orient="row")
 
 
-def _clamped(counts: Ints, *, clamp: bool) -> Ints:
+def _clamp(counts: Ints, *, clamp: bool) -> Ints:
     return np.maximum(counts, 0) if clamp else counts
 
 
-def _framed(
+def _frame_rows(
     item: GroupSet, groups: Ints, figures: Table[str, object], names: pl.DataFrame | None = None
 ) -> pl.DataFrame:
-    """Rows of a table: one for each group, or one for each group and name."""
+    """Return rows of a table: one for each group, or one for each group and name."""
     width = 1 if names is None else names.height
     region, iteration = np.divmod(np.repeat(groups, width), max(item.iterations, 1))
     columns: dict[str, object] = {
@@ -133,19 +139,19 @@ def _framed(
     return pl.DataFrame(columns | dict(figures))
 
 
-def _empty(by: Sequence[str]) -> pl.DataFrame:
-    numbers = {name: pl.Float64() for name in FIGURES}
+def _empty_frame(by: Sequence[str]) -> pl.DataFrame:
+    numbers = {name: pl.Float64() for name in FIGURE_COLUMNS}
     return pl.DataFrame(schema={name: pl.String() for name in by} | numbers | {"count": pl.Int64()})
 
 
 def write_files(tables: Table[str, pa.Table], out: Path, digest: str) -> tuple[Path, ...]:
-    """T1 and T2 as the Bureau writes them, with | between fields, and the digest of the code lists beside T1."""
+    """Write T1 and T2 as the Bureau does, with the digest of the code lists beside T1; return the paths."""
     written = []
     for name, table in tables.items():
-        columns = [column for column in BUREAU if column in table.column_names]
+        columns = [column for column in BUREAU_COLUMNS if column in table.column_names]
         folder = out / name
         folder.mkdir(parents=True, exist_ok=True)
-        rows = frame(table.select(columns)).rename({old: BUREAU[old] for old in columns})
+        rows = to_frame(table.select(columns)).rename({old: BUREAU_COLUMNS[old] for old in columns})
         rows.write_csv(folder / "part-00000.csv", separator="|")
         written.append(folder)
     lists = out / "t1.lists"
@@ -153,12 +159,12 @@ def write_files(tables: Table[str, pa.Table], out: Path, digest: str) -> tuple[P
     return (*written, lists)
 
 
-def frame(table: pa.Table) -> pl.DataFrame:
-    """A published table in Polars."""
+def to_frame(table: pa.Table) -> pl.DataFrame:
+    """Return a published table as a polars frame."""
     return pl.DataFrame(pl.from_arrow(table))
 
 
-def group_sums(cells: pl.DataFrame) -> pl.DataFrame:
-    """The sum of the cells of each group, all ages of each sex left out."""
-    inner = cells.filter(pl.col("age_start") != ALL)
+def sum_groups(cells: pl.DataFrame) -> pl.DataFrame:
+    """Return the sum of the cells of each group, without the rows of all ages."""
+    inner = cells.filter(pl.col("age_start") != ALL_AGES)
     return inner.group_by(T1, maintain_order=True).agg(pl.col("count").sum().alias("sum"))

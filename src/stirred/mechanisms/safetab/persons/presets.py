@@ -25,8 +25,8 @@ class DetailedSettings:
     suppression: Fraction  # with at least this probability a group without records is not shown
     most_codes: int  # race codes of one person
 
-    def spent(self, kinds: Iterable[RegionType]) -> Fraction:
-        """The budget of some region types together."""
+    def sum_budgets(self, kinds: Iterable[RegionType]) -> Fraction:
+        """Return the budget of some region types together."""
         names = {kind.name for kind in kinds}
         return sum((budget for (name, _), budget in self.budgets.items() if name in names), Fraction(0))
 
@@ -47,14 +47,14 @@ DDHC_A_2020 = DetailedSettings(
     suppression=Fraction("0.9999"),
     most_codes=8,
 )
-EMPTY = DetailedSettings(
+EMPTY_SETTINGS = DetailedSettings(
     budgets={}, thresholds={}, first_stage=Fraction(1, 10), suppression=Fraction("0.9999"), most_codes=8
 )
-PRESETS = {"": EMPTY, "ddhc-a-2020": DDHC_A_2020}
+PRESETS = {"": EMPTY_SETTINGS, "ddhc-a-2020": DDHC_A_2020}
 
 
-def preset(name: str) -> DetailedSettings:
-    """The settings of that name."""
+def find_preset(name: str) -> DetailedSettings:
+    """Return the settings of that name."""
     if name not in PRESETS:
         raise InputError(
             f"there is no preset {name!r}",
@@ -64,10 +64,10 @@ def preset(name: str) -> DetailedSettings:
     return PRESETS[name]
 
 
-def place(text: str) -> Place:
-    """A region type and a level, as settings write them.
+def parse_place(text: str) -> Place:
+    """Return the region type and level that a text of the settings names.
 
-    >>> place("PR-STATE-2")
+    >>> parse_place("PR-STATE-2")
     ('PR-STATE', 2)
     """
     name, _, level = text.rpartition("-")
@@ -81,4 +81,12 @@ def place(text: str) -> Place:
     return name, int(level)
 
 
-__all__ = ["DDHC_A_2020", "PRESETS", "PUERTO_RICO", "UNITED_STATES", "DetailedSettings", "place", "preset"]
+__all__ = [
+    "DDHC_A_2020",
+    "PRESETS",
+    "PUERTO_RICO",
+    "UNITED_STATES",
+    "DetailedSettings",
+    "find_preset",
+    "parse_place",
+]

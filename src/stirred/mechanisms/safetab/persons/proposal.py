@@ -2,12 +2,12 @@
 
 from stirred.census.codebook.schema import Schema
 from stirred.errors import PlanError
-from stirred.mechanisms.proposal import Proposal, areas, root
+from stirred.mechanisms.proposal import Proposal, find_root, list_areas
 
 
 def propose(schema: Schema) -> Proposal:
-    """The 2020 product, where persons have detailed race codes; refused where they have none."""
-    areas(schema, root(schema))
+    """Return the 2020 product where persons have detailed race codes; refuse where they have none."""
+    list_areas(schema, find_root(schema))
     person = next((record for record in schema.records if record.name == "person"), None)
     if person is None or "race_code_1" not in person.names:
         raise PlanError(

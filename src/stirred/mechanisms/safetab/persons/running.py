@@ -14,11 +14,11 @@ from stirred.mechanisms.safetab.codes import CodeLists
 from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet, Tally
 from stirred.mechanisms.safetab.persons import output
 from stirred.mechanisms.safetab.persons.apportionment import Apportionment
-from stirred.mechanisms.safetab.persons.measure import MeasuredGroups, Stages, measured
+from stirred.mechanisms.safetab.persons.measure import MeasuredGroups, Stages, measure_groups
 
 
-def told(tally: Tally, counts: Sequence[GroupCounts]) -> list[bytes]:
-    """All that a run read of the census, as bytes: the regions of every set, and its counts."""
+def encode_counts(tally: Tally, counts: Sequence[GroupCounts]) -> list[bytes]:
+    """Return everything a run read of the census as bytes: the regions of every set, and its counts."""
     found = []
     for item, some in zip(tally.sets, counts, strict=True):
         named = repr((item.kind, item.level, item.regions)).encode()
@@ -26,7 +26,7 @@ def told(tally: Tally, counts: Sequence[GroupCounts]) -> list[bytes]:
     return found
 
 
-def measured_sets(
+def measure_sets(
     sets: Sequence[GroupSet],
     counts: Sequence[GroupCounts],
     here: Apportionment,
@@ -34,23 +34,23 @@ def measured_sets(
     key: Key,
     say: Progress,
 ) -> list[tuple[GroupSet, Stages, MeasuredGroups]]:
-    """Every set with its noise and what is published of it."""
+    """Return every set with its noise and what is published of it."""
     lines = {(line.kind, line.level): line for line in here.lines}
     found = []
     for place, (item, some) in enumerate(zip(sets, counts, strict=True)):
         say("measure", place, len(sets))
         stages = here.stages(lines[item.kind, item.level])
-        shown = lists.tabulated(item.level, fine=item.kind.fine)
+        shown = lists.list_iterations(item.level, fine=item.kind.fine)
         detailed = np.array([number for number, one in enumerate(shown) if one.detailed_only], np.int64)
-        found.append((item, stages, measured(item, some, detailed, stages, key)))
+        found.append((item, stages, measure_groups(item, some, detailed, stages, key)))
     say("measure", len(sets), len(sets))
     return found
 
 
-def agreement(tables: Table[str, pa.Table]) -> Check:
-    """Whether T1 has the sum of all cells of every group in T2."""
-    sums = output.group_sums(output.frame(tables["t2"]))
-    totals = output.frame(tables["t1"]).select(*output.T1, "count")
+def check_agreement(tables: Table[str, pa.Table]) -> Check:
+    """Check that T1 has the sum of all cells of every group in T2."""
+    sums = output.sum_groups(output.to_frame(tables["t2"]))
+    totals = output.to_frame(tables["t1"]).select(*output.T1, "count")
     joined = sums.join(totals, on=list(output.T1), how="left")
     kept = bool((joined["count"] == joined["sum"]).fill_null(False).all())
     return Check(invariant=Phrase("safetab.check"), kept=kept, numbers=sums.height)

@@ -15,33 +15,37 @@ from numpy.typing import ArrayLike, NDArray
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.swapping.budget.by_size import (
-    CHECKED,
+    CHECKED_THEOREMS,
     TIGHT_SIZE,
     TIGHT_THEOREM_1,
     Rate,
-    odds,
-    rate_of,
+    compute_odds,
+    parse_rate,
     theorem_1,
-    tight,
+    tight_budget,
 )
-from stirred.mechanisms.swapping.budget.more_types import TIGHT_EXCHANGES, UP_TO, by_exchanges
+from stirred.mechanisms.swapping.budget.more_types import (
+    MAX_RECORDS_WITH_MARGINS,
+    TIGHT_EXCHANGES,
+    bound_by_exchanges,
+)
 from stirred.mechanisms.swapping.budget.two_types import (
-    CLOSED_UP_TO,
+    MAX_RATE_CLOSED,
     TIGHT_CLOSED,
     TIGHT_REDUCTION,
     margins_closed,
-    reduced,
+    reduce_two_types,
 )
 from stirred.spec.numbers.budget import Bound, Budget
 
 Counts = NDArray[np.int64]
-MOST_WORK = 1_000_000_000  # products spent on exact reductions; strata left over keep their closed bound
-MOST_STATES = 10_000  # vectors t spent on strata with three and more types; strata left over keep Theorem B
+MAX_PRODUCTS = 1_000_000_000  # products spent on exact reductions; strata left over keep their closed bound
+MAX_STATES = 10_000  # vectors t spent on strata with three and more types; strata left over keep Theorem B
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stratum:
-    """One stratum: its size, how many hold and swap types occur in it, and their counts where known."""
+    """One stratum: its size, the number of hold and swap types in it, and their counts where known."""
 
     n: int
     hold_types: int
@@ -59,18 +63,18 @@ class Stratum:
                 )
 
 
-def margins_text(hold: Iterable[int] | None, swap: Iterable[int] | None) -> str:
-    """All margins of a stratum as one text, so that equal strata have equal texts; "*" for a side that is not known.
+def write_margins(hold: Iterable[int] | None, swap: Iterable[int] | None) -> str:
+    """Write all margins of a stratum as one text, equal for equal strata; "*" is a side that is not known.
 
-    >>> margins_text((1, 2, 1), None), margins_of("2.1.1/*")
+    >>> write_margins((1, 2, 1), None), read_margins("2.1.1/*")
     ('2.1.1/*', ((2, 1, 1), None))
     """
     sides = ("*" if side is None else ".".join(map(str, sorted(side, reverse=True))) for side in (hold, swap))
     return "/".join(sides)
 
 
-def margins_of(text: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """The margins that ``margins_text`` wrote."""
+def read_margins(text: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    """Read the margins that ``write_margins`` wrote, as (hold, swap)."""
     hold, swap = (None if side == "*" else tuple(map(int, side.split("."))) for side in text.split("/"))
     return hold, swap
 
@@ -79,7 +83,7 @@ def margins_of(text: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] | Non
 class StratumTable:
     """All strata as columns; ``hold_larger`` and ``swap_larger`` count the commoner of two types, 0 where unknown.
 
-    ``margins`` holds all margins (``margins_text``) of small strata with three and more types on both sides, "" elsewhere.
+    ``margins`` holds all margins (``write_margins``) of small strata with three and more types on both sides, "" elsewhere.
     """
 
     n: Counts
@@ -91,7 +95,7 @@ class StratumTable:
 
     @staticmethod
     def of(strata: "StratumTable | Iterable[Stratum]") -> "StratumTable":
-        """From single strata.
+        """Make the table from single strata.
 
         >>> StratumTable.of([Stratum(n=3, hold_types=2, swap_types=3, hold_margins=(2, 1))]).hold_larger
         array([2])
@@ -105,8 +109,10 @@ class StratumTable:
         ]
         table = np.array(rows, np.int64).reshape(-1, 5)
         texts = [
-            margins_text(s.hold_margins, s.swap_margins)
-            if s.n <= UP_TO and min(s.hold_types, s.swap_types) > 2 and (s.hold_margins or s.swap_margins)
+            write_margins(s.hold_margins, s.swap_margins)
+            if s.n <= MAX_RECORDS_WITH_MARGINS
+            and min(s.hold_types, s.swap_types) > 2
+            and (s.hold_margins or s.swap_margins)
             else ""
             for s in every
         ]
@@ -122,7 +128,7 @@ class StratumTable:
         *,
         margins: ArrayLike = "",
     ) -> "StratumTable":
-        """From arrays of equal length (or single numbers), one entry a stratum."""
+        """Make the table from arrays of equal length (or single numbers), one entry for each stratum."""
         parts = np.broadcast_arrays(
             *(np.asarray(x, np.int64) for x in (n, hold_types, swap_types, hold_larger, swap_larger))
         )
@@ -137,7 +143,7 @@ class StratumTable:
         )
 
     def kinds(self) -> Counts:
-        """Distinct rows (n, larger hold margin, larger swap margin) of the strata in which data sets can differ.
+        """Return the distinct (n, larger hold margin, larger swap margin) of strata where data sets can differ.
 
         A margin is 0 where that side does not have two types, and −1 where it has but the margin is unknown.
         """
@@ -153,22 +159,22 @@ class StratumTable:
         large = np.unique(np.stack([n, hold, swap], axis=1)[~small], axis=0)
         return np.concatenate([rows, large])
 
-    def many(self) -> list[tuple[int, str]]:
-        """Size and margins of each stratum with three and more types on both sides, the largest first, each once."""
+    def list_many_types(self) -> list[tuple[int, str]]:
+        """List size and margins of strata with three or more types on both sides, each once, the largest first."""
         live = (self.hold_types > 2) & (self.swap_types > 2)
         sizes = self.n[live]
-        if not sizes.size or sizes.max() > UP_TO:
+        if not sizes.size or sizes.max() > MAX_RECORDS_WITH_MARGINS:
             return [(int(sizes.max()), "")] if sizes.size else []
         return sorted(set(zip(sizes.tolist(), self.margins[live].tolist(), strict=True)), reverse=True)
 
 
 def bounds(strata: StratumTable | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:
-    """Every bound that applies, the paper's first; the claim is the smallest proved one (``claim``).
+    """Return every bound that applies, the paper's first; ``claim`` chooses the smallest proved one.
 
     >>> [b.name for b in bounds([Stratum(n=264331, hold_types=2, swap_types=14)], "1/2")]
     ['Theorem 1', 'largest loss by size', 'two types, closed form']
     """
-    p = rate_of(rate)
+    p = parse_rate(rate)
     columns = StratumTable.of(strata)
     kinds = columns.kinds()
     if not len(kinds):
@@ -185,25 +191,25 @@ def bounds(strata: StratumTable | Iterable[Stratum], rate: Rate) -> tuple[Bound,
         Bound(
             name=Phrase("bound.theorem_1"),
             budget=theorem_1(b, p),
-            source=Phrase("checked.theorem_1", b=b, name=CHECKED["A"]),
+            source=Phrase("checked.theorem_1", b=b, name=CHECKED_THEOREMS["A"]),
             tight=Phrase(TIGHT_THEOREM_1),
         ),
         Bound(
             name=Phrase("bound.size"),
-            budget=tight(b, p),
-            source=Phrase("checked.theorem", letter="B", name=CHECKED["B"]),
+            budget=tight_budget(b, p),
+            source=Phrase("checked.theorem", letter="B", name=CHECKED_THEOREMS["B"]),
             tight=Phrase(TIGHT_SIZE),
         ),
     ]
     if 0 < p < 1 and bool((kinds[:, 1:] != 0).any()):
-        found += _two_types(kinds, p)
+        found += _bound_two_types(kinds, p)
     if 0 < p < 1:
-        found += _by_exchanges(columns.many(), kinds, p, min(bound.budget for bound in found))
+        found += _bound_many_types(columns.list_many_types(), kinds, p, min(bound.budget for bound in found))
     return tuple(found)
 
 
 def claim(found: Iterable[Bound]) -> Bound:
-    """The smallest proved bound, the earlier one on a tie; if nothing is proved, the bound that states this.
+    """Return the smallest proved bound, the earlier one on a tie; if none is proved, the first bound.
 
     >>> str(claim(bounds([Stratum(n=10, hold_types=4, swap_types=4)], "1/2")).budget)
     '2.2500'
@@ -213,16 +219,16 @@ def claim(found: Iterable[Bound]) -> Bound:
     return min(proved, key=lambda bound: bound.budget) if proved else every[0]
 
 
-def _two_types(kinds: Counts, p: Fraction) -> list[Bound]:
-    order, upper = _descending(kinds, p)
+def _bound_two_types(kinds: Counts, p: Fraction) -> list[Bound]:
+    order, upper = _order_by_bound(kinds, p)
     result = []
-    if p <= CLOSED_UP_TO:
+    if p <= MAX_RATE_CLOSED:
         # Floats order the strata much better than to 1e-9, so the exact maximum is among these.
         near = [i for i in order[:4096] if upper[i] >= upper[order[0]] - 1e-9]
         result.append(
             Bound(
                 name=Phrase("bound.closed"),
-                budget=max(_cheap(*map(int, kinds[i]), p) for i in near),
+                budget=max(_cheap_bound(*map(int, kinds[i]), p) for i in near),
                 source=Phrase("bound.source.closed"),
                 tight=Phrase(TIGHT_CLOSED),
             )
@@ -231,7 +237,7 @@ def _two_types(kinds: Counts, p: Fraction) -> list[Bound]:
         result.append(
             Bound(
                 name=Phrase("bound.reduction"),
-                budget=_reduced(kinds, order, upper, p),
+                budget=_bound_by_reduction(kinds, order, upper, p),
                 source=Phrase("bound.source.reduction"),
                 tight=Phrase(TIGHT_REDUCTION),
             )
@@ -239,38 +245,41 @@ def _two_types(kinds: Counts, p: Fraction) -> list[Bound]:
     return result
 
 
-def _reduced(kinds: Counts, order: Counts, upper: NDArray[np.float64], p: Fraction) -> Budget:
-    """The largest over strata of the smallest bound that two types give; only strata that may decide are evaluated."""
-    best, left = Budget.zero(), MOST_WORK
+def _bound_by_reduction(kinds: Counts, order: Counts, upper: NDArray[np.float64], p: Fraction) -> Budget:
+    """Return the largest over strata of the smallest two-type bound, evaluating only strata that may decide."""
+    best, left = Budget.zero(), MAX_PRODUCTS
     for i in order:
         if upper[i] + 1e-9 <= float(best.lower(9)):
             break
         n, hold, swap = map(int, kinds[i])
-        value = _cheap(n, hold, swap, p)
+        value = _cheap_bound(n, hold, swap, p)
         if value <= best:
             continue
         for m in (hold, swap):
             if m > 0 and left > 0:
-                found = reduced(max(m, n - m), min(m, n - m), p)
+                found = reduce_two_types(max(m, n - m), min(m, n - m), p)
                 left -= found.work
                 value = min(value, found.budget)
         best = max(best, value)
     return best
 
 
-def _by_exchanges(many: list[tuple[int, str]], kinds: Counts, p: Fraction, known: Budget) -> list[Bound]:
-    """The bound for three and more types, where it is smaller than all others; strata without margins keep Theorem B."""
+def _bound_many_types(many: list[tuple[int, str]], kinds: Counts, p: Fraction, known: Budget) -> list[Bound]:
+    """Return the bound for three or more types if it is smaller than all others, else an empty list."""
     if not many or not many[0][1]:
         return []  # the largest of them decides, and only Theorem B is known for it
     two = kinds[(kinds[:, 1:] != 0).any(axis=1)]
-    best, left = _reduced(two, *_descending(two, p), p) if len(two) else Budget.zero(), MOST_STATES
+    best, left = (
+        _bound_by_reduction(two, *_order_by_bound(two, p), p) if len(two) else Budget.zero(),
+        MAX_STATES,
+    )
     for n, text in many:
-        value = tight(n, p)
+        value = tight_budget(n, p)
         if value <= best:
             break
         if best >= known:
             return []
-        found = by_exchanges(*margins_of(text), p, below=value) if text and left > 0 else None
+        found = bound_by_exchanges(*read_margins(text), p, below=value) if text and left > 0 else None
         if found is not None:
             left -= found.work
             value = min(value, found.budget)
@@ -287,14 +296,14 @@ def _by_exchanges(many: list[tuple[int, str]], kinds: Counts, p: Fraction, known
     ]
 
 
-def _descending(kinds: Counts, p: Fraction) -> tuple[Counts, NDArray[np.float64]]:
-    """Kinds of strata by the size of their cheap bound, in doubles."""
-    o = float(odds(p))
+def _order_by_bound(kinds: Counts, p: Fraction) -> tuple[Counts, NDArray[np.float64]]:
+    """Order the kinds of strata by their cheap bound in doubles; return the order and the bounds."""
+    o = float(compute_odds(p))
     n = kinds[:, 0].astype(np.float64)
-    table = np.array([float(tight(k, p).upper(12)) for k in range(8)])
+    table = np.array([float(tight_budget(k, p).upper(12)) for k in range(8)])
     size = np.maximum(np.log(o), 0.5 * np.log(np.maximum(n * (n - 1) + 1, 1)) - np.log(o))
     size = np.where(n < 8, table[np.minimum(kinds[:, 0], 7)], size)
-    if p <= CLOSED_UP_TO:
+    if p <= MAX_RATE_CLOSED:
         margins = np.where(kinds[:, 1:] < 0, n[:, None] - 1, kinds[:, 1:].astype(np.float64))
         m = np.where(margins > 0, margins, np.inf).min(axis=1)
         size = np.minimum(size, 0.5 * np.log(m / o + (1 + 2 / o) ** 2))
@@ -302,10 +311,10 @@ def _descending(kinds: Counts, p: Fraction) -> tuple[Counts, NDArray[np.float64]
 
 
 @lru_cache(maxsize=1 << 14)
-def _cheap(n: int, hold: int, swap: int, p: Fraction) -> Budget:
-    """The smaller of Theorem B and, for two types, Theorem D."""
-    best = tight(n, p)
-    if p <= CLOSED_UP_TO:
+def _cheap_bound(n: int, hold: int, swap: int, p: Fraction) -> Budget:
+    """Return the smaller of Theorem B and, for two types, Theorem D."""
+    best = tight_budget(n, p)
+    if p <= MAX_RATE_CLOSED:
         for margin in (hold, swap):
             if margin:
                 m = margin if margin > 0 else n - 1

@@ -16,14 +16,14 @@ from functools import lru_cache
 from itertools import combinations_with_replacement, product
 from math import ceil, comb, inf, lcm, log, prod
 
-from stirred.mechanisms.swapping.budget.by_size import Rate, odds, rate_of
+from stirred.mechanisms.swapping.budget.by_size import Rate, compute_odds, parse_rate
 from stirred.mechanisms.swapping.budget.reduction import partial_derangements
-from stirred.spec.laws.derangements import derangements
+from stirred.spec.laws.derangements import count_derangements
 from stirred.spec.numbers.budget import Budget
 
-UP_TO = 40  # records: larger strata keep Theorem B
-MOST_STATES = 3_000  # vectors t for one stratum, up to the order of types of equal size
-DIGITS = 60  # of an exact ratio; a longer one is rounded up
+MAX_RECORDS_WITH_MARGINS = 40  # records: larger strata keep Theorem B
+MAX_STATES_PER_STRATUM = 3_000  # vectors t for one stratum, up to the order of types of equal size
+MAX_RATIO_DIGITS = 60  # of an exact ratio; a longer one is rounded up
 
 Margins = tuple[int, ...]
 State = tuple[Margins, ...]  # for each size of a type, largest first: the t of its types in descending order
@@ -33,13 +33,13 @@ TIGHT_EXCHANGES = "bound.tight.exchanges"  # a key of the catalog
 
 @dataclass(frozen=True, slots=True)
 class ExchangeBound:
-    """The bound of one stratum and how many vectors t were evaluated."""
+    """The bound of one stratum, and the number of vectors t that were evaluated."""
 
     budget: Budget
     work: int
 
 
-def by_exchanges(
+def bound_by_exchanges(
     hold_margins: Sequence[int] | None,
     swap_margins: Sequence[int] | None,
     rate: Rate,
@@ -50,35 +50,37 @@ def by_exchanges(
 
     A side that is not known is left out. None where no side can be evaluated, or where neither bound is ``below``.
 
-    >>> str(by_exchanges((3, 1, 1), (2, 2, 1), "9/10").budget.upper(3))
+    >>> str(bound_by_exchanges((3, 1, 1), (2, 2, 1), "9/10").budget.upper(3))
     '0.692'
     """
     sides = {tuple(sorted(side, reverse=True)) for side in (hold_margins, swap_margins) if side is not None}
-    p = rate_of(rate)
+    p = parse_rate(rate)
     if any(len(side) < 2 for side in sides):
         return ExchangeBound(Budget.zero(), 0)
     if not sides or p in (0, 1):
         return None
     share = 1 - Fraction(1, min(len(side) for side in sides))
     stop = inf if below is None or not below.is_finite else float(below.upper(9)) / float(share)
-    looked = [_largest(side, odds(p), stop) for side in sorted(sides) if _fits(side)]
+    looked = [
+        _largest_exchange_ratio(side, compute_odds(p), stop) for side in sorted(sides) if _is_affordable(side)
+    ]
     ratios = [ratio for ratio, _ in looked if ratio is not None]
     if not ratios:
         return None
     return ExchangeBound(Budget.log(min(ratios)) * share, sum(work for _, work in looked))
 
 
-def states_of(margins: Sequence[int]) -> int:
-    """How many vectors t there are, types of equal size taken together.
+def count_states(margins: Sequence[int]) -> int:
+    """Count the vectors t, taking types of equal size together.
 
-    >>> states_of((2, 2, 1))
+    >>> count_states((2, 2, 1))
     12
     """
     return prod(comb(size + types, types) for size, types in Counter(margins).items())
 
 
-def _fits(margins: Margins) -> bool:
-    return sum(margins) <= UP_TO and states_of(margins) <= MOST_STATES
+def _is_affordable(margins: Margins) -> bool:
+    return sum(margins) <= MAX_RECORDS_WITH_MARGINS and count_states(margins) <= MAX_STATES_PER_STRATUM
 
 
 def phi(margins: Sequence[int], leaving: Sequence[int], o: Fraction) -> Fraction:
@@ -95,17 +97,17 @@ def phi(margins: Sequence[int], leaving: Sequence[int], o: Fraction) -> Fraction
             for j, b in enumerate(own):
                 joined[i + j] += a * b
         by_moved = joined
-    return sum((c * o**k / derangements(k) for k, c in enumerate(by_moved) if c), Fraction(0))
+    return sum((c * o**k / count_derangements(k) for k, c in enumerate(by_moved) if c), Fraction(0))
 
 
 def _series(size: int, t: int) -> list[int]:
-    """C(size − t, k − t) Δ(k, t) for k = 0 … size."""
+    """Return C(size − t, k − t) Δ(k, t) for k = 0 … size."""
     return [comb(size - t, k - t) * partial_derangements(k, t) if k >= t else 0 for k in range(size + 1)]
 
 
 @lru_cache(maxsize=1 << 12)
-def _largest(margins: Margins, o: Fraction, stop: float) -> tuple[Fraction | None, int]:
-    """The largest ratio of Φ at two vectors that one exchange may join (at least 1), and how many were evaluated.
+def _largest_exchange_ratio(margins: Margins, o: Fraction, stop: float) -> tuple[Fraction | None, int]:
+    """Return the largest ratio of Φ at two vectors that one exchange joins, and the number evaluated.
 
     None as soon as the logarithm of a ratio exceeds ``stop``. Floats choose the candidates; integers decide.
     """
@@ -114,8 +116,8 @@ def _largest(margins: Margins, o: Fraction, stop: float) -> tuple[Fraction | Non
     best, where = 0.0, (1, 1)
     for state in phis.states():
         own = phis.log(state)
-        for other in _earlier(state):
-            if possible(other):
+        for other in _list_earlier(state):
+            if is_possible(other):
                 gap = abs(own - phis.log(other))
                 if gap > stop + 1e-9:
                     return None, len(phis.values)
@@ -125,13 +127,13 @@ def _largest(margins: Margins, o: Fraction, stop: float) -> tuple[Fraction | Non
                     if high * where[1] > where[0] * low:
                         where = (high, low)
                     best = max(best, gap)
-    return _short(Fraction(*where)), len(phis.values)
+    return _round_ratio(Fraction(*where)), len(phis.values)
 
 
-def possible(state: Sequence[Sequence[int]]) -> bool:
-    """Whether the vector t can occur: values that leave one type go to others, so no t exceeds the sum of the others.
+def is_possible(state: Sequence[Sequence[int]]) -> bool:
+    """Return whether the vector t can occur: no t exceeds the sum of the others.
 
-    >>> possible([(0, 1, 1)]), possible([(0, 1, 2)])
+    >>> is_possible([(0, 1, 1)]), is_possible([(0, 1, 2)])
     (True, False)
     """
     every = [t for group in state for t in group]
@@ -139,7 +141,7 @@ def possible(state: Sequence[Sequence[int]]) -> bool:
 
 
 class _Phis:
-    """Φ of every state, times one common denominator, computed when needed.
+    """Compute Φ of every state, times one common denominator, when it is needed.
 
     Polynomials are packed into whole numbers, so that one multiplication of these multiplies them.
     """
@@ -149,9 +151,9 @@ class _Phis:
         self.sizes = sizes
         # all coefficients together are at most 2^n n!: moved sets, and permutations of each
         self.width = n + n * n.bit_length() + 1
-        common = lcm(*(derangements(k) for k in range(n + 1) if k != 1))
+        common = lcm(*(count_derangements(k) for k in range(n + 1) if k != 1))
         self.weights = [
-            common // derangements(k) * o.numerator**k * o.denominator ** (n - k) if k != 1 else 0
+            common // count_derangements(k) * o.numerator**k * o.denominator ** (n - k) if k != 1 else 0
             for k in range(n + 1)
         ]
         self.packed = [
@@ -162,12 +164,12 @@ class _Phis:
         self.logs: dict[State, float] = {}
 
     def states(self) -> Iterator[State]:
-        """The states that can occur, those with the most leaving values first, as their ratios tend to be large."""
+        """Iterate over the states that can occur, those with the most leaving values first."""
         groups = [combinations_with_replacement(range(size, -1, -1), types) for size, types in self.sizes]
-        return filter(possible, product(*groups))
+        return filter(is_possible, product(*groups))
 
     def log(self, state: State) -> float:
-        """ln Φ of a state, up to a constant."""
+        """Return ln Φ of a state, up to a constant."""
         if state not in self.logs:
             total = prod(numbers[t] for numbers, ts in zip(self.packed, state, strict=True) for t in ts)
             value, mask = 0, (1 << self.width) - 1
@@ -179,32 +181,32 @@ class _Phis:
         return self.logs[state]
 
 
-def _earlier(state: State) -> set[State]:
-    """The states with one t, or two t of different types, smaller by one."""
+def _list_earlier(state: State) -> set[State]:
+    """Return the states with one t, or two t of different types, smaller by one."""
     found = set()
-    for i, t in _lowerable(state):
-        once = _lowered(state, i, t)
+    for i, t in _list_lowerable(state):
+        once = _lower_state(state, i, t)
         found.add(once)
-        for j, u in _lowerable(state):
+        for j, u in _list_lowerable(state):
             if (i, t) != (j, u) or state[i].count(t) > 1:
-                found.add(_lowered(once, j, u))
+                found.add(_lower_state(once, j, u))
     return found
 
 
-def _lowerable(state: State) -> set[tuple[int, int]]:
+def _list_lowerable(state: State) -> set[tuple[int, int]]:
     return {(i, t) for i, ts in enumerate(state) for t in ts if t}
 
 
-def _lowered(state: State, i: int, t: int) -> State:
-    """One type of group i, with t values that leave, has one fewer."""
+def _lower_state(state: State, i: int, t: int) -> State:
+    """Return the state in which one type of group i with t leaving values has one fewer."""
     ts = list(state[i])
     ts.remove(t)
     return (*state[:i], tuple(sorted((*ts, t - 1), reverse=True)), *state[i + 1 :])
 
 
-def _short(ratio: Fraction) -> Fraction:
-    """The ratio, or a slightly larger one of 15 digits where it is too long to be printed."""
-    if max(ratio.numerator, ratio.denominator) < 10**DIGITS:
+def _round_ratio(ratio: Fraction) -> Fraction:
+    """Return the ratio, or a slightly larger one of 15 digits if it is too long to print."""
+    if max(ratio.numerator, ratio.denominator) < 10**MAX_RATIO_DIGITS:
         return ratio
     exponent = Decimal(ratio.numerator // ratio.denominator).adjusted() - 14
     unit = Fraction(10) ** exponent

@@ -14,14 +14,18 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
-from stirred.spec.laws.derangements import derangements
+from stirred.compiled import compile_kernel
+from stirred.spec.laws.derangements import count_derangements
 
 Floats = NDArray[np.float64]
-DIRECT_UP_TO = 1_000_000  # products of a convolution that is summed directly; beyond, by fast transform
-CUTOFF = 1e-12  # window edges, relative to the peak; the tail bound makes any value rigorous
+MAX_DIRECT_PRODUCTS = (
+    1_000_000  # products of a convolution that is summed directly; beyond, by fast transform
+)
+WINDOW_CUTOFF = 1e-12  # window edges, relative to the peak; the tail bound makes any value rigorous
 # d(k+1)/d(k) for k = 2 … 29; from k = 30 on it is k+1 in double precision.
-STEPS = np.array([0.0, 0.0] + [derangements(k + 1) / derangements(k) for k in range(2, 30)])
+GROWTH_RATIOS = np.array(
+    [0.0, 0.0] + [count_derangements(k + 1) / count_derangements(k) for k in range(2, 30)]
+)
 
 
 @cache
@@ -39,7 +43,7 @@ def partial_derangements(k: int, t: int) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def ratio_exact(n1: int, n2: int, o: Fraction, t: int) -> Fraction:
-    """R_t as a fraction; for strata of a few dozen records.
+    """Return R_t as a fraction, for strata of a few dozen records.
 
     >>> ratio_exact(1, 1, Fraction(1, 3), 0)
     Fraction(1, 9)
@@ -49,7 +53,7 @@ def ratio_exact(n1: int, n2: int, o: Fraction, t: int) -> Fraction:
 
 @lru_cache(maxsize=1 << 14)
 def phi_exact(n1: int, n2: int, o: Fraction, t: int) -> Fraction:
-    """Φ_t as a fraction.
+    """Return Φ_t as a fraction.
 
     >>> phi_exact(1, 1, Fraction(1, 3), 1)
     Fraction(1, 9)
@@ -60,7 +64,7 @@ def phi_exact(n1: int, n2: int, o: Fraction, t: int) -> Fraction:
         for k2 in range(t, n2 + 1):
             term = first * comb(n2 - t, k2 - t) * partial_derangements(k2, t)
             by_moved[k1 + k2] = by_moved.get(k1 + k2, 0) + term
-    return sum((Fraction(c, derangements(k)) * o**k for k, c in by_moved.items() if c), Fraction(0))
+    return sum((Fraction(c, count_derangements(k)) * o**k for k, c in by_moved.items() if c), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +76,19 @@ class Ratio:
     work: int
 
 
-@compiled
+@compile_kernel
 def _growth(k: int, t: int, psi: float, steps: Floats) -> float:
-    """ψ(k) = Δ(k+1,t)/Δ(k,t) from ψ(k−1): k + (k−t)/ψ(k−1); d(k+1)/d(k) for t = 0."""
+    """Return ψ(k) = Δ(k+1,t)/Δ(k,t) from ψ(k−1) as k + (k−t)/ψ(k−1), or d(k+1)/d(k) for t = 0."""
     if t == 0:
         return steps[k] if k < 30 else k + 1.0
     return k + (k - t) / psi if k > t else float(t)
 
 
-@compiled
+@compile_kernel
 def _sequence(
     n: int, t: int, r: float, start: int, cutoff: float, steps: Floats, out: Floats
 ) -> tuple[int, int]:
-    """Fill out[k] = A(k) r^k, 1 at ``start``, as far as it stays above cutoff × its peak; the window's ends."""
+    """Fill out[k] = A(k) r^k from 1 at ``start`` while it exceeds cutoff × its peak; return the window's ends."""
     floor = 2 if t == 0 else t
     # the effect of the starting value of ψ falls by a factor of at least k at every step.
     warm = max(floor, start - 64)
@@ -130,9 +134,9 @@ def _sequence(
     return low, high
 
 
-@compiled
+@compile_kernel
 def _weights(o: float, r: float, centre: int, low: int, high: int, steps: Floats) -> Floats:
-    """w(k) r^{−k} for k = low … high, 1 at the centre: at most 1 everywhere, because w is log-concave."""
+    """Return w(k) r^{−k} for k = low … high, scaled to 1 at the centre; w is log-concave, so all are at most 1."""
     out = np.zeros(high - low + 1)
     value = 1.0
     for k in range(centre, high + 1):
@@ -150,8 +154,8 @@ def _weights(o: float, r: float, centre: int, low: int, high: int, steps: Floats
     return out
 
 
-def _modes(n1: int, n2: int, o: float, t: int) -> tuple[int, int]:
-    """The approximate position of the largest term; only speed depends on it."""
+def _find_modes(n1: int, n2: int, o: float, t: int) -> tuple[int, int]:
+    """Return the approximate position of the largest term; only speed depends on it."""
     p = o / (1 + o)
     k1, k2 = t + p * (n1 - t), t + p * (n2 - t)
     for _ in range(60):
@@ -163,22 +167,22 @@ def _modes(n1: int, n2: int, o: float, t: int) -> tuple[int, int]:
 
 
 def ratio_interval(n1: int, n2: int, o: Fraction, t: int) -> Ratio:
-    r"""R_t between two doubles, both proved (proof.md, Section 4).
+    r"""Return two doubles that enclose R_t, both proved (proof.md, Section 4).
 
     >>> found = ratio_interval(12, 9, Fraction(1, 3), 2)
     >>> found.low <= ratio_exact(12, 9, Fraction(1, 3), 2) <= found.high
     True
     """
     x = float(o)
-    starts = _modes(n1, n2, x, t)
+    starts = _find_modes(n1, n2, x, t)
     centre = max(2, sum(starts))
-    r = x / (STEPS[centre] if centre < 30 else centre + 1.0)
-    sides = [_side(n, t, r, start) for n, start in zip((n1, n2), starts, strict=True)]
+    r = x / (GROWTH_RATIOS[centre] if centre < 30 else centre + 1.0)
+    sides = [_compute_side(n, t, r, start) for n, start in zip((n1, n2), starts, strict=True)]
     (a1, b1, lo1, tail1), (a2, b2, lo2, tail2) = sides
     low = lo1 + lo2
-    weights = _weights(x, r, centre, low, low + b1.size + b2.size - 2, STEPS)
-    den, den_error = _weighted(a1, a2, weights)
-    num, num_error = _weighted(b1, b2, weights)
+    weights = _weights(x, r, centre, low, low + b1.size + b2.size - 2, GROWTH_RATIOS)
+    den, den_error = _sum_weighted(a1, a2, weights)
+    num, num_error = _sum_weighted(b1, b2, weights)
     s1, s2 = float(a1.sum()), float(a2.sum())
     tail = 1.01 * (tail1 * (s2 + tail2) + s1 * tail2)
     slack = 64 * (a1.size + a2.size + 200) * 2.0**-52
@@ -191,10 +195,10 @@ def ratio_interval(n1: int, n2: int, o: Fraction, t: int) -> Ratio:
     )
 
 
-def _weighted(a: Floats, b: Floats, weights: Floats) -> tuple[float, float]:
-    """Σ_k weights[k] (a ∗ b)[k], and what the transform may have added to or taken from it."""
+def _sum_weighted(a: Floats, b: Floats, weights: Floats) -> tuple[float, float]:
+    """Return Σ_k weights[k] (a ∗ b)[k] and a bound on the rounding error of the transform."""
     size = a.size + b.size - 1
-    if a.size * b.size <= DIRECT_UP_TO:
+    if a.size * b.size <= MAX_DIRECT_PRODUCTS:
         return float(np.convolve(a, b) @ weights[:size]), 0.0
     length = 1 << (size - 1).bit_length()
     product = np.fft.irfft(np.fft.rfft(a, length) * np.fft.rfft(b, length), length)[:size]
@@ -204,12 +208,12 @@ def _weighted(a: Floats, b: Floats, weights: Floats) -> tuple[float, float]:
     return float(product @ weights[:size]), float(error)
 
 
-def _side(n: int, t: int, r: float, start: int) -> tuple[Floats, Floats, int, float]:
-    """A_i(k) r^k on its window, the same for t+1, where the window begins, and a bound on what lies outside."""
+def _compute_side(n: int, t: int, r: float, start: int) -> tuple[Floats, Floats, int, float]:
+    """Return A_i(k) r^k on its window, the same for t+1, the window's start, and a bound on what lies outside."""
     if n == 1 and t == 0:  # Δ(1, 0) = 0: a single record cannot move
         return np.array([1.0]), np.array([0.0, r]), 0, 0.0
     out = np.zeros(n + 1)
-    low, high = _sequence(n, t, r, start, CUTOFF, STEPS, out)
+    low, high = _sequence(n, t, r, start, WINDOW_CUTOFF, GROWTH_RATIOS, out)
     a = out[low : high + 1]
     k = np.arange(low, high + 1, dtype=np.float64)
     b = np.zeros(a.size + 1)
@@ -217,11 +221,11 @@ def _side(n: int, t: int, r: float, start: int) -> tuple[Floats, Floats, int, fl
     b[1:] += (n - k) / (n - t) * (r * a)
     if high == n:
         b = b[:-1]  # the last entry is 0: no record is left to add
-    return a, b, low, _outside(n, t, r, low, high, a)
+    return a, b, low, _bound_tails(n, t, r, low, high, a)
 
 
-def _outside(n: int, t: int, r: float, low: int, high: int, a: Floats) -> float:
-    """Geometric bounds on both tails; infinite where the window was too narrow for one."""
+def _bound_tails(n: int, t: int, r: float, low: int, high: int, a: Floats) -> float:
+    """Return geometric bounds on both tails, infinite where the window is too narrow for one."""
     total = 0.0
     if high < n:
         # t ≥ 1: ψ(k) ≤ k+1, so the ratio of terms falls. t = 0: A(j)/A(high) = (d(j)/j!) (high!/d(high)) ∏(n−i) ≤ 1.5 ∏.

@@ -14,13 +14,20 @@ from math import ceil
 import numpy as np
 
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.budget.by_size import HALF, Rate, odds, rate_of, stratum_of, tight
+from stirred.mechanisms.swapping.budget.by_size import (
+    HALF,
+    Rate,
+    compute_odds,
+    parse_rate,
+    read_size,
+    tight_budget,
+)
 from stirred.mechanisms.swapping.budget.reduction import Ratio, ratio_exact, ratio_interval
-from stirred.spec.laws.derangements import derangements
+from stirred.spec.laws.derangements import count_derangements
 from stirred.spec.numbers.budget import Budget
 
-CLOSED_UP_TO = Fraction(2, 3)  # the swap rate up to which the closed form is proved (o ≤ 2)
-FRACTIONS_UP_TO = 24  # records up to which the reduction is evaluated in fractions
+MAX_RATE_CLOSED = Fraction(2, 3)  # the swap rate up to which the closed form is proved (o ≤ 2)
+MAX_RECORDS_IN_FRACTIONS = 24  # records up to which the reduction is evaluated in fractions
 # Pairs to try in turn: how much of R_t may be lost between evaluated t, and how many t may be evaluated.
 TOLERANCES = (
     (1e-7, 200),
@@ -32,23 +39,23 @@ TOLERANCES = (
     (0.3, 1600),
     (0.9, 3200),
 )
-EVERY_T_UP_TO = 2000  # of the smaller margin
-MOST_WORK = 200_000_000  # for one attempt, in products
-OVERHEAD = 100_000  # what one evaluation costs besides its products
+MAX_MARGIN_FOR_EVERY_T = 2000  # of the smaller margin
+MAX_PRODUCTS_PER_ATTEMPT = 200_000_000  # for one attempt, in products
+PRODUCTS_PER_EVALUATION = 100_000  # what one evaluation costs besides its products
 
 TIGHT_CLOSED = "bound.tight.closed"  # keys of the catalog
 TIGHT_REDUCTION = "bound.tight.reduction"
 
 
-def _settled(n1: int, n2: int, p: Fraction) -> Budget | None:
-    if stratum_of(n1) == 0 or stratum_of(n2) == 0:
+def _trivial_budget(n1: int, n2: int, p: Fraction) -> Budget | None:
+    if read_size(n1) == 0 or read_size(n2) == 0:
         return Budget.zero()
     return Budget.infinite() if p in (0, 1) else None
 
 
 @lru_cache(maxsize=1 << 16)
-def _closed(m: int, p: Fraction) -> Budget:
-    o = odds(p)
+def _closed_budget(m: int, p: Fraction) -> Budget:
+    o = compute_odds(p)
     return Budget.log(m / o + (1 + 2 / o) ** 2) * HALF
 
 
@@ -58,17 +65,17 @@ def margins_closed(n1: int, n2: int, rate: Rate) -> Budget:
     >>> [str(margins_closed(264330, 1, p).upper(2)) for p in ("1/100", "1/20", "1/10", "1/2")]
     ['8.55', '7.72', '7.35', '6.25']
     """
-    p = rate_of(rate)
-    found = _settled(n1, n2, p)
+    p = parse_rate(rate)
+    found = _trivial_budget(n1, n2, p)
     if found is not None:
         return found
-    if p > CLOSED_UP_TO:
+    if p > MAX_RATE_CLOSED:
         raise InputError(
             f"the closed form for two types is not proved at a swap rate of {p}",
             why="its proof needs p ≤ 2/3",
             fix="use margins_exact, which holds at every rate",
         )
-    return _closed(max(n1, n2), p)
+    return _closed_budget(max(n1, n2), p)
 
 
 def margins_exact(n1: int, n2: int, rate: Rate) -> Budget:
@@ -79,41 +86,41 @@ def margins_exact(n1: int, n2: int, rate: Rate) -> Budget:
     >>> margins_exact(2, 2, "1/2").upper(3), margins_exact(163885, 100446, "1/2").upper(3)
     (Decimal('0.780'), Decimal('1.435'))
     """
-    p = rate_of(rate)
-    found = _settled(n1, n2, p)
-    return reduced(max(n1, n2), min(n1, n2), p).budget if found is None else found
+    p = parse_rate(rate)
+    found = _trivial_budget(n1, n2, p)
+    return reduce_two_types(max(n1, n2), min(n1, n2), p).budget if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
-class Reduced:
-    """The bound of the exact reduction and the work it took, in products."""
+class Reduction:
+    """The bound of the exact reduction, and the work it took in products."""
 
     budget: Budget
     work: int
 
 
 @lru_cache(maxsize=1 << 14)
-def reduced(n1: int, n2: int, p: Fraction) -> Reduced:
-    """The exact reduction for n₁ ≥ n₂ ≥ 1 and 0 < p < 1.
+def reduce_two_types(n1: int, n2: int, p: Fraction) -> Reduction:
+    """Compute the exact reduction for n₁ ≥ n₂ ≥ 1 and 0 < p < 1.
 
-    >>> reduced(1, 1, Fraction(1, 4)).budget.exact
+    >>> reduce_two_types(1, 1, Fraction(1, 4)).budget.exact
     '1/2*ln(9)'
     """
-    o = odds(p)
-    if n1 + n2 <= FRACTIONS_UP_TO:
+    o = compute_odds(p)
+    if n1 + n2 <= MAX_RECORDS_IN_FRACTIONS:
         ratios = [ratio_exact(n1, n2, o, t) for t in range(n2)]
-        return Reduced(Budget.log(max(max(r, 1 / r) for r in ratios)) * HALF, 0)
-    candidates = [tight(n1 + n2, p)]
-    if p <= CLOSED_UP_TO:
-        candidates.append(_closed(n1, p))
-    least, work = _smallest(n1, n2, p)
+        return Reduction(Budget.log(max(max(r, 1 / r) for r in ratios)) * HALF, 0)
+    candidates = [tight_budget(n1 + n2, p)]
+    if p <= MAX_RATE_CLOSED:
+        candidates.append(_closed_budget(n1, p))
+    least, work = _search_smallest_ratio(n1, n2, p)
     if least > 0:
-        candidates.append(Budget.log(_upwards(max(1 / least, largest_ratio(n1, n2, p), 1.0))) * HALF)
-    return Reduced(min(candidates), work)
+        candidates.append(Budget.log(_round_up(max(1 / least, largest_ratio(n1, n2, p), 1.0))) * HALF)
+    return Reduction(min(candidates), work)
 
 
-def _upwards(value: float) -> Fraction:
-    """A fraction of a dozen digits that is not below a double (whose own reciprocal may have been rounded down)."""
+def _round_up(value: float) -> Fraction:
+    """Return a fraction of a dozen digits that is not below the double, whose reciprocal may be rounded down."""
     above = Fraction(value) * (1 + Fraction(1, 2**50))
     exponent = Decimal(value).adjusted() - 11
     unit = Fraction(10) ** exponent
@@ -122,7 +129,7 @@ def _upwards(value: float) -> Fraction:
 
 @dataclass(slots=True)
 class _Search:
-    """A lower bound on every R_t, t = 0 … min(n₁, n₂) − 1, that evaluates few of them."""
+    """Search a lower bound on every R_t, t = 0 … min(n₁, n₂) − 1, with few evaluations."""
 
     n1: int
     n2: int
@@ -135,17 +142,17 @@ class _Search:
 
     def ratio(self, t: int) -> float:
         if t not in self.known:
-            self.known[t] = ratio_interval(self.n1, self.n2, odds(self.p), t)
-            self.work += self.known[t].work + OVERHEAD
+            self.known[t] = ratio_interval(self.n1, self.n2, compute_odds(self.p), t)
+            self.work += self.known[t].work + PRODUCTS_PER_EVALUATION
             self.evaluations += 1
         return self.known[t].low
 
     @property
     def affordable(self) -> bool:
-        return self.work <= MOST_WORK and self.evaluations <= self.most_evaluations
+        return self.work <= MAX_PRODUCTS_PER_ATTEMPT and self.evaluations <= self.most_evaluations
 
     def run(self) -> float:
-        """The bound, or 0 if it would take too much work."""
+        """Return the bound, or 0 if it would take too much work."""
         last = min(self.n1, self.n2) - 1
         least = min(self.ratio(0), self.ratio(last))
         t = 1
@@ -161,15 +168,15 @@ class _Search:
         return least * (1 - self.tolerance)
 
     def closed_from(self, t: int) -> float:
-        """For t ≥ 1 and o ≤ 2, R of t and of everything beyond is at least this (Theorem D)."""
-        if self.p > CLOSED_UP_TO:
+        """Return a lower bound on R of t and of all larger t, for t ≥ 1 and o ≤ 2 (Theorem D)."""
+        if self.p > MAX_RATE_CLOSED:
             return 0.0
-        o = float(odds(self.p))
+        o = float(compute_odds(self.p))
         n = self.n1 + self.n2
         return (1 - 1e-12) / ((1 + 2 / o) ** 2 + max(n - 2 * t - 2, 0) / ((t + 1) * o))
 
     def reach(self, t: int, ratio: float, floor: float) -> int:
-        """How many t beyond this one keep R ≥ floor: (n₁−t)(n₂−t)R_t falls by at most κ_t a step (Theorem E)."""
+        """Count the t beyond this one that keep R ≥ floor: (n₁−t)(n₂−t)R_t falls by at most κ_t a step (Theorem E)."""
         a, b = self.n1 - t, self.n2 - t
         kappa = (1 + 2 / (t + 1)) * (float(self.p) * (a + b - 2) + 4) * (1 + 1e-12)
         spare = (ratio - floor) * a * b * (1 - 1e-9)
@@ -184,18 +191,18 @@ class _Search:
 
 
 def smallest_ratio(n1: int, n2: int, rate: Rate) -> float:
-    """A proved lower bound on the smallest R_t; 0 where too many would have to be evaluated.
+    """Return a proved lower bound on the smallest R_t, or 0 if too many must be evaluated.
 
     >>> 0.05678 < smallest_ratio(163885, 100446, "1/2") < 0.05679
     True
     """
-    return _smallest(n1, n2, rate_of(rate))[0]
+    return _search_smallest_ratio(n1, n2, parse_rate(rate))[0]
 
 
-def _smallest(n1: int, n2: int, p: Fraction) -> tuple[float, int]:
+def _search_smallest_ratio(n1: int, n2: int, p: Fraction) -> tuple[float, int]:
     known: dict[int, Ratio] = {}
     found, work = 0.0, 0
-    every = min(n1, n2) if min(n1, n2) <= EVERY_T_UP_TO else 0
+    every = min(n1, n2) if min(n1, n2) <= MAX_MARGIN_FOR_EVERY_T else 0
     for tolerance, most_evaluations in TOLERANCES:
         search = _Search(n1, n2, p, tolerance, max(most_evaluations, every), known)
         found = search.run()
@@ -206,18 +213,18 @@ def _smallest(n1: int, n2: int, p: Fraction) -> tuple[float, int]:
 
 
 def largest_ratio(n1: int, n2: int, rate: Rate) -> float:
-    r"""A proved upper bound on the largest R_t.
+    r"""Return a proved upper bound on the largest R_t.
 
     For t ≥ 1 it is at most $\max(1, r_{2t}, r_{2t}r_{2t+1})$, which exceeds 1 only up to t ≈ o/2; those are evaluated.
 
     >>> largest_ratio(500, 500, "1/2")
     1.0
     """
-    o = odds(rate_of(rate))
+    o = compute_odds(parse_rate(rate))
     best = 1.0
     for t in range(min(n1, n2)):
         if t:
-            first, second = _factor(2 * t, o), _factor(2 * t + 1, o)
+            first, second = _step_factor(2 * t, o), _step_factor(2 * t + 1, o)
             ahead = float(max(first, first * second)) * (1 + 1e-12)
             if ahead <= best:
                 break  # the factors fall with t
@@ -227,15 +234,15 @@ def largest_ratio(n1: int, n2: int, rate: Rate) -> float:
     return best
 
 
-def _factor(k: int, o: Fraction) -> Fraction:
-    """r_k = o d(k)/d(k+1), or a little more beyond 60 moved records."""
-    return o * derangements(k) / derangements(k + 1) if k <= 60 else o / k
+def _step_factor(k: int, o: Fraction) -> Fraction:
+    """Return r_k = o d(k)/d(k+1), or a slightly larger number beyond 60 moved records."""
+    return o * count_derangements(k) / count_derangements(k + 1) if k <= 60 else o / k
 
 
 def any_split(n: int, rate: Rate) -> Budget:
-    """The closed form for two types in unknown proportion: the larger margin is at most n − 1.
+    """Return the closed form for two types in unknown proportion; the larger margin is at most n − 1.
 
     >>> str(any_split(264331, "1/2"))
     '6.2425'
     """
-    return margins_closed(max(stratum_of(n) - 1, 0), 1 if n >= 2 else 0, rate)
+    return margins_closed(max(read_size(n) - 1, 0), 1 if n >= 2 else 0, rate)

@@ -3,12 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.mechanisms.swapping.draw.selection import WordSource
 
 
-@compiled
-def group(
+@compile_kernel
+def group_rows(
     strata: NDArray[np.uint32],
     rows: NDArray[np.uint32],
     words: NDArray[np.uint64],
@@ -26,7 +26,7 @@ def group(
         grouped_words[place] = words[i]
 
 
-@compiled
+@compile_kernel
 def sort_groups(
     ids: NDArray[np.uint64],
     starts: NDArray[np.int64],
@@ -53,15 +53,15 @@ def sort_groups(
             grouped_words[start:stop] = grouped_words[start:stop][order]
 
 
-@compiled
+@compile_kernel
 def multiply_high(x: np.uint64, y: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """High and low half of the 128-bit product of a word and a bound below 2³²."""
+    """Return the high and low half of the 128-bit product of a word and a bound below 2³²."""
     low = np.uint64(x & np.uint64(0xFFFFFFFF)) * y
     high = np.uint64(x >> np.uint64(32)) * y + (low >> np.uint64(32))
     return high >> np.uint64(32), x * y
 
 
-@compiled
+@compile_kernel
 def _derange_once(
     groups: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -100,29 +100,29 @@ def _derange_once(
     return failed
 
 
-@compiled
-def spread(
+@compile_kernel
+def spread_givers(
     starts: NDArray[np.int64],
     grouped_rows: NDArray[np.uint32],
     images: NDArray[np.uint32],
     givers: NDArray[np.uint32],
 ) -> None:
-    """The record each grouped record receives its swap variables from."""
+    """Write the record from which each grouped record receives its swap variables into ``givers``."""
     for g in range(starts.size - 1):
         start = starts[g]
         for i in range(start, starts[g + 1]):
             givers[i] = grouped_rows[start + images[i]]
 
 
-@compiled
-def _rows_of_groups(
+@compile_kernel
+def _list_rows(
     groups: NDArray[np.int64],
     starts: NDArray[np.int64],
     grouped_rows: NDArray[np.uint32],
     word_starts: NDArray[np.int64],
     rows: NDArray[np.uint32],
 ) -> None:
-    """The records of the listed groups, one group after the other."""
+    """Write the records of the listed groups into ``rows``, one group after the other."""
     for g in range(groups.size):
         start = starts[groups[g]]
         for i in range(starts[groups[g] + 1] - start):
@@ -136,7 +136,7 @@ def derange(
     grouped_rows: NDArray[np.uint32],
     grouped_words: NDArray[np.uint64],
 ) -> NDArray[np.uint32]:
-    """The place within its group whose values each selected record receives, uniform over derangements."""
+    """Derange every group uniformly; return the place in its group whose values each record receives."""
     images = np.empty(grouped_rows.size, np.uint32)
     groups = np.flatnonzero(np.diff(starts)).astype(np.int64)
     unfinished = np.empty(groups.size, np.int64)
@@ -146,7 +146,7 @@ def derange(
         groups = unfinished[:failed].copy()
         word_starts = np.concatenate(([0], np.cumsum(starts[groups + 1] - starts[groups]))).astype(np.int64)
         rows = np.empty(word_starts[-1], np.uint32)
-        _rows_of_groups(groups, starts, grouped_rows, word_starts, rows)
+        _list_rows(groups, starts, grouped_rows, word_starts, rows)
         fresh = words.blocks("swap/derange", ids[rows], counter=counter)
         counter += 1
         column = np.ascontiguousarray(fresh[:, 0])

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from stirred.chance.samplers.bernoulli import threshold
 from stirred.engine import Engine, Local, Progress
-from stirred.mechanisms.swapping.draw.derangement import derange, group, sort_groups, spread
+from stirred.mechanisms.swapping.draw.derangement import derange, group_rows, sort_groups, spread_givers
 from stirred.mechanisms.swapping.draw.selection import Selection, WordSource, select
-from stirred.mechanisms.swapping.draw.strata import stratum_sizes
+from stirred.mechanisms.swapping.draw.strata import count_sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Moves:
     attempts: int = 1  # selections drawn, counting the strata that had to be selected again
 
     def apply(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
-        """The column after the swap.
+        """Return the column after the swap.
 
         >>> both = np.array([0, 2], np.uint32)
         >>> Moves(receivers=both, givers=both[::-1]).apply(np.array([7, 8, 9]))
@@ -34,7 +34,7 @@ class Moves:
         return swapped
 
 
-def draw(
+def draw_moves(
     words: WordSource,
     *,
     ids: NDArray[np.uint64],
@@ -45,7 +45,7 @@ def draw(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Moves:
-    """One draw of the Permutation Swapping Algorithm; ``strata`` are dense codes, ``ids`` unique words.
+    """Draw the Permutation Swapping Algorithm once; ``strata`` are dense codes, ``ids`` are unique words.
 
     A record takes no part when its stratum is ``strata.OUT``. The draw is a function of the words and of the set
     of (identifier, stratum) pairs alone. With ``classes`` there is a rate for each class of records, strictly
@@ -53,7 +53,7 @@ def draw(
     """
     place = engine or Local()
     if sizes is None:
-        sizes = stratum_sizes(strata)
+        sizes = count_sizes(strata)
     report = progress or (lambda *_: None)
     report("select", 0, 2)
     rates = (rate,) if isinstance(rate, Fraction) else tuple(rate)
@@ -64,11 +64,11 @@ def draw(
     report("derange", 1, 2)
     starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
     grouped_rows, grouped_words = np.empty(rows.size, np.uint32), np.empty(rows.size, np.uint64)
-    group(strata, rows, second, starts[:-1].copy(), grouped_rows, grouped_words)
+    group_rows(strata, rows, second, starts[:-1].copy(), grouped_rows, grouped_words)
     del rows, second
     sort_groups(ids, starts, grouped_rows, grouped_words)
     images = derange(words, ids, starts, grouped_rows, grouped_words)
     givers = np.empty(grouped_rows.size, np.uint32)
-    spread(starts, grouped_rows, images, givers)
+    spread_givers(starts, grouped_rows, images, givers)
     report("derange", 2, 2)
     return Moves(receivers=grouped_rows, givers=givers, attempts=attempts)

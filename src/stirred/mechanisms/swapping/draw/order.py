@@ -9,22 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.engine import Engine
 from stirred.mechanisms.swapping.draw.selection import WordSource
 
-ROWS = 1 << 16
-LABEL = "order"
+ROWS_PER_ORDER_CALL = 1 << 16
+ORDER_LABEL = "order"
 
 
-@compiled
-def _buckets(words: NDArray[np.uint64], shift: np.uint64, counts: NDArray[np.int64]) -> None:
+@compile_kernel
+def _count_buckets(words: NDArray[np.uint64], shift: np.uint64, counts: NDArray[np.int64]) -> None:
     for word in words:
         counts[np.int64(word >> shift)] += 1
 
 
-@compiled
-def _scatter(
+@compile_kernel
+def _scatter_rows(
     words: NDArray[np.uint64], shift: np.uint64, cursor: NDArray[np.int64], rows: NDArray[np.uint32]
 ) -> None:
     for i in range(words.size):
@@ -33,7 +33,7 @@ def _scatter(
         cursor[bucket] += 1
 
 
-@compiled
+@compile_kernel
 def _sort_buckets(words: NDArray[np.uint64], starts: NDArray[np.int64], rows: NDArray[np.uint32]) -> int:
     """Sort each bucket by word; returns how many neighbours have equal words."""
     equal = 0
@@ -49,41 +49,44 @@ def _sort_buckets(words: NDArray[np.uint64], starts: NDArray[np.int64], rows: ND
     return equal
 
 
-def order_words(words: WordSource, ids: NDArray[np.uint64], engine: Engine) -> NDArray[np.uint64]:
-    """The word by which each record is sorted for publication."""
+def draw_order_words(words: WordSource, ids: NDArray[np.uint64], engine: Engine) -> NDArray[np.uint64]:
+    """Return the word by which each record is sorted for publication."""
     first = np.empty(ids.size, np.uint64)
 
     def fill(part: slice) -> None:
-        first[part] = words.blocks(LABEL, ids[part])[:, 0]
+        first[part] = words.blocks(ORDER_LABEL, ids[part])[:, 0]
 
-    for _ in engine.map(fill, [slice(i, min(i + ROWS, ids.size)) for i in range(0, ids.size, ROWS)]):
+    for _ in engine.map(
+        fill,
+        [slice(i, min(i + ROWS_PER_ORDER_CALL, ids.size)) for i in range(0, ids.size, ROWS_PER_ORDER_CALL)],
+    ):
         pass
     return first
 
 
-def shuffled(words: WordSource, ids: NDArray[np.uint64], engine: Engine) -> NDArray[np.uint32]:
-    """Rows in a random order that depends on the words and the set of identifiers only."""
+def shuffle_rows(words: WordSource, ids: NDArray[np.uint64], engine: Engine) -> NDArray[np.uint32]:
+    """Return the rows in a random order that depends only on the words and the set of identifiers."""
     n = ids.size
-    first = order_words(words, ids, engine)
+    first = draw_order_words(words, ids, engine)
     bits = max(0, min(24, int(n).bit_length() - 9))  # about 256 to 512 records a bucket
     shift = np.uint64(64 - bits) if bits else np.uint64(63)
     counts = np.zeros((1 << bits) if bits else 2, np.int64)
-    _buckets(first, shift, counts)
+    _count_buckets(first, shift, counts)
     starts = np.concatenate(([0], np.cumsum(counts)))
     rows = np.empty(n, np.uint32)
-    _scatter(first, shift, starts[:-1].copy(), rows)
+    _scatter_rows(first, shift, starts[:-1].copy(), rows)
     edges = np.linspace(0, counts.size, 17).astype(np.int64)
 
     def sort(k: int) -> int:
         return _sort_buckets(first, starts[edges[k] : edges[k + 1] + 1], rows)
 
     if sum(engine.map(sort, range(16))):
-        _part_equals(words, ids, first, rows)
+        _order_equals(words, ids, first, rows)
     return rows
 
 
-@compiled
-def _equals(words: NDArray[np.uint64], rows: NDArray[np.uint32], places: NDArray[np.int64]) -> int:
+@compile_kernel
+def _find_equals(words: NDArray[np.uint64], rows: NDArray[np.uint32], places: NDArray[np.int64]) -> int:
     found = 0
     for i in range(1, rows.size):
         if words[rows[i]] == words[rows[i - 1]] and found < places.size:
@@ -92,7 +95,7 @@ def _equals(words: NDArray[np.uint64], rows: NDArray[np.uint32], places: NDArray
     return found
 
 
-def _part_equals(
+def _order_equals(
     words: WordSource,
     ids: NDArray[np.uint64],
     first: NDArray[np.uint64],
@@ -100,7 +103,7 @@ def _part_equals(
 ) -> None:
     """Order records with equal first words (probability 0.0005 among 130 million) by their second word."""
     places = np.empty(1 << 16, np.int64)
-    for i in places[: _equals(first, rows, places)]:
+    for i in places[: _find_equals(first, rows, places)]:
         stop = int(i) + 1
         start = int(i) - 1
         while start > 0 and first[rows[start - 1]] == first[rows[i]]:
@@ -108,12 +111,12 @@ def _part_equals(
         while stop < rows.size and first[rows[stop]] == first[rows[i]]:
             stop += 1
         tied = rows[start:stop]
-        second = words.blocks(LABEL, ids[tied])[:, 1]
+        second = words.blocks(ORDER_LABEL, ids[tied])[:, 1]
         tied[:] = tied[np.lexsort((ids[tied], second))]
 
 
-def canonical_ids(numbers: list[NDArray[Any]], rows: int) -> NDArray[np.uint64]:
-    """Identifiers by content where the census has none: the rank of a record when all are sorted by their values.
+def assign_canonical_ids(numbers: list[NDArray[Any]], rows: int) -> NDArray[np.uint64]:
+    """Return the rank of each record when all are sorted by value, as identifiers where the census has none.
 
     Equal records get neighbouring ranks in any order, which changes no released row.
     """

@@ -10,15 +10,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
-from stirred.mechanisms.swapping.draw.strata import OUT, ROWS, StratumCodes, numbered
+from stirred.compiled import compile_kernel
+from stirred.mechanisms.swapping.draw.strata import NO_STRATUM, ROWS_PER_CALL, StratumCodes, number_rows
 from stirred.mechanisms.swapping.records.columns import Column
 
-LARGEST = 40  # records; 37,338 partitions, so that a rank fits 16 bits
+MAX_RECORDS_RANKED = 40  # records; 37,338 partitions, so that a rank fits 16 bits
 
 
-def _partitions(largest: int) -> NDArray[np.int64]:
-    """P(m, k): how many partitions of m have no part above k."""
+def _count_partitions(largest: int) -> NDArray[np.int64]:
+    """Return P(m, k), the number of partitions of m with no part above k, as a matrix."""
     found = np.zeros((largest + 1, largest + 1), np.int64)
     found[0, :] = 1
     for m in range(1, largest + 1):
@@ -27,33 +27,33 @@ def _partitions(largest: int) -> NDArray[np.int64]:
     return found
 
 
-PARTITIONS = _partitions(LARGEST)
+PARTITION_COUNTS = _count_partitions(MAX_RECORDS_RANKED)
 
 
-def margins_of_rank(n: int, rank: int) -> tuple[int, ...]:
-    """The partition of n with the given rank, largest part first.
+def unrank_margins(n: int, rank: int) -> tuple[int, ...]:
+    """Return the partition of n with the given rank, largest part first.
 
-    >>> [margins_of_rank(4, rank) for rank in range(5)]
+    >>> [unrank_margins(4, rank) for rank in range(5)]
     [(1, 1, 1, 1), (2, 1, 1), (2, 2), (3, 1), (4,)]
     """
     parts = []
     while n:
-        part = int(np.searchsorted(PARTITIONS[n], rank, side="right"))
-        rank -= int(PARTITIONS[n, part - 1])
+        part = int(np.searchsorted(PARTITION_COUNTS[n], rank, side="right"))
+        rank -= int(PARTITION_COUNTS[n, part - 1])
         n -= part
         parts.append(part)
     return tuple(parts)
 
 
-def margin_ranks(
+def rank_margins(
     strata: StratumCodes, columns: Sequence[Column], chosen: NDArray[np.bool_]
 ) -> NDArray[np.uint16]:
-    """The ranks of the margins of the chosen strata, which have at most ``LARGEST`` records each.
+    """Return the ranks of the margins of the chosen strata, each of at most ``MAX_RECORDS_RANKED`` records.
 
     >>> import pyarrow as pa
-    >>> from stirred.mechanisms.swapping.draw.strata import strata
+    >>> from stirred.mechanisms.swapping.draw.strata import form_strata
     >>> place = Column(name="place", codes=np.array([2, 7, 2, 2]), type=pa.int64())
-    >>> margins_of_rank(4, margin_ranks(strata([], rows=4), [place], np.array([True]))[0])
+    >>> unrank_margins(4, rank_margins(form_strata([], rows=4), [place], np.array([True]))[0])
     (3, 1)
     """
     sizes = strata.sizes[chosen].astype(np.int64)
@@ -61,17 +61,17 @@ def margin_ranks(
     places = np.full(chosen.size, -1, np.int64)
     places[chosen] = starts
     types = np.empty(int(sizes.sum()), np.uint64)
-    number = numbered(columns)
-    for start in range(0, strata.codes.size, ROWS):
-        part = slice(start, start + ROWS)
-        _scatter(strata.codes[part], number.numbers(part), places, types)
+    number = number_rows(columns)
+    for start in range(0, strata.codes.size, ROWS_PER_CALL):
+        part = slice(start, start + ROWS_PER_CALL)
+        _scatter_types(strata.codes[part], number.numbers(part), places, types)
     ranks = np.empty(sizes.size, np.uint16)
-    _rank(types, starts, sizes, PARTITIONS, ranks)
+    _rank_strata(types, starts, sizes, PARTITION_COUNTS, ranks)
     return ranks
 
 
-@compiled
-def _scatter(
+@compile_kernel
+def _scatter_types(
     strata: NDArray[np.uint32],
     numbers: NDArray[np.uint64],
     places: NDArray[np.int64],
@@ -79,15 +79,15 @@ def _scatter(
 ) -> None:
     """Put the type of each record behind those of its stratum; places of strata that are not chosen are −1."""
     for i in range(strata.size):
-        if strata[i] != OUT:
+        if strata[i] != NO_STRATUM:
             place = places[strata[i]]
             if place >= 0:
                 types[place] = numbers[i]
                 places[strata[i]] = place + 1
 
 
-@compiled
-def _rank(
+@compile_kernel
+def _rank_strata(
     types: NDArray[np.uint64],
     starts: NDArray[np.int64],
     sizes: NDArray[np.int64],
@@ -97,7 +97,7 @@ def _rank(
     counts = np.empty(partitions.shape[0], np.int64)
     for s in range(sizes.size):
         own = types[starts[s] : starts[s] + sizes[s]]
-        _sort(own)
+        _sort_in_place(own)
         found = 0
         for i in range(own.size):
             if i and own[i] == own[i - 1]:
@@ -105,7 +105,7 @@ def _rank(
             else:
                 counts[found] = 1
                 found += 1
-        _sort(counts[:found])
+        _sort_in_place(counts[:found])
         rest, rank = sizes[s], 0
         for i in range(found - 1, -1, -1):
             rank += partitions[rest, counts[i] - 1]
@@ -113,9 +113,9 @@ def _rank(
         ranks[s] = rank
 
 
-@compiled
-def _sort(values: NDArray[np.int64] | NDArray[np.uint64]) -> None:
-    """Ascending, in place, for a few values."""
+@compile_kernel
+def _sort_in_place(values: NDArray[np.int64] | NDArray[np.uint64]) -> None:
+    """Sort a few values in place, in ascending order."""
     for i in range(1, values.size):
         value, at = values[i], i
         while at and values[at - 1] > value:

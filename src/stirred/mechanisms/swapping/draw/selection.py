@@ -13,23 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance.samplers.bernoulli import Threshold, threshold
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.engine import Engine
-from stirred.mechanisms.swapping.draw.strata import OUT
+from stirred.mechanisms.swapping.draw.strata import NO_STRATUM
 
-ROWS = 1 << 16  # records per call of the cipher: the words stay in the second-level cache
-SELECT = "swap/select"
+ROWS_PER_CIPHER_CALL = 1 << 16  # records per call of the cipher: the words stay in the second-level cache
+SELECT_LABEL = "swap/select"
 
 
 class WordSource(Protocol):
     """A source of random words: 16 bytes for each identifier, determined by (label, identifier, counter)."""
 
     def blocks(self, label: str, ids: NDArray[np.uint64], *, counter: int = 0) -> NDArray[np.uint64]:
-        """Two words for each identifier."""
+        """Return two words for each identifier."""
         ...
 
 
-@compiled
+@compile_kernel
 def _select(
     words: NDArray[np.uint64],
     strata: NDArray[np.uint32],
@@ -39,7 +39,7 @@ def _select(
     second: NDArray[np.uint64],
     ties: NDArray[np.uint32],
 ) -> tuple[int, int]:
-    """Positions whose first word lies below the threshold, with their second word; words equal to it are ties.
+    """Write positions whose first word is below the threshold, and ties; return how many there are of each.
 
     The true threshold is p·2⁶⁴, rarely an integer: below its floor a word selects, above it does not, and at it
     more bits must decide. ``everything_below`` says that the floor is 2⁶⁴ itself (p = 1).
@@ -48,7 +48,7 @@ def _select(
     tied = 0
     for i in range(strata.size):
         word = words[i, 0]
-        if strata[i] == OUT:
+        if strata[i] == NO_STRATUM:
             continue
         if word == threshold and not everything_below:
             ties[tied] = i
@@ -59,7 +59,7 @@ def _select(
     return found, tied
 
 
-@compiled
+@compile_kernel
 def _select_by_class(
     words: NDArray[np.uint64],
     strata: NDArray[np.uint32],
@@ -69,11 +69,11 @@ def _select_by_class(
     second: NDArray[np.uint64],
     ties: NDArray[np.uint32],
 ) -> tuple[int, int]:
-    """As ``_select``, with a threshold for each class of records."""
+    """Select as ``_select`` does, with a threshold for each class of records."""
     found = 0
     tied = 0
     for i in range(strata.size):
-        if strata[i] == OUT:
+        if strata[i] == NO_STRATUM:
             continue
         word = words[i, 0]
         threshold = thresholds[classes[i]]
@@ -87,21 +87,21 @@ def _select_by_class(
     return found, tied
 
 
-@compiled
-def _in_pending(strata: NDArray[np.uint32], pending: NDArray[np.bool_], rows: NDArray[np.uint32]) -> int:
-    """Positions whose stratum must be selected again."""
+@compile_kernel
+def _list_pending(strata: NDArray[np.uint32], pending: NDArray[np.bool_], rows: NDArray[np.uint32]) -> int:
+    """Write the positions whose stratum must be selected again; return how many there are."""
     found = 0
     for i in range(strata.size):
         stratum = strata[i]
-        if stratum != OUT:
+        if stratum != NO_STRATUM:
             # always written, kept when pending: a branch here would be mispredicted in four cases of ten
             rows[found] = i
             found += int(pending[stratum])
     return found
 
 
-@compiled
-def _still_pending(rows: NDArray[np.uint32], strata: NDArray[np.uint32], pending: NDArray[np.bool_]) -> int:
+@compile_kernel
+def _keep_pending(rows: NDArray[np.uint32], strata: NDArray[np.uint32], pending: NDArray[np.bool_]) -> int:
     """Move the listed records whose stratum is pending to the front of the list; returns how many."""
     found = 0
     for row in rows:
@@ -110,7 +110,7 @@ def _still_pending(rows: NDArray[np.uint32], strata: NDArray[np.uint32], pending
     return found
 
 
-@compiled
+@compile_kernel
 def _settle(
     rows: NDArray[np.uint32],
     words: NDArray[np.uint64],
@@ -127,15 +127,15 @@ def _settle(
     return found
 
 
-@compiled
+@compile_kernel
 def _tally(strata: NDArray[np.uint32], rows: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
     """Add one to the count of each listed record's stratum."""
     for row in rows:
         counts[strata[row]] += np.uint32(1)
 
 
-def tied(words: WordSource, label: str, identifier: np.uint64, counter: int, coin: Threshold) -> bool:
-    """Whether a record whose first word equals the threshold is selected: compare the digits that follow."""
+def break_tie(words: WordSource, label: str, identifier: np.uint64, counter: int, coin: Threshold) -> bool:
+    """Return whether a record whose first word equals the threshold is selected, from the digits that follow."""
     rest = coin.p * 2**64 - coin.first
     deeper = 0
     while rest:
@@ -150,21 +150,21 @@ def tied(words: WordSource, label: str, identifier: np.uint64, counter: int, coi
     return False
 
 
-def coins(words: WordSource, label: str, ids: NDArray[np.uint64], p: Fraction) -> NDArray[np.bool_]:
-    """One exact coin for each identifier."""
+def toss_coins(words: WordSource, label: str, ids: NDArray[np.uint64], p: Fraction) -> NDArray[np.bool_]:
+    """Toss one exact coin for each identifier."""
     coin = threshold(p)
     first = words.blocks(label, ids)[:, 0]
     if coin.certain:
         return np.ones(ids.size, np.bool_)
     result: NDArray[np.bool_] = first < coin.word
     for i in np.flatnonzero(first == coin.word):
-        result[i] = tied(words, label, ids[i], 0, coin)
+        result[i] = break_tie(words, label, ids[i], 0, coin)
     return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Draws one selection of the listed records in independent slices."""
+    """Draw one selection of the listed records in independent slices."""
 
     words: WordSource
     ids: NDArray[np.uint64]
@@ -175,9 +175,9 @@ class Selection:
     def slice(
         self, rows: NDArray[np.uint32] | slice, counter: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        """Selected records among ``rows`` and the second word of each."""
+        """Return the selected records among ``rows`` and the second word of each."""
         ids, strata = self.ids[rows], self.strata[rows]
-        words = self.words.blocks(SELECT, ids, counter=counter)
+        words = self.words.blocks(SELECT_LABEL, ids, counter=counter)
         n = strata.size
         found, second, ties = np.empty(n, np.uint32), np.empty(n, np.uint64), np.empty(n, np.uint32)
         classes = None if self.classes is None else self.classes[rows]
@@ -191,8 +191,12 @@ class Selection:
         lucky = [
             i
             for i in ties[:ties_found].tolist()
-            if tied(
-                self.words, SELECT, ids[i], counter, self.thresholds[0 if classes is None else classes[i]]
+            if break_tie(
+                self.words,
+                SELECT_LABEL,
+                ids[i],
+                counter,
+                self.thresholds[0 if classes is None else classes[i]],
             )
         ]
         if lucky:
@@ -203,11 +207,11 @@ class Selection:
         return rows[found], second.copy()
 
 
-def _slices(n: int) -> list[slice]:
-    return [slice(start, min(start + ROWS, n)) for start in range(0, n, ROWS)]
+def _slice_rows(n: int) -> list[slice]:
+    return [slice(start, min(start + ROWS_PER_CIPHER_CALL, n)) for start in range(0, n, ROWS_PER_CIPHER_CALL)]
 
 
-def _joined(
+def _join_parts(
     parts: Iterator[tuple[NDArray[np.uint32], NDArray[np.uint64]]],
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
     rows, words = [np.empty(0, np.uint32)], [np.empty(0, np.uint64)]
@@ -222,7 +226,7 @@ def select(
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32], int]:
     """Select until no stratum of two or more records has exactly one selected; a stratum of one has none."""
     strata = selection.strata
-    rows, words = _joined(engine.map(lambda part: selection.slice(part, 0), _slices(strata.size)))
+    rows, words = _join_parts(engine.map(lambda part: selection.slice(part, 0), _slice_rows(strata.size)))
     counts = np.zeros(sizes.size, np.uint32)
     _tally(strata, rows, counts)
     settled_rows: list[NDArray[np.uint32]] = []
@@ -239,13 +243,13 @@ def select(
             break
         if pool is None:
             pool = np.empty(strata.size, np.uint32)
-            pool = pool[: _in_pending(strata, lone, pool)].copy()
+            pool = pool[: _list_pending(strata, lone, pool)].copy()
         else:
-            pool = pool[: _still_pending(pool, strata, lone)]
+            pool = pool[: _keep_pending(pool, strata, lone)]
         again: NDArray[np.uint32] = pool
         counter = attempts
-        rows, words = _joined(
-            engine.map(lambda part: selection.slice(again[part], counter), _slices(again.size))  # noqa: B023
+        rows, words = _join_parts(
+            engine.map(lambda part: selection.slice(again[part], counter), _slice_rows(again.size))  # noqa: B023
         )
         _tally(strata, rows, counts)
         attempts += 1

@@ -55,7 +55,7 @@ def attenuation(n: ArrayLike, rate: Fraction) -> Floats:
 
 
 def _independence(table: Floats) -> tuple[Floats, Floats]:
-    """Size of each stratum and its table under independence, for the last two axes hold × swap."""
+    """Return the size of each stratum and its table under independence, for the last two axes hold × swap."""
     total = table.sum(axis=(-2, -1), keepdims=True)
     product = table.sum(axis=-1, keepdims=True) * table.sum(axis=-2, keepdims=True)
     return total, product / np.maximum(total, 1)
@@ -116,7 +116,7 @@ def channel(margin: Sequence[int], rate: Fraction) -> Floats:
 def posterior(
     margin: Sequence[int], shown: int, rate: Fraction, prior: Sequence[float] | None = None
 ) -> Floats:
-    r"""The probable true place of a record unique in its stratum that is shown at ``shown``: Bayes on the channel.
+    r"""Return the probable true place of a record unique in its stratum, given its released place, by Bayes.
 
     Without a prior an outsider takes the margins, and the chance that it truly is there is
     $1 - q (n - n_t)/(n-1)$.
@@ -145,7 +145,7 @@ class WeakStrata:
     lowest: float
 
     def words(self) -> Phrase:
-        """The finding."""
+        """Return the finding as a phrase."""
         lowest = Decimal(f"{self.lowest:.4f}")
         return Phrase(
             "swap.note.weak", strata=self.strata, number=self.records, below=self.below, lowest=lowest
@@ -158,7 +158,7 @@ class WeakStrata:
 def weak_strata(
     sizes: ArrayLike, rate: Fraction, *, counts: ArrayLike | None = None, below: Fraction = Fraction(1, 2)
 ) -> WeakStrata | None:
-    """Strata of two or more records that are rarely swapped, or None; ``counts`` is the number of strata of each size.
+    """Return the strata of two or more records that are rarely swapped, or None; ``counts`` counts strata.
 
     >>> print(weak_strata([2, 400], Fraction(1, 20)))
     1 strata with 2 records have an effective rate below 1/2 of the swap rate (lowest 0.0028): their records almost \

@@ -8,17 +8,17 @@ import numpy as np
 import polars as pl
 
 from stirred.census.codebook.schema import VariableSchema
-from stirred.frames import collected
+from stirred.frames import collect_frame
 from stirred.mechanisms.swapping.roles import Roles
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 
-def copied(census: "Census", record_type: str, copies: int) -> tuple["Census", str]:
-    """The copies, and the variable that numbers them; records linked to them are left out."""
+def copy_census(census: "Census", record_type: str, copies: int) -> tuple["Census", str]:
+    """Return a census of independent copies and the variable that numbers them, without linked records."""
     schema, record = census.schema, census.schema.record(record_type)
-    frame = collected(census.scan(record_type, list(census.columns(record_type))))
+    frame = collect_frame(census.scan(record_type, list(census.columns(record_type))))
     name = "copy"
     while name in frame.columns:
         name += "_"
@@ -32,9 +32,9 @@ def copied(census: "Census", record_type: str, copies: int) -> tuple["Census", s
     return type(census)(schema=alone, files={record_type: rows.lazy()}, folder=census.folder), name
 
 
-def matched_by_copy(match: Sequence[str], roles: Roles, name: str) -> dict[str, object]:
-    """The settings of a swap within copies; its guards, which are about real files, refuse nothing here."""
-    held = [column for column in roles.held if column != name]
+def settings_of_copies(match: Sequence[str], roles: Roles, name: str) -> dict[str, object]:
+    """Return the settings of a swap within copies, with guards that refuse nothing."""
+    held = [column for column in roles.held_variables if column != name]
     return {
         "match": [*match, name],
         "release_identifiers": dict.fromkeys([name, *held], "copies"),

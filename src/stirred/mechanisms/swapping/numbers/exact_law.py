@@ -14,21 +14,21 @@ import numpy as np
 import polars as pl
 
 from stirred.frames import frame_of
-from stirred.mechanisms.contents import LARGEST, Content, Law, Row, rows_of, shown
-from stirred.mechanisms.swapping.draw.strata import OUT
+from stirred.mechanisms.contents import MAX_OUTPUTS, Content, Law, Row, make_content, rows_of
+from stirred.mechanisms.swapping.draw.strata import NO_STRATUM
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import table
-from stirred.spec.laws.derangements import derangements
+from stirred.mechanisms.swapping.pipeline.publish import count_table
+from stirred.spec.laws.derangements import count_derangements
 
 Permutation = tuple[int, ...]
 PermutationLaw = Mapping[Permutation, Fraction]
 
 
 @lru_cache(maxsize=64)
-def selection(chances: tuple[Fraction, ...]) -> PermutationLaw:
-    """The law of one stratum whose records have these chances to be selected.
+def enumerate_selection(chances: tuple[Fraction, ...]) -> PermutationLaw:
+    """Return the law of one stratum whose records have these chances to be selected.
 
-    >>> selection((Fraction(1, 2), Fraction(1, 2)))[(1, 0)]
+    >>> enumerate_selection((Fraction(1, 2), Fraction(1, 2)))[(1, 0)]
     Fraction(1, 2)
     """
     n = len(chances)
@@ -40,22 +40,22 @@ def selection(chances: tuple[Fraction, ...]) -> PermutationLaw:
     found = {}
     for g in permutations(range(n)):
         moved = [i for i in range(n) if g[i] != i]
-        found[g] = scale * prod((odds[i] for i in moved), start=Fraction(1)) / derangements(len(moved))
+        found[g] = scale * prod((odds[i] for i in moved), start=Fraction(1)) / count_derangements(len(moved))
     return found
 
 
-def in_strata(
+def combine_strata(
     codes: Sequence[int], law: Callable[[list[int]], PermutationLaw], *, rows: int
 ) -> PermutationLaw | None:
-    """The law of all records from the law of each stratum's; None where there are too many permutations."""
-    groups = [[i for i in range(rows) if codes[i] == code] for code in sorted({*codes} - {int(OUT)})]
-    if prod(factorial(len(group)) for group in groups) > LARGEST:
+    """Combine the laws of all strata into one law, or return None if it has too many permutations."""
+    groups = [[i for i in range(rows) if codes[i] == code] for code in sorted({*codes} - {int(NO_STRATUM)})]
+    if prod(factorial(len(group)) for group in groups) > MAX_OUTPUTS:
         return None
     found: dict[Permutation, Fraction] = {tuple(range(rows)): Fraction(1)}
     for group in groups:
         inside = law(group)
         found = {
-            _placed(g, group, h): chance * more
+            _embed_permutation(g, group, h): chance * more
             for g, chance in found.items()
             for h, more in inside.items()
             if more
@@ -63,46 +63,48 @@ def in_strata(
     return found
 
 
-def _placed(g: Permutation, group: Sequence[int], inside: Permutation) -> Permutation:
-    """A permutation of all records that permutes this group too."""
+def _embed_permutation(g: Permutation, group: Sequence[int], inside: Permutation) -> Permutation:
+    """Return a permutation of all records that also permutes this group."""
     after = list(g)
     for i, j in zip(group, inside, strict=True):
         after[i] = group[j]
     return tuple(after)
 
 
-def by_record(frame: Frame, chances: Sequence[Fraction]) -> PermutationLaw | None:
-    """Algorithm 1 in the strata of a frame, with a chance for each record."""
-    return _selected(tuple(frame.strata.codes.tolist()), tuple(chances))
+def enumerate_moves(frame: Frame, chances: Sequence[Fraction]) -> PermutationLaw | None:
+    """Return the law of Algorithm 1 in the strata of a frame, with a chance for each record."""
+    return _enumerate_cached(tuple(frame.strata.codes.tolist()), tuple(chances))
 
 
 @lru_cache(maxsize=8)
-def _selected(codes: tuple[int, ...], chances: tuple[Fraction, ...]) -> PermutationLaw | None:
-    """The data sets of one universe share their strata, and often the law."""
-    return in_strata(codes, lambda group: selection(tuple(chances[i] for i in group)), rows=len(codes))
+def _enumerate_cached(codes: tuple[int, ...], chances: tuple[Fraction, ...]) -> PermutationLaw | None:
+    """Return the law and cache it, because the data sets of one universe share their strata."""
+    return combine_strata(
+        codes, lambda group: enumerate_selection(tuple(chances[i] for i in group)), rows=len(codes)
+    )
 
 
-def released_law(
+def enumerate_releases(
     frame: Frame, law: PermutationLaw | None, *, microdata: bool, tables: Sequence[tuple[str, ...]]
 ) -> Law | None:
-    """What a swap releases under each permutation; None where linked records are released too."""
+    """Return what a swap releases under each permutation, or None if linked records are released too."""
     if law is None or any(group.words.shape[0] for group in frame.members):
         return None
-    rows = _rows(frame)
+    rows = _read_rows(frame)
     found: dict[Content, Fraction] = {}
     for g, chance in law.items():
         after = [rows(i, j) for i, j in enumerate(g)]
         told: dict[str, list[Row]] = {frame.roles.record_type: after} if microdata else {}
-        told |= {" × ".join(by): _counted(frame, g, by) for by in tables}
-        key = shown(told)
+        told |= {" × ".join(by): _count_rows(frame, g, by) for by in tables}
+        key = make_content(told)
         found[key] = found[key] + chance if key in found else chance
     return found
 
 
-def _rows(frame: Frame) -> Callable[[int, int], Row]:
-    """The released row of record i with the place of record j, as a text."""
-    names = sorted(frame.roles.released)
-    moving = {*frame.roles.moving}
+def _read_rows(frame: Frame) -> Callable[[int, int], Row]:
+    """Return a function that gives the released row of record i with the place of record j."""
+    names = sorted(frame.roles.released_variables)
+    moving = {*frame.roles.moving_variables}
     own = rows_of(pl.DataFrame({name: pl.Series(frame.columns[name].arrow()) for name in names}))
     places = [name in moving for name in names]
 
@@ -113,7 +115,9 @@ def _rows(frame: Frame) -> Callable[[int, int], Row]:
     return row
 
 
-def _counted(frame: Frame, g: Permutation, by: tuple[str, ...]) -> list[Row]:
-    """The rows of one table of the swapped records."""
-    moved = {name: frame.columns[name].taken(np.array(g, np.uint32)) for name in frame.roles.moving}
-    return rows_of(frame_of(table({**frame.columns, **moved}, by)))
+def _count_rows(frame: Frame, g: Permutation, by: tuple[str, ...]) -> list[Row]:
+    """Return the rows of one table of the swapped records."""
+    moved = {
+        name: frame.columns[name].take_rows(np.array(g, np.uint32)) for name in frame.roles.moving_variables
+    }
+    return rows_of(frame_of(count_table({**frame.columns, **moved}, by)))

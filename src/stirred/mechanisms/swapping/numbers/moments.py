@@ -32,17 +32,17 @@ class PairLaw:
 
     @property
     def stays(self) -> float:
-        """1 − q."""
+        """Return 1 − q, the probability that a record stays."""
         return 1 - self.moves
 
 
 @lru_cache(maxsize=1 << 16)
-def law(n: int, rate: Fraction) -> PairLaw:
-    """The pair law of the PSA in a stratum of n records at swap rate p (floats: a measure of error, not a guarantee).
+def pair_law(n: int, rate: Fraction) -> PairLaw:
+    """Return the pair law of the PSA in a stratum of n records at swap rate p, in floats.
 
-    >>> round(law(2, Fraction(1, 2)).exchange, 12)
+    >>> round(pair_law(2, Fraction(1, 2)).exchange, 12)
     0.5
-    >>> law(1, Fraction(1, 2)).moves
+    >>> pair_law(1, Fraction(1, 2)).moves
     0.0
     """
     from scipy import stats  # a second to import, and only tables with intervals need it
@@ -70,7 +70,7 @@ def law(n: int, rate: Fraction) -> PairLaw:
 
 
 def _two_cycles(k: Array) -> Array:
-    """d(k−2)/d(k): the chance that two given points of a random derangement of k exchange places."""
+    """Return d(k−2)/d(k), the chance that two given points of a random derangement of k exchange places."""
     small = [0.0, 0.0]
     d = [1, 0]
     for m in range(2, 24):
@@ -93,14 +93,14 @@ class StratumCells:
     squares: Array  # Q = Σ w²
 
 
-def shrinkage(n: npt.NDArray[np.int64], rate: Fraction) -> Array:
-    """λ = q n/(n−1) for each stratum size: the share by which a cell moves towards independence.
+def cell_shrinkage(n: npt.NDArray[np.int64], rate: Fraction) -> Array:
+    """Return λ = q n/(n−1), by which a cell moves towards independence, for each stratum size.
 
-    >>> shrinkage(np.array([2]), Fraction(1, 2)).round(6).tolist()
+    >>> cell_shrinkage(np.array([2]), Fraction(1, 2)).round(6).tolist()
     [1.0]
     """
     sizes, inverse = np.unique(n, return_inverse=True)
-    values = np.array([law(int(m), rate).moves * m / (m - 1) if m > 1 else 0.0 for m in sizes])
+    values = np.array([pair_law(int(m), rate).moves * m / (m - 1) if m > 1 else 0.0 for m in sizes])
     result: Array = values[inverse]
     return result
 
@@ -110,7 +110,7 @@ def estimate(cells: StratumCells, rate: Fraction) -> tuple[Array, Array]:
 
     Where $|1 - \lambda|$ is nearly 0 (the swapped file holds no information on the cell) the variance is infinite.
     """
-    lam = shrinkage(cells.n, rate)
+    lam = cell_shrinkage(cells.n, rate)
     share = np.divide(cells.places, cells.n, out=np.zeros_like(cells.places), where=cells.n > 0)
     known = np.abs(1 - lam) > 1e-9
     safe = np.where(known, 1 - lam, 1.0)
@@ -133,14 +133,14 @@ def variance(
     squares: Array,
     rate: Fraction,
 ) -> Array:
-    """The exact variance of N′ given the true parts (``inside`` = Σ w u, ``squares_inside`` = Σ w² u).
+    """Return the exact variance of N′ given the true parts (``inside`` = Σ w u, ``squares_inside`` = Σ w² u).
 
     >>> one = np.ones(1)
     >>> variance(np.array([2]), one, one, one, one, one, Fraction(1, 2)).round(6).tolist()  # stays or leaves, ½ each
     [0.25]
     """
     sizes, inverse = np.unique(n, return_inverse=True)
-    laws = [law(int(m), rate) for m in sizes]
+    laws = [pair_law(int(m), rate) for m in sizes]
 
     def each(name: str) -> Array:
         column: Array = np.array([getattr(item, name) for item in laws], dtype=np.float64)[inverse]

@@ -17,46 +17,51 @@ from stirred.engine import Engine, Progress
 from stirred.engine.local.released import ReleasedFile
 from stirred.errors import DataError
 from stirred.file_names import path_in
-from stirred.mechanisms.swapping.pipeline.frame import Frame, framed, repetitions, require_unique
-from stirred.mechanisms.swapping.pipeline.publish import After, Publication, table
-from stirred.mechanisms.swapping.pipeline.source import Microdata, StatedStrata, SwapLaw
+from stirred.mechanisms.swapping.pipeline.frame import Frame, count_repetitions, make_frame, require_unique
+from stirred.mechanisms.swapping.pipeline.publish import OutputFingerprints, Publication, count_table
+from stirred.mechanisms.swapping.pipeline.source import Microdata, StrataSummary, SwapLaw
 from stirred.mechanisms.swapping.pipeline.survey import (
-    ROWS,
-    Before,
+    ROWS_PER_DIGEST,
     HomeSurvey,
+    InputFingerprints,
     MemberSurvey,
     SurveyPart,
-    added,
+    add_parts,
 )
-from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, KeptReader, Scatter, Verifier, slices
-from stirred.mechanisms.swapping.records.columns import Column, gather, of_table
-from stirred.mechanisms.swapping.records.digest import Digested, sealed
-from stirred.mechanisms.swapping.records.members import Members, linked_types, members, require_owners
-from stirred.mechanisms.swapping.records.packing import layout
-from stirred.mechanisms.swapping.records.participation import released
+from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, KeptReader, Scatter, Verifier, slice_rows
+from stirred.mechanisms.swapping.records.columns import Column, encode_table, gather_columns
+from stirred.mechanisms.swapping.records.digest import RecordDigest, seal_digest
+from stirred.mechanisms.swapping.records.members import (
+    Members,
+    find_linked_types,
+    group_members,
+    require_owners,
+)
+from stirred.mechanisms.swapping.records.packing import lay_out_census
+from stirred.mechanisms.swapping.records.participation import find_release_rule
 from stirred.mechanisms.swapping.roles import Roles
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 
-def load(census: "Census", roles: Roles, *, untouched: str, along: bool = True) -> Frame:
+def load_frame(census: "Census", roles: Roles, *, untouched: str, along: bool = True) -> Frame:
     """Read once what a swap needs; without ``along``, linked records are skipped, because no promise depends on them."""
-    columns = gather(census, roles.record_type, roles.needed)
+    columns = gather_columns(census, roles.record_type, roles.columns_read)
     rows = next(iter(columns.values())).codes.size
     if rows >= 2**32 - 1:
         raise DataError("too many records for one swap", why="row numbers have 32 bits", fix="swap by state")
     record = census.schema.record(roles.record_type)
-    frame = framed(columns, roles, record.kinds, only=released(record, untouched))
+    frame = make_frame(columns, roles, record.kinds, only=find_release_rule(record, untouched))
     del columns
     if roles.identifier:
-        require_unique(roles, repetitions(frame.ids))
+        require_unique(roles, count_repetitions(frame.ids))
     groups = []
-    for kind in linked_types(census, roles) if along else ():
-        group = members(
+    for kind in find_linked_types(census, roles) if along else ():
+        group = group_members(
             kind,
             lambda names: census.batches(kind.record_type, list(names)),  # noqa: B023
-            layout(census, kind.record_type, kind.read),
+            lay_out_census(census, kind.record_type, kind.read),
             frame.columns[roles.identifier],
             some_dropped=frame.only is not None,
         )
@@ -66,11 +71,13 @@ def load(census: "Census", roles: Roles, *, untouched: str, along: bool = True) 
     return replace(frame, members=tuple(groups))
 
 
-def outline(census: "Census", roles: Roles) -> Frame:
-    """The frame of a census without its records: enough to refuse a choice of variables."""
-    head = census.scan(roles.record_type, list(roles.needed)).limit(0).collect()
+def outline_frame(census: "Census", roles: Roles) -> Frame:
+    """Return the frame of a census without its records, which is enough to refuse a choice of variables."""
+    head = census.scan(roles.record_type, list(roles.columns_read)).limit(0).collect()
     table = pl.DataFrame(head).to_arrow(compat_level=pl.CompatLevel.oldest())
-    return framed(of_table(table, roles.needed), roles, census.schema.record(roles.record_type).kinds)
+    return make_frame(
+        encode_table(table, roles.columns_read), roles, census.schema.record(roles.record_type).kinds
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,74 +95,76 @@ class MemoryRecords:
         law: SwapLaw, census: "Census", engine: Engine, progress: Progress, *, along: bool
     ) -> "MemoryRecords":
         """Read the census."""
-        frame = law.adapted(load(census, law.roles(census), untouched=law.untouched, along=along))
+        frame = law.prepare_frame(load_frame(census, law.roles(census), untouched=law.untouched, along=along))
         widest = max(len(frame.read), *(len(group.digits) for group in frame.members), 1)
-        verifier = Verifier(frame.kept(), Scatter.fresh(widest + 1), bool(frame.members))
+        verifier = Verifier(frame.list_kept_tables(), Scatter.fresh(widest + 1), bool(frame.members))
         return MemoryRecords(law, frame, verifier.reader(frame.columns), engine, progress)
 
-    def survey(self, reader: Key) -> Before:
-        """Digest and fingerprints of all records, in slices."""
+    def survey(self, reader: Key) -> InputFingerprints:
+        """Digest all records and take their fingerprints, in slices."""
         frame = self.frame
         homes = HomeSurvey.of(reader, frame.columns, frame.ids, frame.read, self.kept)
-        parts = self.engine.map(homes.some, slices(frame.rows, ROWS))
-        total, prints = added(reader, parts, self.kept.verifier.number)
-        own = Digested(frame.roles.record_type, frame.read, total)
+        parts = self.engine.map(homes.digest_slice, slice_rows(frame.rows, ROWS_PER_DIGEST))
+        total, prints = add_parts(reader, parts, self.kept.verifier.number)
+        own = RecordDigest(frame.roles.record_type, frame.read, total)
         along, people = [], []
         for group in frame.members:
-            total, found = added(reader, self._members(reader, group), 1)
+            total, found = add_parts(reader, self._survey_members(reader, group), 1)
             names = (group.kind.link, *group.kind.read)
-            along.append(Digested(group.kind.record_type, names, total))
+            along.append(RecordDigest(group.kind.record_type, names, total))
             people += found
-        return Before(digest=sealed(reader, own, along), homes=prints, people=people)
+        return InputFingerprints(digest=seal_digest(reader, own, along), homes=prints, people=people)
 
-    def _members(self, reader: Key, group: Members) -> Iterator[SurveyPart]:
+    def _survey_members(self, reader: Key, group: Members) -> Iterator[SurveyPart]:
         survey = MemberSurvey.of_members(reader, group, self.kept.verifier.scatter)
 
         def some(homes: slice) -> SurveyPart:
             starts = group.starts[homes.start : homes.stop + 1]
             owners = np.repeat(self.frame.ids[homes], np.diff(starts))
-            return survey.some(group.codes(group.words[starts[0] : starts[-1]]), owners)
+            return survey.digest_slice(group.codes(group.words[starts[0] : starts[-1]]), owners)
 
-        return self.engine.map(some, slices(self.frame.rows, ROWS))
+        return self.engine.map(some, slice_rows(self.frame.rows, ROWS_PER_DIGEST))
 
-    def stated(self, *, cells: bool) -> StatedStrata:
-        """The strata of the one part."""
+    def count_strata(self, *, cells: bool) -> StrataSummary:
+        """Count the strata of the one part."""
         self.progress("strata", 0, 1)
         numbers = self.kept.cells(self.frame.columns, self.frame.rows) if cells else ()
-        found = StatedStrata(frame=self.frame, shapes=self.frame.shapes(), cells=tuple(numbers))
+        found = StrataSummary(frame=self.frame, shapes=self.frame.shapes(), cells=tuple(numbers))
         self.progress("strata", 1, 1)
         return found
 
     @contextmanager
-    def swapped(self, run: Key, before: Before, out: Path | None) -> Iterator["MemorySwapped"]:
+    def draw_swap(
+        self, run: Key, before: InputFingerprints, out: Path | None
+    ) -> Iterator["MemorySwappedRecords"]:
         """Draw, then write and verify in one pass over the published order."""
         del before
         self.progress("swap", 0, 1)
-        columns, internal = self.law.logged(self.frame, run, self.engine)
+        columns, internal = self.law.draw_and_log(self.frame, run, self.engine)
         # the number of moved records is not part of the output: it is not counted, logged or published
         self.progress("swap", 1, 1)
         destinations: list[Destination] = []
-        after = After([Fingerprint() for _ in range(self.kept.verifier.number)])
+        after = OutputFingerprints([Fingerprint() for _ in range(self.kept.verifier.number)])
         try:
             if self.law.microdata:
-                microdata = self._published(columns, run, out, after, destinations)
+                microdata = self._publish(columns, run, out, after, destinations)
             else:
                 microdata = {}
-                for rows in slices(self.frame.rows):
+                for rows in slice_rows(self.frame.rows):
                     found = self.kept.prints(columns, rows, self.frame.ids[rows])
                     after.homes = [a + b for a, b in zip(after.homes, found, strict=True)]
-            yield MemorySwapped(columns, after, microdata, internal)
+            yield MemorySwappedRecords(columns, after, microdata, internal)
         except BaseException:
             for destination in destinations:
                 destination.discard()
             raise
 
-    def _published(
+    def _publish(
         self,
         columns: dict[str, Column],
         run: Key,
         out: Path | None,
-        after: After,
+        after: OutputFingerprints,
         destinations: list["Destination"],
     ) -> dict[str, "pa.Table | pads.Dataset"]:
         """Write the records in their published order, and make the fingerprints of what is written."""
@@ -179,25 +188,25 @@ class MemoryRecords:
 
 
 @dataclass(frozen=True, slots=True)
-class MemorySwapped:
+class MemorySwappedRecords:
     """Swapped records in memory, already written."""
 
     columns: dict[str, Column]
-    after: After
+    after: OutputFingerprints
     microdata: Microdata
     internal: Mapping[str, pa.Table]
 
     def table(self, by: tuple[str, ...]) -> pa.Table:
-        """The contingency table of some variables, sorted."""
-        return table(self.columns, by)
+        """Return the contingency table of some variables, sorted."""
+        return count_table(self.columns, by)
 
-    def written(self) -> Microdata:
-        """What was written."""
+    def write_records(self) -> Microdata:
+        """Return the records, which are already written."""
         return self.microdata
 
 
 class Destination:
-    """Where the batches of one record type go: memory, or one Parquet file, written while the next batch is made."""
+    """Collect the batches of one record type in memory, or write them to a Parquet file in a thread."""
 
     def __init__(self, out: Path | None, name: str, ascending: Sequence[str] = ()) -> None:
         self.ascending = ascending
@@ -223,7 +232,7 @@ class Destination:
             self.writing = None
 
     def close(self) -> "pa.Table | pads.Dataset":
-        """All that was written."""
+        """Finish writing and return all that was written."""
         if self.path is None:
             return pa.Table.from_batches(self.batches)
         self._finish()

@@ -8,36 +8,45 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred.chance import Key
-from stirred.chance.words import Words, one
-from stirred.engine.placing import PART
-from stirred.engine.plain import plain
-from stirred.mechanisms.swapping.budget.shapes import NUMBERS
-from stirred.mechanisms.swapping.draw.order import order_words, shuffled
-from stirred.mechanisms.swapping.pipeline.batch_kernels import WORDS, Work, flat, here, part_of
-from stirred.mechanisms.swapping.pipeline.frame import repetitions
-from stirred.mechanisms.swapping.pipeline.publish import After, Publication, table
-from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, Verifier, slices
-from stirred.mechanisms.swapping.records.columns import Column, canonical, of_table
-from stirred.mechanisms.swapping.records.members import LinkedType, Members, members
-from stirred.mechanisms.swapping.records.packing import layout_of
-
-INTEGERS = pa.list_(pa.int64())
-STATED = pa.schema(
-    [*((name, INTEGERS) for name in (*NUMBERS, "stays", "cells")), ("margins", pa.list_(pa.string()))]
+from stirred.chance.words import Words, combine_chunks
+from stirred.engine.placing import PART_COLUMN
+from stirred.engine.plain import to_plain
+from stirred.mechanisms.swapping.budget.shapes import NUMBER_COLUMNS
+from stirred.mechanisms.swapping.draw.order import draw_order_words, shuffle_rows
+from stirred.mechanisms.swapping.pipeline.batch_kernels import (
+    WORD_LIST,
+    Work,
+    assign_parts,
+    flatten_prints,
+    local_engine,
 )
-LOOKED = pa.schema(
+from stirred.mechanisms.swapping.pipeline.frame import count_repetitions
+from stirred.mechanisms.swapping.pipeline.publish import OutputFingerprints, Publication, count_table
+from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, Verifier, slice_rows
+from stirred.mechanisms.swapping.records.columns import Column, canonical_values, encode_table
+from stirred.mechanisms.swapping.records.members import LinkedType, Members, group_members
+from stirred.mechanisms.swapping.records.packing import lay_out_table
+
+INTEGER_LIST = pa.list_(pa.int64())
+STRATA_SCHEMA = pa.schema(
+    [
+        *((name, INTEGER_LIST) for name in (*NUMBER_COLUMNS, "stays", "cells")),
+        ("margins", pa.list_(pa.string())),
+    ]
+)
+PRINTS_SCHEMA = pa.schema(
     [
         ("part", pa.int32()),
         ("rows", pa.int64()),
         ("repeated", pa.int64()),
-        ("prints", WORDS),
-        ("members", WORDS),  # of each linked type: how many, and how many without a household
+        ("prints", WORD_LIST),
+        ("members", WORD_LIST),  # of each linked type: how many, and how many without a household
     ]
 )
 
 
 @dataclass(frozen=True, slots=True)
-class OnlyOf:
+class MembersOfReleased:
     """Keep linked records whose household is released; those with an empty link are kept, because the survey counts them."""
 
     identifier: str
@@ -46,13 +55,15 @@ class OnlyOf:
     def __call__(self, part: int, homes: pa.Table, people: pa.Table) -> pa.Table:
         del part
         links = people.column(self.link)
-        there = pc.or_(pc.is_in(links, value_set=one(homes.column(self.identifier))), pc.is_null(links))
-        return people.filter(there).drop_columns([PART])
+        there = pc.or_(
+            pc.is_in(links, value_set=combine_chunks(homes.column(self.identifier))), pc.is_null(links)
+        )
+        return people.filter(there).drop_columns([PART_COLUMN])
 
 
 @dataclass(frozen=True, slots=True)
-class StatePart:
-    """The shapes of the strata of a part, the records that stay, and the cells that do not change, in one row."""
+class StrataPart:
+    """Count the shapes of a part, the records that stay, and the cells that do not change, in one row."""
 
     work: Work
     verifier: Verifier | None  # None: cells are not counted
@@ -60,21 +71,23 @@ class StatePart:
     def __call__(self, part: int, records: pa.Table) -> pa.Table:
         del part
         if not records.num_rows:
-            return STATED.empty_table()
+            return STRATA_SCHEMA.empty_table()
         frame = self.work.frame(records)
         found = frame.shapes()
-        row = {name: [getattr(found, name)] for name in NUMBERS}
+        row = {name: [getattr(found, name)] for name in NUMBER_COLUMNS}
         row["stays"] = [np.array([stay.records for stay in frame.stays], np.int64)]
         kept = None if self.verifier is None else self.verifier.reader(frame.columns)
         cells = [] if kept is None else kept.cells(frame.columns, frame.rows)
         row["cells"] = [np.array(cells, np.int64)]
         row["margins"] = [found.margins.tolist()]
-        return pa.table({name: pa.array(row[name], STATED.field(name).type) for name in row}, schema=STATED)
+        return pa.table(
+            {name: pa.array(row[name], STRATA_SCHEMA.field(name).type) for name in row}, schema=STRATA_SCHEMA
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class SwapPart:
-    """The records of a part after the swap, each with its part of the published order."""
+    """Swap the records of a part and add the part of the published order to each."""
 
     work: Work
     run: Key
@@ -85,26 +98,28 @@ class SwapPart:
         if not records.num_rows:
             return records
         frame = self.work.frame(records)
-        columns = self.work.law.swapped(frame, self.run, here())
+        columns = self.work.law.draw_swap(frame, self.run, local_engine())
         moved = {
             name: columns[name].arrow()
             if columns[name] is not frame.columns[name]
-            else canonical(one(records[name]))
+            else canonical_values(combine_chunks(records[name]))
             for name in self.work.read
         }
-        place = part_of(order_words(self.run, frame.ids, here()), self.parts)
-        return plain(pa.table({self.work.roles.identifier: pa.array(frame.ids), **moved, PART: place}))
+        place = assign_parts(draw_order_words(self.run, frame.ids, local_engine()), self.parts)
+        return to_plain(
+            pa.table({self.work.roles.identifier: pa.array(frame.ids), **moved, PART_COLUMN: place})
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class CountPart:
-    """The cells of one contingency table in a part."""
+    """Count the cells of one contingency table in a part."""
 
     names: tuple[str, ...]
 
     def __call__(self, part: int, records: pa.Table, *others: pa.Table) -> pa.Table:
         del part, others
-        return plain(table(of_table(records, self.names), self.names))
+        return to_plain(count_table(encode_table(records, self.names), self.names))
 
 
 # ---- parts of the published order -----------------------------------------------------------------------------------
@@ -112,7 +127,7 @@ class CountPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publisher:
-    """Makes the publication of one part."""
+    """Make the publication of one part."""
 
     work: Work
     run: Key
@@ -122,12 +137,12 @@ class Publisher:
     def publication(
         self, records: pa.Table, people: Sequence[tuple[LinkedType, pa.Table]], names: Sequence[str]
     ) -> Publication:
-        """The named columns of the records, and some of the linked records, in their published order."""
+        """Put the named columns of the records, and some linked records, in their published order."""
         identifier = self.work.roles.identifier
-        columns = of_table(records, [identifier, *names])
+        columns = encode_table(records, [identifier, *names])
         ids = columns[identifier].codes
-        order = shuffled(self.run, ids, here())
-        groups = tuple(_grouped(kind, own, columns[identifier]) for kind, own in people)
+        order = shuffle_rows(self.run, ids, local_engine())
+        groups = tuple(_group_part(kind, own, columns[identifier]) for kind, own in people)
         return Publication(
             identifier=identifier,
             released=self.released,
@@ -136,29 +151,29 @@ class Publisher:
             ids=ids[order],
             order=order,
             members=groups,
-            engine=here(),
+            engine=local_engine(),
         )
 
 
-def _grouped(kind: LinkedType, records: pa.Table, owner: Column) -> Members:
-    layout = layout_of(records, kind.variables)
-    return members(kind, lambda names: [records.select(list(names))], layout, owner)
+def _group_part(kind: LinkedType, records: pa.Table, owner: Column) -> Members:
+    layout = lay_out_table(records, kind.variables)
+    return group_members(kind, lambda names: [records.select(list(names))], layout, owner)
 
 
-def _looked(part: int, ids: Words, after: After, numbers: Sequence[int]) -> pa.Table:
+def _write_prints(part: int, ids: Words, after: OutputFingerprints, numbers: Sequence[int]) -> pa.Table:
     row = {
         "part": [part],
         "rows": [ids.size],
-        "repeated": [repetitions(ids)],
-        "prints": pa.array([flat([*after.homes, *after.people])], WORDS),
-        "members": pa.array([list(numbers)], WORDS),
+        "repeated": [count_repetitions(ids)],
+        "prints": pa.array([flatten_prints([*after.homes, *after.people])], WORD_LIST),
+        "members": pa.array([list(numbers)], WORD_LIST),
     }
-    return pa.table(row, schema=LOOKED)
+    return pa.table(row, schema=PRINTS_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)
-class LookPart:
-    """Counts and fingerprints of what would be published of a part, in one row."""
+class FingerprintPart:
+    """Count what would be published of a part and take its fingerprints, in one row."""
 
     publisher: Publisher
     verifier: Verifier
@@ -167,15 +182,15 @@ class LookPart:
         publisher = self.publisher
         linked = list(zip(publisher.linked, people, strict=True))
         publication = publisher.publication(records, linked, publisher.work.read)
-        after = After([Fingerprint() for _ in range(self.verifier.number)])
-        publication.look(self.verifier.reader(publication.columns), after)
+        after = OutputFingerprints([Fingerprint() for _ in range(self.verifier.number)])
+        publication.take_fingerprints(self.verifier.reader(publication.columns), after)
         numbers = [n for group in publication.members for n in (group.words.shape[0], group.lost)]
-        return _looked(part, publication.ids, after, numbers)
+        return _write_prints(part, publication.ids, after, numbers)
 
 
 @dataclass(frozen=True, slots=True)
-class LookSwapped:
-    """The same of records of which only tables are published."""
+class FingerprintSwapped:
+    """Take the fingerprints of records of which only tables are published, in one row."""
 
     work: Work
     verifier: Verifier
@@ -184,13 +199,13 @@ class LookSwapped:
         columns = self.work.columns(records)
         ids = columns[self.work.roles.identifier].codes
         kept = self.verifier.reader(columns)
-        found = (kept.prints(columns, rows, ids[rows]) for rows in slices(ids.size))
-        return _looked(part, ids, After(Fingerprint.sums(found, self.verifier.number)), ())
+        found = (kept.prints(columns, rows, ids[rows]) for rows in slice_rows(ids.size))
+        return _write_prints(part, ids, OutputFingerprints(Fingerprint.sums(found, self.verifier.number)), ())
 
 
 @dataclass(frozen=True, slots=True)
 class HomesPart:
-    """The records of a part as they are published; ``firsts`` is the first number of each part."""
+    """Return the records of a part as they are published; ``firsts`` is the first number of each part."""
 
     publisher: Publisher
     firsts: tuple[int, ...]
@@ -198,13 +213,13 @@ class HomesPart:
     def __call__(self, part: int, records: pa.Table, *people: pa.Table) -> pa.Table:
         del people
         publication = self.publisher.publication(records, (), self.publisher.released)
-        batches = publication.home_batches(first=self.firsts[part], after=After([]))
-        return pa.concat_tables(map(plain, batches))
+        batches = publication.home_batches(first=self.firsts[part], after=OutputFingerprints([]))
+        return pa.concat_tables(map(to_plain, batches))
 
 
 @dataclass(frozen=True, slots=True)
 class MembersPart:
-    """The linked records of a part as they are published."""
+    """Return the linked records of a part as they are published."""
 
     publisher: Publisher
     firsts: tuple[int, ...]
@@ -218,6 +233,6 @@ class MembersPart:
             publication.members[0],
             first_home=self.firsts[part],
             first=self.member_firsts[part],
-            after=After([]),
+            after=OutputFingerprints([]),
         )
-        return pa.concat_tables(map(plain, batches))
+        return pa.concat_tables(map(to_plain, batches))

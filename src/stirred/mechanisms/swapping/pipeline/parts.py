@@ -22,39 +22,39 @@ from stirred.chance import Key
 from stirred.engine import Engine, Flow, Parts, Progress, Steps
 from stirred.errors import DataError, InputError
 from stirred.file_names import path_in
-from stirred.mechanisms.swapping.budget.shapes import NUMBERS, Shapes
+from stirred.mechanisms.swapping.budget.shapes import NUMBER_COLUMNS, Shapes
 from stirred.mechanisms.swapping.pipeline import batch_kernels, part_kernels
 from stirred.mechanisms.swapping.pipeline.batch_kernels import (
-    PART,
-    SURVEYED,
-    ByOrder,
-    ByValues,
+    PART_COLUMN,
+    SURVEY_SCHEMA,
+    PartByOrder,
+    PartByValues,
     Work,
-    prints_of,
+    read_prints,
 )
 from stirred.mechanisms.swapping.pipeline.frame import Frame, require_unique
-from stirred.mechanisms.swapping.pipeline.part_kernels import LOOKED, STATED, Publisher
-from stirred.mechanisms.swapping.pipeline.publish import After, table
-from stirred.mechanisms.swapping.pipeline.source import Microdata, StatedStrata, SwapLaw
-from stirred.mechanisms.swapping.pipeline.survey import Before
+from stirred.mechanisms.swapping.pipeline.part_kernels import PRINTS_SCHEMA, STRATA_SCHEMA, Publisher
+from stirred.mechanisms.swapping.pipeline.publish import OutputFingerprints, count_table
+from stirred.mechanisms.swapping.pipeline.source import Microdata, StrataSummary, SwapLaw
+from stirred.mechanisms.swapping.pipeline.survey import InputFingerprints
 from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, Scatter, Verifier
-from stirred.mechanisms.swapping.records.columns import of_table
-from stirred.mechanisms.swapping.records.digest import Digested, merged, sealed
+from stirred.mechanisms.swapping.records.columns import encode_table
+from stirred.mechanisms.swapping.records.digest import RecordDigest, merge_digests, seal_digest
 from stirred.mechanisms.swapping.records.members import (
     LinkedType,
-    linked_types,
+    find_linked_types,
     require_links,
     require_owners,
 )
-from stirred.mechanisms.swapping.records.participation import released
+from stirred.mechanisms.swapping.records.participation import find_release_rule
 from stirred.mechanisms.swapping.records.size import Size
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 
-def steps(progress: Progress, step: str) -> Steps:
-    """Progress of one step, as an engine reports it."""
+def report_steps(progress: Progress, step: str) -> Steps:
+    """Return a function that reports the progress of one step, as an engine calls it."""
     return lambda done, total: progress(step, done, total)
 
 
@@ -75,89 +75,100 @@ class PartRecords:
     held: ExitStack  # parts on disk, dropped at the end
     strata: Parts | None = None  # records with complete strata, once they are exchanged
 
-    def survey(self, reader: Key) -> Before:
+    def survey(self, reader: Key) -> InputFingerprints:
         """Read all records once, batch by batch."""
         identifier, read = self.frame.roles.identifier, self.work.read
         found = self.homes.map(
-            batch_kernels.SurveyHomes(reader, self.work, self.verifier), SURVEYED
-        ).gathered()
+            batch_kernels.SurveyHomes(reader, self.work, self.verifier), SURVEY_SCHEMA
+        ).gather()
         if pc.sum(found["empty"]).as_py():
             raise DataError(
                 f"{identifier} is empty in some records",
                 why="an identifier names one record",
                 fix="fill the identifier in these records",
             )
-        own = _digested(reader, self.frame.roles.record_type, read, found, self.homes.schema, read)
-        homes = _added(found, self.verifier.number)
+        own = _add_digests(reader, self.frame.roles.record_type, read, found, self.homes.schema, read)
+        homes = _add_prints(found, self.verifier.number)
         along, people = [], []
         for flow, kind in zip(self.people, self.linked, strict=True):
             kernel = batch_kernels.SurveyMembers(reader, kind, self.verifier.scatter)
-            found = flow.map(kernel, SURVEYED).gathered()
+            found = flow.map(kernel, SURVEY_SCHEMA).gather()
             require_links(pc.sum(found["empty"]).as_py() or 0)
             names = (kind.link, *kind.variables)
-            along.append(_digested(reader, kind.record_type, names, found, flow.schema, kind.variables))
-            people += _added(found, 1)
-        return Before(digest=sealed(reader, own, along), homes=homes, people=people)
+            along.append(_add_digests(reader, kind.record_type, names, found, flow.schema, kind.variables))
+            people += _add_prints(found, 1)
+        return InputFingerprints(digest=seal_digest(reader, own, along), homes=homes, people=people)
 
-    def stated(self, *, cells: bool) -> StatedStrata:
+    def count_strata(self, *, cells: bool) -> StrataSummary:
         """Count the strata, part by part."""
-        kernel = part_kernels.StatePart(self.work, self.verifier if cells else None)
-        found = self._exchanged().map(kernel, STATED).gathered(steps(self.progress, "strata")).to_pylist()
-        records = _sums(found, "stays", len(self.frame.stays))
+        kernel = part_kernels.StrataPart(self.work, self.verifier if cells else None)
+        found = (
+            self._exchange_strata()
+            .map(kernel, STRATA_SCHEMA)
+            .gather(report_steps(self.progress, "strata"))
+            .to_pylist()
+        )
+        records = _sum_lists(found, "stays", len(self.frame.stays))
         stays = (replace(stay, records=n) for stay, n in zip(self.frame.stays, records, strict=True))
         shapes = (
             Shapes(
-                **{name: np.array(row[name], np.int64) for name in NUMBERS},
+                **{name: np.array(row[name], np.int64) for name in NUMBER_COLUMNS},
                 margins=np.array(row["margins"], np.object_),
             )
             for row in found
         )
-        return StatedStrata(
+        return StrataSummary(
             frame=replace(self.frame, stays=tuple(stays)),
-            shapes=Shapes.joined(shapes),
-            cells=tuple(_sums(found, "cells", len(self.verifier.tables) if cells else 0)),
+            shapes=Shapes.join_parts(shapes),
+            cells=tuple(_sum_lists(found, "cells", len(self.verifier.tables) if cells else 0)),
         )
 
-    def _exchanged(self) -> Parts:
-        """Records in parts with complete strata, exchanged once."""
+    def _exchange_strata(self) -> Parts:
+        """Exchange the records once into parts with complete strata."""
         if self.strata is None:
-            parts = self.size.parts(self.engine, self.size.homes)
-            by = ByValues(self.work.law.meeting(self.frame), parts, self.scatter)
-            flow = self.homes.map(by, self._travelling)
-            self.strata = self.engine.exchange(flow, by=PART, parts=parts).kept()
+            parts = self.size.count_parts(self.engine, self.size.homes)
+            by = PartByValues(self.work.law.partition_variables(self.frame), parts, self.scatter)
+            flow = self.homes.map(by, self._exchange_schema)
+            self.strata = self.engine.exchange(flow, by=PART_COLUMN, parts=parts).keep()
             self.held.callback(self.strata.drop)
         return self.strata
 
     @property
-    def _travelling(self) -> pa.Schema:
-        """The columns of records between two exchanges."""
-        return self.homes.schema.append(pa.field(PART, pa.int32()))
+    def _exchange_schema(self) -> pa.Schema:
+        """Return the columns of records between two exchanges."""
+        return self.homes.schema.append(pa.field(PART_COLUMN, pa.int32()))
 
     @contextmanager
-    def swapped(self, run: Key, before: Before, out: Path | None) -> Iterator["PartSwapped"]:
+    def draw_swap(
+        self, run: Key, before: InputFingerprints, out: Path | None
+    ) -> Iterator["PartSwappedRecords"]:
         """Draw part by part, exchange by the published order, and verify; records are written when they are asked for."""
-        strata, work, law = self._exchanged(), self._knowing_levels(), self.work.law
+        strata, work, law = self._exchange_strata(), self._add_levels(), self.work.law
         rows = [before.homes[0].rows, *(group.rows for group in before.people)]
-        number = self.size.published(self.engine, rows) if law.microdata else 1
-        swapped = strata.map(part_kernels.SwapPart(work, run, number), self._travelling)
-        publisher = Publisher(work=work, run=run, released=self.frame.roles.released, linked=self.linked)
+        number = self.size.count_published_parts(self.engine, rows) if law.microdata else 1
+        swapped = strata.map(part_kernels.SwapPart(work, run, number), self._exchange_schema)
+        publisher = Publisher(
+            work=work, run=run, released=self.frame.roles.released_variables, linked=self.linked
+        )
         if law.microdata:
             self.progress("swap", 0, 1)
             people = [
-                flow.map(ByOrder(kind.link, number, run), flow.schema.append(pa.field(PART, pa.int32())))
+                flow.map(
+                    PartByOrder(kind.link, number, run), flow.schema.append(pa.field(PART_COLUMN, pa.int32()))
+                )
                 for flow, kind in zip(self.people, self.linked, strict=True)
             ]
-            placed = self.engine.exchange(swapped.flow(), *people, by=PART, parts=number).kept()
+            placed = self.engine.exchange(swapped.flow(), *people, by=PART_COLUMN, parts=number).keep()
             self.held.callback(placed.drop)
             strata.drop()
             self.progress("swap", 1, 1)
-            looked = placed.map(part_kernels.LookPart(publisher, self.verifier), LOOKED)
+            looked = placed.map(part_kernels.FingerprintPart(publisher, self.verifier), PRINTS_SCHEMA)
         else:
-            placed = swapped.kept(steps(self.progress, "swap"))
+            placed = swapped.keep(report_steps(self.progress, "swap"))
             self.held.callback(placed.drop)
-            looked = placed.map(part_kernels.LookSwapped(work, self.verifier), LOOKED)
-        found = looked.gathered(steps(self.progress, "verify")).to_pylist()
-        seen = PartSwapped(self, placed, publisher, found, out)
+            looked = placed.map(part_kernels.FingerprintSwapped(work, self.verifier), PRINTS_SCHEMA)
+        found = looked.gather(report_steps(self.progress, "verify")).to_pylist()
+        seen = PartSwappedRecords(self, placed, publisher, found, out)
         try:
             seen.require_sound()
             yield seen
@@ -165,17 +176,17 @@ class PartRecords:
             seen.discard()
             raise
 
-    def _knowing_levels(self) -> Work:
-        """The work, with the levels that the law must know of the whole census."""
+    def _add_levels(self) -> Work:
+        """Return the work with the levels that the law must know of the whole census."""
         levels = []
-        for name in self.work.law.whole:
+        for name in self.work.law.variables_needing_all_levels:
             schema = pa.schema([self.homes.schema.field(name)])
-            found = self.homes.map(batch_kernels.Levels((name,)), schema).gathered().column(0).unique()
+            found = self.homes.map(batch_kernels.DistinctLevels((name,)), schema).gather().column(0).unique()
             levels.append((name, found.take(pc.sort_indices(found))))
         return replace(self.work, levels=tuple(levels))
 
 
-class PartSwapped:
+class PartSwappedRecords:
     """Swapped records in parts of the published order; no log is carried back from the workers."""
 
     internal: Mapping[str, pa.Table] = MappingProxyType({})
@@ -202,10 +213,10 @@ class PartSwapped:
             self.repeated += row["repeated"]
         number = source.verifier.number
         prints = Fingerprint.sums(
-            (prints_of(row["prints"]) for row in found),
+            (read_prints(row["prints"]) for row in found),
             number + linked,
         )
-        self.after = After(prints[:number], prints[number:])
+        self.after = OutputFingerprints(prints[:number], prints[number:])
 
     def require_sound(self) -> None:
         """Raise an error if identifiers repeat or linked records belong to no household."""
@@ -213,15 +224,15 @@ class PartSwapped:
         require_owners(self.lost)
 
     def table(self, by: tuple[str, ...]) -> pa.Table:
-        """The cells of all parts, added up and sorted."""
+        """Add up the cells of all parts and return them sorted."""
         schema = pa.schema([*(self.source.homes.schema.field(name) for name in by), ("count", pa.int64())])
-        cells = self.placed.map(part_kernels.CountPart(by), schema).gathered()
-        return table(of_table(cells, by), by, cells["count"].to_numpy())
+        cells = self.placed.map(part_kernels.CountPart(by), schema).gather()
+        return count_table(encode_table(cells, by), by, cells["count"].to_numpy())
 
-    def _jobs(self) -> dict[str, Parts]:
-        """The published parts of each record type."""
+    def _plan_parts(self) -> dict[str, Parts]:
+        """Return the published parts of each record type."""
         source, publisher = self.source, self.publisher
-        firsts, kinds = _firsts(self.rows), source.homes.schema
+        firsts, kinds = _first_numbers(self.rows), source.homes.schema
         number = pa.field(source.frame.roles.identifier, pa.int64())
         schema = pa.schema([number, *(kinds.field(name) for name in publisher.released)])
         homes = self.placed.map(part_kernels.HomesPart(publisher, firsts), schema)
@@ -230,22 +241,22 @@ class PartSwapped:
             fields = {name: pa.field(name, pa.int64()) for name in (kind.identifier, kind.link) if name}
             fields |= {name: kinds.field(name) for name in kind.refilled}
             fields |= {name: flow.schema.field(name) for name in kind.variables}
-            kernel = part_kernels.MembersPart(publisher, firsts, i, _firsts(self.members[i]))
+            kernel = part_kernels.MembersPart(publisher, firsts, i, _first_numbers(self.members[i]))
             jobs[kind.record_type] = self.placed.map(kernel, pa.schema(list(fields.values())))
         return jobs
 
-    def written(self) -> Microdata:
+    def write_records(self) -> Microdata:
         """Write records and linked records with their new numbers."""
         if not self.source.work.law.microdata:
             return {}
         microdata: dict[str, pa.Table | pads.Dataset] = {}
         numbers = {kind.record_type: (kind.identifier, kind.link) for kind in self.source.linked}
         roles = self.source.frame.roles
-        for name, job in self._jobs().items():
+        for name, job in self._plan_parts().items():
             own = name == roles.record_type
-            step = steps(self.source.progress, "write" if own else f"write {name}")
+            step = report_steps(self.source.progress, "write" if own else f"write {name}")
             if self.out is None:
-                microdata[name] = job.gathered(step)
+                microdata[name] = job.gather(step)
                 continue
             ascending = (roles.identifier,) if own else numbers[name]
             microdata[name] = job.write(self.out, name, step, ascending=ascending)
@@ -261,34 +272,34 @@ class PartSwapped:
                 path.unlink(missing_ok=True)
 
 
-def _firsts(rows: Sequence[int]) -> tuple[int, ...]:
-    """The first fresh number of each part."""
+def _first_numbers(rows: Sequence[int]) -> tuple[int, ...]:
+    """Return the first new number of each part."""
     return tuple((1 + np.cumsum([0, *rows[:-1]])).tolist())
 
 
-def _sums(found: Sequence[dict[str, list[int]]], name: str, width: int) -> list[int]:
+def _sum_lists(found: Sequence[dict[str, list[int]]], name: str, width: int) -> list[int]:
     return [sum(row[name][i] for row in found) for i in range(width)]
 
 
-def _added(found: pa.Table, number: int) -> list[Fingerprint]:
-    return Fingerprint.sums(map(prints_of, found["prints"].to_pylist()), number)
+def _add_prints(found: pa.Table, number: int) -> list[Fingerprint]:
+    return Fingerprint.sums(map(read_prints, found["prints"].to_pylist()), number)
 
 
-def _digested(
+def _add_digests(
     reader: Key,
     record_type: str,
     names: Sequence[str],
     found: pa.Table,
     schema: pa.Schema,
     values: Sequence[str],
-) -> Digested:
-    """The sums of all batches as one digest."""
+) -> RecordDigest:
+    """Add the sums of all batches into one digest."""
     sums = zip(found["sum"].to_pylist(), found["rows"].to_pylist(), strict=True)
-    total = merged(reader, sums, [schema.field(name).type for name in values])
-    return Digested(record_type, tuple(names), total)
+    total = merge_digests(reader, sums, [schema.field(name).type for name in values])
+    return RecordDigest(record_type, tuple(names), total)
 
 
-def opened(
+def open_parts(
     law: SwapLaw,
     census: "Census",
     engine: Engine,
@@ -307,25 +318,27 @@ def opened(
             fix=f'name a column of unique numbers or texts in census.toml: [record.{roles.record_type}] id = "…"',
         )
     record = census.schema.record(roles.record_type)
-    only = released(record, law.untouched)
-    names = tuple(name for name in roles.needed if name != roles.identifier)
+    only = find_release_rule(record, law.untouched)
+    names = tuple(name for name in roles.columns_read if name != roles.identifier)
     raw = engine.records(census, roles.record_type, [roles.identifier, *names])
     identity = raw.schema.field(roles.identifier).type
     work = Work(law=law, roles=roles, kinds=record.kinds if only is None else None, read=names)
     frame = work.frame(_named_schema(raw.schema, roles.identifier, names).empty_table())
     homes = raw.map(
-        batch_kernels.Named(roles.identifier, frame.read, identity, only),
+        batch_kernels.IdentifierWords(roles.identifier, frame.read, identity, only),
         _named_schema(raw.schema, roles.identifier, frame.read),
     )
     frame = replace(frame, only=only)
-    linked = linked_types(census, roles) if along else ()
-    scatter = Scatter.known(len(names) + 1)
+    linked = find_linked_types(census, roles) if along else ()
+    scatter = Scatter.with_fixed_salts(len(names) + 1)
     people = []
     for kind in linked:
         own = engine.records(census, kind.record_type, [kind.link, *kind.variables])
         schema = _named_schema(own.schema, kind.link, kind.variables)
-        flow = own.map(batch_kernels.Named(kind.link, kind.variables, identity), schema)
-        people.append(_only_of(homes, flow, frame, kind, engine, size, held, scatter) if only else flow)
+        flow = own.map(batch_kernels.IdentifierWords(kind.link, kind.variables, identity), schema)
+        people.append(
+            _keep_members_of_released(homes, flow, frame, kind, engine, size, held, scatter) if only else flow
+        )
     widest = max(len(names), *(len(kind.variables) for kind in linked), 1)
     return PartRecords(
         engine=engine,
@@ -335,7 +348,7 @@ def opened(
         homes=homes,
         people=tuple(people),
         linked=linked,
-        verifier=Verifier(frame.kept(), Scatter.fresh(widest + 1), bool(linked)),
+        verifier=Verifier(frame.list_kept_tables(), Scatter.fresh(widest + 1), bool(linked)),
         scatter=scatter,
         progress=progress,
         held=held,
@@ -346,7 +359,7 @@ def _named_schema(schema: pa.Schema, identifier: str, names: Sequence[str]) -> p
     return pa.schema([pa.field(identifier, pa.uint64()), *(schema.field(name) for name in names)])
 
 
-def _only_of(
+def _keep_members_of_released(
     homes: Flow,
     people: Flow,
     frame: Frame,
@@ -356,16 +369,16 @@ def _only_of(
     held: ExitStack,
     scatter: Scatter,
 ) -> Flow:
-    """The linked records of households that are left: one more exchange, by identifier."""
-    parts = size.parts(engine, size.homes + size.people)
-    where, identifier = pa.field(PART, pa.int32()), frame.roles.identifier
+    """Keep the linked records of released households, by one more exchange by identifier."""
+    parts = size.count_parts(engine, size.homes + size.people)
+    where, identifier = pa.field(PART_COLUMN, pa.int32()), frame.roles.identifier
     ids = pa.schema([homes.schema.field(identifier), where])
     sides = (
-        homes.map(ByValues((identifier,), parts, scatter, keep=(identifier,)), ids),
-        people.map(ByValues((kind.link,), parts, scatter), people.schema.append(where)),
+        homes.map(PartByValues((identifier,), parts, scatter, keep=(identifier,)), ids),
+        people.map(PartByValues((kind.link,), parts, scatter), people.schema.append(where)),
     )
-    met = engine.exchange(*sides, by=PART, parts=parts)
-    found = met.map(part_kernels.OnlyOf(identifier, kind.link), people.schema).kept()
+    met = engine.exchange(*sides, by=PART_COLUMN, parts=parts)
+    found = met.map(part_kernels.MembersOfReleased(identifier, kind.link), people.schema).keep()
     held.callback(found.drop)
     met.drop()
     return found.flow()

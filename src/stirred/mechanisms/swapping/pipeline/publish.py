@@ -13,23 +13,29 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.engine import Engine, Progress, silent
-from stirred.engine.local.released import GROUP
+from stirred.engine.local.released import ROWS_PER_GROUP
 from stirred.mechanisms.swapping.draw.moves import Moves
-from stirred.mechanisms.swapping.draw.order import shuffled
+from stirred.mechanisms.swapping.draw.order import shuffle_rows
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, KeptReader, MemberReader, Scatter, slices
+from stirred.mechanisms.swapping.pipeline.verify import (
+    Fingerprint,
+    KeptReader,
+    MemberReader,
+    Scatter,
+    slice_rows,
+)
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.members import Members
-from stirred.mechanisms.swapping.records.packing import digits_of
+from stirred.mechanisms.swapping.records.packing import pack_columns
 
-Logged = tuple[
+ColumnsAndLog = tuple[
     dict[str, Column], Mapping[str, pa.Table]
 ]  # columns after a draw, and what only the office may know
 
 
-def swapped_columns(frame: Frame, moves: Moves, engine: Engine) -> dict[str, Column]:
-    """The columns after the swap: the moving ones permuted together, all others the same arrays."""
-    moving = list(frame.roles.moving)
+def apply_moves(frame: Frame, moves: Moves, engine: Engine) -> dict[str, Column]:
+    """Return the columns after the swap: the moving ones permuted together, all others unchanged."""
+    moving = list(frame.roles.moving_variables)
     done = engine.map(lambda name: moves.apply(frame.columns[name].codes), moving)
     moved = {
         name: replace(frame.columns[name], codes=codes) for name, codes in zip(moving, done, strict=True)
@@ -38,8 +44,8 @@ def swapped_columns(frame: Frame, moves: Moves, engine: Engine) -> dict[str, Col
 
 
 @dataclass(slots=True)
-class After:
-    """The fingerprints of what is published, in the order of those of ``Before``."""
+class OutputFingerprints:
+    """The fingerprints of what is published, in the order of those of the input."""
 
     homes: list[Fingerprint]
     people: list[Fingerprint] = field(default_factory=list)
@@ -61,10 +67,10 @@ class Publication:
     @staticmethod
     def of(frame: Frame, columns: dict[str, Column], run: Key, engine: Engine) -> "Publication":
         """Put the records of a frame in their published order."""
-        order = shuffled(run, frame.ids, engine)
+        order = shuffle_rows(run, frame.ids, engine)
         return Publication(
             identifier=frame.roles.identifier,
-            released=frame.roles.released,
+            released=frame.roles.released_variables,
             read=frame.read,
             columns=columns,
             ids=frame.ids[order] if frame.members else frame.ids[:0],
@@ -73,24 +79,28 @@ class Publication:
             engine=engine,
         )
 
-    def _homes(self, names: Sequence[str], progress: Progress) -> Iterator[tuple[int, dict[str, Column]]]:
-        """Some columns in the published order, a row group at a time, with the position of the first row."""
-        for start in range(0, max(self.order.size, 1), GROUP):
-            rows = self.order[start : start + GROUP]
+    def _batch_homes(
+        self, names: Sequence[str], progress: Progress
+    ) -> Iterator[tuple[int, dict[str, Column]]]:
+        """Iterate over row groups in the published order, each with the position of its first row."""
+        for start in range(0, max(self.order.size, 1), ROWS_PER_GROUP):
+            rows = self.order[start : start + ROWS_PER_GROUP]
             progress("reorder", start, self.order.size)
-            columns = self.engine.map(lambda name: self.columns[name].taken(rows), list(names))  # noqa: B023
+            columns = self.engine.map(lambda name: self.columns[name].take_rows(rows), list(names))  # noqa: B023
             yield start, dict(zip(names, columns, strict=True))
 
-    def _seen(self, start: int, taken: dict[str, Column], kept: KeptReader, after: After) -> None:
-        ids = self.ids[start : start + GROUP]
-        for part in slices(min(GROUP, self.order.size - start)):
+    def _add_prints(
+        self, start: int, taken: dict[str, Column], kept: KeptReader, after: OutputFingerprints
+    ) -> None:
+        ids = self.ids[start : start + ROWS_PER_GROUP]
+        for part in slice_rows(min(ROWS_PER_GROUP, self.order.size - start)):
             found = kept.prints(taken, part, ids[part])
             after.homes = [a + b for a, b in zip(after.homes, found, strict=True)]
 
-    def look(self, kept: KeptReader, after: After) -> None:
-        """Make the fingerprints of all that would be written."""
-        for start, taken in self._homes(self.read, silent):
-            self._seen(start, taken, kept, after)
+    def take_fingerprints(self, kept: KeptReader, after: OutputFingerprints) -> None:
+        """Take the fingerprints of all that would be written."""
+        for start, taken in self._batch_homes(self.read, silent):
+            self._add_prints(start, taken, kept, after)
         for group in self.members:
             reader, seen = MemberReader.of(kept.verifier.scatter, group), Fingerprint()
             for owner, packed in group.batches(self.order):
@@ -98,16 +108,21 @@ class Publication:
             after.people.append(seen)
 
     def home_batches(
-        self, *, first: int = 1, kept: KeptReader | None = None, after: After, progress: Progress = silent
+        self,
+        *,
+        first: int = 1,
+        kept: KeptReader | None = None,
+        after: OutputFingerprints,
+        progress: Progress = silent,
     ) -> Iterator[pa.RecordBatch]:
-        """Records a row group at a time, with numbers from ``first`` on; with ``kept`` their fingerprints are made too."""
-        for start, taken in self._homes(self.released if kept is None else self.read, progress):
+        """Iterate over records by row group, numbered from ``first``; with ``kept``, take their fingerprints."""
+        for start, taken in self._batch_homes(self.released if kept is None else self.read, progress):
             if kept is not None:
                 progress("verify", start, self.order.size)
-                self._seen(start, taken, kept, after)
+                self._add_prints(start, taken, kept, after)
             progress("write", start, self.order.size)
             arrays = {name: taken[name].arrow() for name in self.released}
-            rows = min(GROUP, self.order.size - start)
+            rows = min(ROWS_PER_GROUP, self.order.size - start)
             if self.identifier:
                 fresh = pa.array(np.arange(first + start, first + start + rows, dtype=np.int64))
                 arrays = {self.identifier: fresh, **arrays}
@@ -121,9 +136,9 @@ class Publication:
         first_home: int = 1,
         first: int = 1,
         scatter: Scatter | None = None,
-        after: After,
+        after: OutputFingerprints,
     ) -> Iterator[pa.RecordBatch]:
-        """Members in the published order of their households, linked by the new identifier."""
+        """Iterate over members in the published order of households, linked by the new identifier."""
         reader = None if scatter is None else MemberReader.of(scatter, group)
         seen = Fingerprint()
         kind = group.kind
@@ -136,19 +151,19 @@ class Publication:
                 arrays[kind.identifier] = pa.array(np.arange(first, first + owner.size, dtype=np.int64))
             arrays[kind.link] = pa.array(owner + first_home)
             for name in kind.refilled:
-                arrays[name] = self.columns[name].taken(self.order[owner]).arrow()
+                arrays[name] = self.columns[name].take_rows(self.order[owner]).arrow()
             arrays |= group.arrays(codes)
             first += owner.size
             yield pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
         after.people.append(seen)
 
 
-def table(
+def count_table(
     columns: dict[str, Column], names: Sequence[str], counts: NDArray[np.int64] | None = None
 ) -> pa.Table:
-    """The contingency table of some variables: non-zero cells, sorted; a row counts as often as ``counts`` says."""
+    """Return the contingency table of some variables, sorted, without zeros; ``counts`` weights the rows."""
     chosen = [columns[name] for name in names]
-    packed = digits_of(chosen)
+    packed = pack_columns(chosen)
     if not packed:
         return pa.table({"count": pa.array([], pa.int64())})
     numbers = np.stack([digits.numbers() for digits in packed], axis=1)
@@ -162,5 +177,5 @@ def table(
         np.add.at(totals, places.ravel(), counts)
     rows = first.astype(np.uint32)
     return pa.table(
-        {**{column.name: column.taken(rows).arrow() for column in chosen}, "count": pa.array(totals)}
+        {**{column.name: column.take_rows(rows).arrow() for column in chosen}, "count": pa.array(totals)}
     )

@@ -10,16 +10,16 @@ from stirred.engine import Engine, Progress, silent
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.base import Check, Mechanism, Release
 from stirred.mechanisms.base import Restating as Restating
-from stirred.mechanisms.swapping.guards.checks import identified, measured
-from stirred.mechanisms.swapping.guards.standing import Standing
+from stirred.mechanisms.swapping.guards.checks import guard_identifiers, guard_reversal
+from stirred.mechanisms.swapping.guards.standing import StandingRecords
 from stirred.mechanisms.swapping.pipeline import parts
 from stirred.mechanisms.swapping.pipeline.memory import MemoryRecords
-from stirred.mechanisms.swapping.pipeline.publish import After
-from stirred.mechanisms.swapping.pipeline.source import RecordSource, StatedStrata, SwapLaw
-from stirred.mechanisms.swapping.pipeline.survey import Before
-from stirred.mechanisms.swapping.pipeline.verify import all_kept
+from stirred.mechanisms.swapping.pipeline.publish import OutputFingerprints
+from stirred.mechanisms.swapping.pipeline.source import RecordSource, StrataSummary, SwapLaw
+from stirred.mechanisms.swapping.pipeline.survey import InputFingerprints
+from stirred.mechanisms.swapping.pipeline.verify import require_kept
 from stirred.mechanisms.swapping.records.participation import refuse_staying
-from stirred.mechanisms.swapping.records.size import size_of
+from stirred.mechanisms.swapping.records.size import estimate_size
 from stirred.spec import Ledger, Specification
 
 if TYPE_CHECKING:
@@ -27,43 +27,43 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(
+def open_records(
     law: SwapLaw, census: "Census", engine: Engine, *, progress: Progress = silent, along: bool = True
 ) -> Iterator[RecordSource]:
-    """The records of a census: in memory where they fit, in parts elsewhere. Not ``along``: without linked records."""
+    """Open the records of a census, in memory where they fit, else in parts; ``along`` adds linked records."""
     roles = law.roles(census)
-    size = size_of(engine.census(census), roles)
+    size = estimate_size(engine.census(census), roles)
     with ExitStack() as held:
         progress("read", 0, 1)
         source: RecordSource
         if engine.fits(size.memory):
             source = MemoryRecords.of(law, census, engine, progress, along=along)
         else:
-            source = parts.opened(law, census, engine, size, progress, held, along=along)
+            source = parts.open_parts(law, census, engine, size, progress, held, along=along)
         progress("read", 1, 1)
         yield source
 
 
-def stated(law: SwapLaw, census: "Census", engine: Engine) -> StatedStrata:
-    """The strata of a census, from which the promise is stated; linked records are not read."""
-    with opened(law, census, engine, along=False) as source:
-        return _stated(law, source, cells=False)
+def count_strata(law: SwapLaw, census: "Census", engine: Engine) -> StrataSummary:
+    """Count the strata of a census, from which the promise is stated, without linked records."""
+    with open_records(law, census, engine, along=False) as source:
+        return _count_and_refuse(law, source, cells=False)
 
 
-def restated(law: SwapLaw, census: "Census", engine: Engine) -> Restating:
-    """The promise at other swap rates from strata that are read once; another kind of swap states its own."""
-    strata = stated(law, census, engine)
+def restate_specification(law: SwapLaw, census: "Census", engine: Engine) -> Restating:
+    """Return a function that states the promise at other swap rates from strata that are read once."""
+    strata = count_strata(law, census, engine)
 
     def state(other: Mechanism) -> Specification:
         if other.name != law.name:
             return other.specification(census, engine=engine)
-        return cast(SwapLaw, other).promised(strata.frame, strata.shapes, census)
+        return cast(SwapLaw, other).build_specification(strata.frame, strata.shapes, census)
 
     return state
 
 
-def _stated(law: SwapLaw, source: RecordSource, *, cells: bool) -> StatedStrata:
-    found = source.stated(cells=cells)
+def _count_and_refuse(law: SwapLaw, source: RecordSource, *, cells: bool) -> StrataSummary:
+    found = source.count_strata(cells=cells)
     if law.untouched == "refuse":
         refuse_staying(found.frame.stays, found.frame.roles.record_type)
     return found
@@ -74,22 +74,22 @@ def release(
 ) -> Release:
     """Swap, order, verify and write; with ``out`` the records go to Parquet files in that folder."""
     progress("guards", 0, 2)
-    named = identified(law, census, law.roles(census), engine)
+    named = guard_identifiers(law, census, law.roles(census), engine)
     progress("guards", 1, 2)
-    with opened(law, census, engine, progress=progress) as source:
+    with open_records(law, census, engine, progress=progress) as source:
         progress("digest", 0, 1)
-        before = source.survey(law.reader(key))
-        run = law.bound(key, before.digest)
+        before = source.survey(law.digest_key(key))
+        run = law.run_key(key, before.digest)
         progress("digest", 1, 1)
-        strata = _stated(law, source, cells=True)
-        standing = Standing.of(strata.shapes, strata.frame.stays).guard(law.resolution)
-        promise = law.promised(strata.frame, strata.shapes, census)
-        with source.swapped(run, before, out) as swapped:
-            checks = compared(strata, before, swapped.after)
-            tables = {" × ".join(by): law.made_table(swapped.table(by), run) for by in law.tables}
-            microdata = swapped.written()
+        strata = _count_and_refuse(law, source, cells=True)
+        standing = StandingRecords.of(strata.shapes, strata.frame.stays).guard(law.resolution)
+        promise = law.build_specification(strata.frame, strata.shapes, census)
+        with source.draw_swap(run, before, out) as swapped:
+            checks = check_invariants(strata, before, swapped.after)
+            tables = {" × ".join(by): law.finish_table(swapped.table(by), run) for by in law.tables}
+            microdata = swapped.write_records()
             # a refusal here deletes what was written: the caller sees the refusal or the file, never both
-            undone = measured(law, strata.frame.roles, census.schema, microdata, tables)
+            undone = guard_reversal(law, strata.frame.roles, census.schema, microdata, tables)
             progress("guards", 2, 2)
             return Release(
                 mechanism=law.name,
@@ -110,10 +110,12 @@ def release(
             )
 
 
-def compared(strata: StatedStrata, before: Before, after: After) -> tuple[Check, ...]:
+def check_invariants(
+    strata: StrataSummary, before: InputFingerprints, after: OutputFingerprints
+) -> tuple[Check, ...]:
     """Compare the invariants before and after; one that is not kept is an error."""
     frame = strata.frame
-    kept = frame.kept()
+    kept = frame.list_kept_tables()
     found = [
         Check(invariant=table.name, kept=was == now, numbers=cells)
         for table, was, now, cells in zip(kept, before.homes, after.homes, strata.cells, strict=False)
@@ -125,4 +127,4 @@ def compared(strata: StatedStrata, before: Before, after: After) -> tuple[Check,
         home = unit(frame.roles.record_type, "of_their")
         told = Phrase(key, records=unit(record_type, "records"), of_their=home)
         found.append(Check(invariant=told, kept=same, numbers=now.rows))
-    return all_kept(found)
+    return require_kept(found)

@@ -13,10 +13,10 @@ from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.swapping.budget.shapes import Shapes
-from stirred.mechanisms.swapping.guards.checks import Accepting
+from stirred.mechanisms.swapping.guards.checks import GuardSettings
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import After, Logged
-from stirred.mechanisms.swapping.pipeline.survey import Before
+from stirred.mechanisms.swapping.pipeline.publish import ColumnsAndLog, OutputFingerprints
+from stirred.mechanisms.swapping.pipeline.survey import InputFingerprints
 from stirred.mechanisms.swapping.records.columns import Column
 from stirred.mechanisms.swapping.records.participation import Stay
 from stirred.mechanisms.swapping.roles import Roles, SwapChoice
@@ -28,45 +28,45 @@ if TYPE_CHECKING:
 Microdata = Mapping[str, "pa.Table | pads.Dataset"]
 
 
-class SwapLaw(SwapChoice, Accepting, Protocol):
-    """The part of a swapping mechanism that a release calls."""
+class SwapLaw(SwapChoice, GuardSettings, Protocol):
+    """What the pipeline asks of a swapping mechanism."""
 
     @property
     def name(self) -> str:
-        """The name of the mechanism."""
+        """Return the name of the mechanism."""
         ...
 
     @property
-    def whole(self) -> tuple[str, ...]:
-        """Variables for which the draw needs all levels that occur in the census."""
+    def variables_needing_all_levels(self) -> tuple[str, ...]:
+        """Return the variables for which the draw needs all levels that occur in the census."""
         ...
 
     def parameters(self) -> dict[str, object]:
-        """The parameters of a run, in JSON."""
+        """Return the parameters of a run, in JSON."""
         ...
 
     def roles(self, census: "Census") -> Roles:
-        """The role of every variable."""
+        """Return the role of every variable."""
         ...
 
-    def adapted(self, frame: Frame) -> Frame:
-        """The records as this law uses them."""
+    def prepare_frame(self, frame: Frame) -> Frame:
+        """Return the frame as this law uses it."""
         ...
 
-    def meeting(self, frame: Frame) -> tuple[str, ...]:
-        """Variables by which records are grouped: records that differ in one of them never affect each other."""
+    def partition_variables(self, frame: Frame) -> tuple[str, ...]:
+        """Return the columns to partition by; a draw is independent across their values."""
         ...
 
-    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
-        """The columns after one draw."""
+    def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """Draw once and return the columns after the swap."""
         ...
 
-    def logged(self, frame: Frame, run: Key, engine: Engine) -> Logged:
-        """The columns after one draw, and what the office alone may know of it."""
+    def draw_and_log(self, frame: Frame, run: Key, engine: Engine) -> ColumnsAndLog:
+        """Draw once and return the columns after the swap and the confidential log of the draw."""
         ...
 
-    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """The promise for these strata."""
+    def build_specification(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
+        """Build the specification for these strata."""
         ...
 
     def effect_on(self, shapes: Shapes, stays: Sequence[Stay]) -> ExpectedEffect | None:
@@ -74,25 +74,25 @@ class SwapLaw(SwapChoice, Accepting, Protocol):
         ...
 
     def remarks(self, shapes: Shapes) -> tuple[str, ...]:
-        """Warnings for the release that follow from its strata."""
+        """Return warnings for the release that follow from its strata."""
         ...
 
-    def made_table(self, cells: pa.Table, run: Key) -> pa.Table:
-        """The contingency table to publish, from the non-empty cells of the swapped records."""
+    def finish_table(self, cells: pa.Table, run: Key) -> pa.Table:
+        """Return the contingency table to publish, from the non-empty cells of the swapped records."""
         ...
 
-    def reader(self, key: Key) -> Key:
-        """The key for the digest of the census."""
+    def digest_key(self, key: Key) -> Key:
+        """Return the key for the digest of the census."""
         ...
 
-    def bound(self, key: Key, digest: bytes) -> Key:
-        """The key of this run on this census."""
+    def run_key(self, key: Key, digest: bytes) -> Key:
+        """Return the key of this run on this census."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StatedStrata:
-    """All strata of the census: what is promised follows from it, and it is counted once."""
+class StrataSummary:
+    """All strata of the census, counted once; the promise follows from them."""
 
     frame: Frame  # roles and records that stay; without records where these lie in parts
     shapes: Shapes
@@ -103,35 +103,37 @@ class SwappedRecords(Protocol):
     """The records after the draw."""
 
     @property
-    def after(self) -> After:
-        """The fingerprints of what is published."""
+    def after(self) -> OutputFingerprints:
+        """Return the fingerprints of what is published."""
         ...
 
     def table(self, by: tuple[str, ...]) -> pa.Table:
-        """The contingency table of some variables, sorted."""
+        """Return the contingency table of some variables, sorted."""
         ...
 
-    def written(self) -> Microdata:
-        """The published records by record type."""
+    def write_records(self) -> Microdata:
+        """Write the records if that is not done yet, and return them by record type."""
         ...
 
     @property
     def internal(self) -> Mapping[str, pa.Table]:
-        """What the office alone may know of the draw."""
+        """Return the confidential log of the draw, written to packet/internal only."""
         ...
 
 
 class RecordSource(Protocol):
     """The records of one release: one part in memory, or parts on an engine."""
 
-    def survey(self, reader: Key) -> Before:
-        """Read all records once: their digest and fingerprints."""
+    def survey(self, reader: Key) -> InputFingerprints:
+        """Read all records once and return their digest and fingerprints."""
         ...
 
-    def stated(self, *, cells: bool) -> StatedStrata:
+    def count_strata(self, *, cells: bool) -> StrataSummary:
         """Count the strata, and the ``cells`` of the kept tables where they will be verified."""
         ...
 
-    def swapped(self, run: Key, before: Before, out: Path | None) -> AbstractContextManager[SwappedRecords]:
+    def draw_swap(
+        self, run: Key, before: InputFingerprints, out: Path | None
+    ) -> AbstractContextManager[SwappedRecords]:
         """Draw, and publish in ``out`` (None: in memory); what was written is deleted if an error occurs in the block."""
         ...

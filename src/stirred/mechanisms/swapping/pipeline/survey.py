@@ -10,10 +10,10 @@ from stirred.chance import Key
 from stirred.chance.multiset import MultisetDigest
 from stirred.mechanisms.swapping.pipeline.verify import Fingerprint, KeptReader, MemberReader, Scatter
 from stirred.mechanisms.swapping.records.columns import Codes, Column
-from stirred.mechanisms.swapping.records.digest import CodeWords, digest_words, hashers
+from stirred.mechanisms.swapping.records.digest import CodeWords, digest_words, make_hashers
 from stirred.mechanisms.swapping.records.members import Members
 
-ROWS = 1 << 16  # rows digested together: their words stay in the cache
+ROWS_PER_DIGEST = 1 << 16  # rows digested together: their words stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class SurveyPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
-    """All that is known of the records before the swap."""
+class InputFingerprints:
+    """The digest and the fingerprints of the records before the swap."""
 
     digest: bytes
     homes: list[Fingerprint]  # of the kept tables, and at the end of identifiers with all that is held
@@ -35,7 +35,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class HomeSurvey:
-    """Digests records of the swapped type and makes their fingerprints."""
+    """Digest records of the swapped type and take their fingerprints."""
 
     key: Key
     columns: Mapping[str, Column]
@@ -52,12 +52,12 @@ class HomeSurvey:
         kept: KeptReader,
     ) -> "HomeSurvey":
         """Prepare to read these records."""
-        both = hashers(key)
+        both = make_hashers(key)
         words = {name: CodeWords.of(columns[name], both) for name in names}
         return HomeSurvey(key, columns, ids, words, kept)
 
-    def some(self, rows: slice) -> SurveyPart:
-        """Some of the records."""
+    def digest_slice(self, rows: slice) -> SurveyPart:
+        """Digest a slice of the records."""
         total = self.key.multiset()
         variables = ((words, self.columns[name].codes[rows]) for name, words in self.words.items())
         total.update([self.ids[rows], *digest_words(variables, rows.stop - rows.start)])
@@ -66,7 +66,7 @@ class HomeSurvey:
 
 @dataclass(frozen=True, slots=True)
 class MemberSurvey:
-    """Digests linked records, each with the identifier of its household, and makes their fingerprint."""
+    """Digest linked records, each with the identifier of its household, and take their fingerprint."""
 
     key: Key
     words: Mapping[str, CodeWords]
@@ -75,7 +75,7 @@ class MemberSurvey:
     @staticmethod
     def of_members(key: Key, group: Members, scatter: Scatter) -> "MemberSurvey":
         """Prepare to read packed members."""
-        both = hashers(key)
+        both = make_hashers(key)
         words = {
             digit.name: CodeWords.of_digit(digit, both, holds_empty=digit.name in group.empty)
             for digit in group.digits
@@ -87,12 +87,12 @@ class MemberSurvey:
         key: Key, columns: Mapping[str, Column], names: Sequence[str], scatter: Scatter
     ) -> "MemberSurvey":
         """Prepare to read members as columns."""
-        both = hashers(key)
+        both = make_hashers(key)
         words = {name: CodeWords.of(columns[name], both) for name in names}
         return MemberSurvey(key, words, MemberReader(scatter, scatter.words(columns, names)))
 
-    def some(self, codes: Mapping[str, Codes], owners: NDArray[np.uint64]) -> SurveyPart:
-        """Some of the members, from their codes and the identifiers of their households."""
+    def digest_slice(self, codes: Mapping[str, Codes], owners: NDArray[np.uint64]) -> SurveyPart:
+        """Digest some members, from their codes and the identifiers of their households."""
         total = self.key.multiset()
         if owners.size:
             variables = ((words, codes[name]) for name, words in self.words.items())
@@ -100,8 +100,8 @@ class MemberSurvey:
         return SurveyPart(total, [self.reader.prints(codes, owners)])
 
 
-def added(key: Key, parts: Iterable[SurveyPart], number: int) -> tuple[MultisetDigest, list[Fingerprint]]:
-    """The digest and the fingerprints of all parts together."""
+def add_parts(key: Key, parts: Iterable[SurveyPart], number: int) -> tuple[MultisetDigest, list[Fingerprint]]:
+    """Add up the digests and the fingerprints of all parts."""
     whole, prints = key.multiset(), [Fingerprint() for _ in range(number)]
     for part in parts:
         whole.merge(part.total)

@@ -14,56 +14,56 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.chance.words import Hasher, Words
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Check
-from stirred.mechanisms.swapping.records.columns import Codes, Column, level_codes
+from stirred.mechanisms.swapping.records.columns import Codes, Column, find_level_codes
 from stirred.mechanisms.swapping.records.digest import CodeWords
 from stirred.mechanisms.swapping.records.members import Members
-from stirred.mechanisms.swapping.records.packing import digits_of
+from stirred.mechanisms.swapping.records.packing import pack_columns
 
-ROWS = 1 << 18  # rows processed together
-COUNTED = 1 << 22  # rows of a part up to which the cells of a kept table are counted one by one
-HELD = 1  # the position of the table of all held variables among the kept tables
+ROWS_PER_PASS = 1 << 18  # rows processed together
+MAX_ROWS_COUNTED = 1 << 22  # rows of a part up to which the cells of a kept table are counted one by one
+HELD_TABLE_INDEX = 1  # the position of the table of all held variables among the kept tables
 MODULUS = 1 << 64
 
 
-@compiled
-def _mixed(word: np.uint64) -> np.uint64:
-    """The finaliser of SplitMix64: a bijection of words that scatters them."""
+@compile_kernel
+def _mix_word(word: np.uint64) -> np.uint64:
+    """Scatter a word by the finaliser of SplitMix64, a bijection of words."""
     word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return word ^ (word >> np.uint64(31))
 
 
-@compiled
-def _add(total: Words, codes: Codes, salt: np.uint64, empty: int, nothing: np.uint64) -> None:
+@compile_kernel
+def _add_codes(total: Words, codes: Codes, salt: np.uint64, empty: int, nothing: np.uint64) -> None:
     """Add the scattered word of one more number to each row; ``empty`` is the code of the word ``nothing``, or -1."""
     for i in range(codes.size):
         if empty >= 0 and codes[i] == empty:
-            total[i] += _mixed(nothing)
+            total[i] += _mix_word(nothing)
         else:
-            total[i] += _mixed(np.uint64(codes[i]) + salt)
+            total[i] += _mix_word(np.uint64(codes[i]) + salt)
 
 
-@compiled
-def _add_looked(total: Words, codes: Codes, table: Words, salt: np.uint64) -> None:
+@compile_kernel
+def _add_table_words(total: Words, codes: Codes, table: Words, salt: np.uint64) -> None:
     for i in range(codes.size):
-        total[i] += _mixed(table[codes[i]] + salt)
+        total[i] += _mix_word(table[codes[i]] + salt)
 
 
-@compiled
-def _mix(total: Words) -> None:
+@compile_kernel
+def _mix_all(total: Words) -> None:
     for i in range(total.size):
-        total[i] = _mixed(total[i])
+        total[i] = _mix_word(total[i])
 
 
-@compiled
-def _sum(mixed: Words) -> tuple[np.uint64, np.uint64]:
+@compile_kernel
+def _sum_words(mixed: Words) -> tuple[np.uint64, np.uint64]:
     first, second = np.uint64(0), np.uint64(0)
     for word in mixed:
         first += word
-        second += _mixed(word + np.uint64(0x9E3779B97F4A7C15))
+        second += _mix_word(word + np.uint64(0x9E3779B97F4A7C15))
     return first, second
 
 
@@ -84,13 +84,13 @@ class Fingerprint:
 
     @staticmethod
     def of(mixed: Words) -> "Fingerprint":
-        """The fingerprint of rows already scattered."""
-        first, second = _sum(mixed)
+        """Return the fingerprint of rows that are already scattered."""
+        first, second = _sum_words(mixed)
         return Fingerprint(mixed.size, int(first), int(second))
 
     @staticmethod
     def sums(parts: Iterable[Sequence["Fingerprint"]], number: int) -> list["Fingerprint"]:
-        """The sums of several lists of fingerprints."""
+        """Add up several lists of fingerprints."""
         total = [Fingerprint() for _ in range(number)]
         for part in parts:
             total = [a + b for a, b in zip(total, part, strict=True)]
@@ -99,7 +99,7 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """One word for each row from some of its values: equal for equal values in any part."""
+    """Map some values of each row to one word, equal for equal values in any part."""
 
     hasher: Hasher
     empty: int  # the word of an empty value
@@ -112,13 +112,13 @@ class Scatter:
         return Scatter(Hasher(words[0], words[1]), words[2], tuple(words[3:]))
 
     @staticmethod
-    def known(places: int) -> "Scatter":
-        """Fixed salts: enough to divide records into parts, which are not published."""
+    def with_fixed_salts(places: int) -> "Scatter":
+        """Make a scatter with fixed salts, enough to divide records into parts that are not published."""
         step = 0x9E3779B97F4A7C15  # the odd number next to 2⁶⁴ over the golden ratio: its multiples are far apart
         return Scatter(Hasher(), step, tuple((step * i) % 2**64 for i in range(2, places + 2)))
 
     def words(self, columns: Mapping[str, Column], names: Iterable[str]) -> dict[str, CodeWords]:
-        """The words of the values of some columns."""
+        """Return the words of the values of some columns."""
         return {
             name: CodeWords.of(columns[name], (self.hasher,), nothing=self.empty)
             for name in dict.fromkeys(names)
@@ -127,26 +127,26 @@ class Scatter:
     def rows(
         self, variables: Iterable[tuple[CodeWords, Codes]], rows: int, owners: Words | None = None
     ) -> Words:
-        r"""The word of each row from the codes of its variables, and from the identifier of its owner where that is given.
+        r"""Return the word of each row from the codes of its variables and, if given, its owner's identifier.
 
         It is $M(\sum_i M(v_i + s_i))$ with the bijection M and a salt for each place.
         """
         total = np.zeros(rows, np.uint64)
         for (words, codes), salt in zip(variables, self.salts, strict=False):
             if words.tables:
-                _add_looked(total, codes, words.tables[0], np.uint64(salt))
+                _add_table_words(total, codes, words.tables[0], np.uint64(salt))
             else:
                 shift, nothing = ((number + salt) % MODULUS for number in (words.low, words.nothing))
-                _add(total, codes, np.uint64(shift), words.empty, np.uint64(nothing))
+                _add_codes(total, codes, np.uint64(shift), words.empty, np.uint64(nothing))
         if owners is not None:
-            _add(total, owners, np.uint64(self.salts[-1]), -1, np.uint64(0))
-        _mix(total)
+            _add_codes(total, owners, np.uint64(self.salts[-1]), -1, np.uint64(0))
+        _mix_all(total)
         return total
 
-    def named(self, words: Words, ids: Words) -> Fingerprint:
-        """The fingerprint of words together with identifiers (``words`` is overwritten)."""
-        _add(words, ids, np.uint64(self.salts[-1]), -1, np.uint64(0))
-        _mix(words)
+    def fingerprint_with_ids(self, words: Words, ids: Words) -> Fingerprint:
+        """Return the fingerprint of words together with identifiers (``words`` is overwritten)."""
+        _add_codes(words, ids, np.uint64(self.salts[-1]), -1, np.uint64(0))
+        _mix_all(words)
         return Fingerprint.of(words)
 
 
@@ -161,7 +161,7 @@ class KeptTable:
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Makes fingerprints of all kept tables, and of records with all that they must keep."""
+    """Take fingerprints of all kept tables, and of records with all that they must keep."""
 
     tables: tuple[KeptTable, ...]
     scatter: Scatter
@@ -169,14 +169,14 @@ class Verifier:
 
     @property
     def number(self) -> int:
-        """How many fingerprints there are of records of the swapped type."""
+        """Return the number of fingerprints of records of the swapped type."""
         return len(self.tables) + self.linked
 
     def reader(self, columns: Mapping[str, Column]) -> "KeptReader":
         """Prepare to read rows of these columns, or of other rows with the same codes."""
         names = [name for table in self.tables for name in table.columns]
         levels = [
-            None if table.only is None else level_codes(columns[table.only[0]], table.only[1])
+            None if table.only is None else find_level_codes(columns[table.only[0]], table.only[1])
             for table in self.tables
         ]
         return KeptReader(self, self.scatter.words(columns, names), levels)
@@ -184,7 +184,7 @@ class Verifier:
 
 @dataclass(frozen=True, slots=True)
 class KeptReader:
-    """Reads the kept tables from rows whose values have known words."""
+    """Read the kept tables from rows whose values have known words."""
 
     verifier: Verifier
     words: dict[str, CodeWords]
@@ -193,7 +193,7 @@ class KeptReader:
     def _read(
         self, columns: Mapping[str, Column], rows: slice
     ) -> Iterator[tuple[NDArray[np.intp] | None, Words]]:
-        """Of each kept table, the rows that it counts (None: all) and a word for each of them."""
+        """Iterate over the kept tables: the rows that each counts (None for all), and a word for each row."""
         scatter = self.verifier.scatter
         for table, levels in zip(self.verifier.tables, self.levels, strict=True):
             places, number = None, rows.stop - rows.start
@@ -206,7 +206,7 @@ class KeptReader:
             yield places, scatter.rows(((self.words[name], some) for name, some in codes.items()), number)
 
     def prints(self, columns: Mapping[str, Column], rows: slice, ids: Words) -> list[Fingerprint]:
-        """The fingerprint of each kept table; with linked records, at the end that of identifiers with all that is held.
+        """Return the fingerprint of each kept table and, with linked records, that of identifiers with held values.
 
         Of a record that takes no part its place is held too.
         """
@@ -215,35 +215,35 @@ class KeptReader:
         held = np.zeros(rows.stop - rows.start if linked else 0, np.uint64)
         for i, (places, words) in enumerate(self._read(columns, rows)):
             found.append(Fingerprint.of(words))
-            if linked and i >= HELD:
+            if linked and i >= HELD_TABLE_INDEX:
                 held[slice(None) if places is None else places] = words
         if linked:
-            found.append(self.verifier.scatter.named(held, ids))
+            found.append(self.verifier.scatter.fingerprint_with_ids(held, ids))
         return found
 
     def cells(self, columns: Mapping[str, Column], rows: int) -> list[int]:
-        """How many cells of each kept table are not empty; of a very large one, a bound on that number."""
+        """Count the non-empty cells of each kept table; for a very large table return a bound."""
         found: list[int] = []
         for table, levels in zip(self.verifier.tables, self.levels, strict=True):
             chosen = [columns[name] for name in table.columns]
             number = rows
             if table.only is not None and levels is not None:
                 places = np.flatnonzero(np.isin(columns[table.only[0]].codes, levels)).astype(np.uint32)
-                chosen, number = [column.taken(places) for column in chosen], places.size
-            found.append(_cells(chosen, number) if chosen else 0)
+                chosen, number = [column.take_rows(places) for column in chosen], places.size
+            found.append(_count_cells(chosen, number) if chosen else 0)
         return found
 
 
-def _cells(columns: Sequence[Column], rows: int) -> int:
-    digits = digits_of(columns)
-    if rows > COUNTED:
+def _count_cells(columns: Sequence[Column], rows: int) -> int:
+    digits = pack_columns(columns)
+    if rows > MAX_ROWS_COUNTED:
         return min(rows, prod(group.range for group in digits))
     return pl.DataFrame({str(i): group.numbers() for i, group in enumerate(digits)}).n_unique()
 
 
 @dataclass(frozen=True, slots=True)
 class MemberReader:
-    """Makes the fingerprint of linked records, each with the identifier of its household."""
+    """Take the fingerprint of linked records, each with the identifier of its household."""
 
     scatter: Scatter
     words: dict[str, CodeWords]
@@ -262,17 +262,17 @@ class MemberReader:
         )
 
     def prints(self, codes: Mapping[str, Codes], owners: Words) -> Fingerprint:
-        """The fingerprint of members from their codes and the identifiers of their households."""
+        """Return the fingerprint of members from their codes and the identifiers of their households."""
         variables = ((self.words[name], codes[name]) for name in self.words)
         return Fingerprint.of(self.scatter.rows(variables, owners.size, owners))
 
 
-def slices(rows: int, size: int = ROWS) -> list[slice]:
-    """All rows, some at a time."""
+def slice_rows(rows: int, size: int = ROWS_PER_PASS) -> list[slice]:
+    """Return slices that cover all rows, ``size`` rows each."""
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
-def all_kept(checks: Sequence[Check]) -> tuple[Check, ...]:
+def require_kept(checks: Sequence[Check]) -> tuple[Check, ...]:
     """Return the checks, or raise an error: a file that does not keep its invariants is not released."""
     broken = [check for check in checks if not check.kept]
     if broken:

@@ -29,12 +29,12 @@ class Column:
         None  # smallest and largest code, where known; may be wider than the codes
     )
 
-    def taken(self, rows: NDArray[np.uint32]) -> "Column":
-        """The column of the listed rows."""
+    def take_rows(self, rows: NDArray[np.uint32]) -> "Column":
+        """Return the column of the listed rows."""
         return replace(self, codes=self.codes[rows])
 
     def arrow(self, rows: slice = slice(None)) -> pa.Array:
-        """The values of some rows; the dictionary is sorted, so it reveals nothing about the order of the records."""
+        """Return the values of some rows; the dictionary is sorted, so it does not reveal the order of records."""
         if self.values is None:
             return pa.array(self.codes[rows], self.type)
         missing = len(self.values) - 1 if self.values.null_count else -1
@@ -46,20 +46,20 @@ class Column:
 
     @property
     def low(self) -> int:
-        """The smallest code."""
+        """Return the smallest code."""
         if self.reach is not None:
             return self.reach[0]
         return int(self.codes.min()) if self.codes.size else 0
 
     @property
     def span(self) -> int:
-        """How many codes lie between the smallest and the largest, both included."""
+        """Return the number of codes from the smallest to the largest, both included."""
         if self.reach is not None:
             return self.reach[1] - self.reach[0] + 1
         return int(self.codes.max()) - self.low + 1 if self.codes.size else 1
 
-    def compacted(self) -> "Column":
-        """The same column without unused values, because the whole dictionary is published."""
+    def drop_unused_values(self) -> "Column":
+        """Return the column without unused values, because the whole dictionary is published."""
         if self.values is None:
             return replace(self, reach=None)
         used = np.unique(self.codes)
@@ -71,14 +71,14 @@ class Column:
         codes = np.searchsorted(used, self.codes).astype(self.codes.dtype)
         return replace(self, codes=codes, values=held, reach=None)
 
-    def measured(self) -> "Column":
-        """The same column with its reach stored, so that it is computed once."""
+    def store_reach(self) -> "Column":
+        """Return the column with its reach stored, so that it is computed once."""
         low = self.low
         return replace(self, reach=(low, low + self.span - 1))
 
 
-def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
-    """The codes of some levels of a column, in order; a level that no record has is left out."""
+def find_level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
+    """Return the codes of some levels of a column, in order, without levels that no record has."""
     try:
         if column.values is None:
             return np.array([int(level) for level in levels], np.int64)
@@ -92,15 +92,18 @@ def level_codes(column: Column, levels: Sequence[str]) -> NDArray[Any]:
     return np.asarray(pc.index_in(wanted, value_set=column.values).drop_null().to_numpy())
 
 
-def canonical(array: pa.Array) -> pa.Array:
-    """Values without a dictionary and without −0.0: it sorts equal to 0.0, so the order of the input could remain."""
+def canonical_values(array: pa.Array) -> pa.Array:
+    """Return the values without a dictionary and without −0.0.
+
+    −0.0 sorts equal to 0.0, so the order of the input could remain visible.
+    """
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     return pc.add(array, pa.scalar(0, array.type)) if pa.types.is_floating(array.type) else array
 
 
 class _Gatherer:
-    """Collects one column batch by batch into one array."""
+    """Collect one column batch by batch into one array."""
 
     def __init__(self, name: str, kind: pa.DataType, n: int) -> None:
         self.name, self.type, self.at = name, kind, 0
@@ -134,7 +137,7 @@ class _Gatherer:
                     (low, high) if self.reach is None else (min(low, self.reach[0]), max(high, self.reach[1]))
                 )
             return
-        coded = canonical(array).dictionary_encode(null_encoding="encode")
+        coded = canonical_values(array).dictionary_encode(null_encoding="encode")
         self.codes[start:stop] = coded.indices.to_numpy(zero_copy_only=False)
         self.parts.append((start, stop, coded.dictionary))
 
@@ -170,8 +173,8 @@ class _Gatherer:
         return Column(name=self.name, codes=codes, type=kind, values=ordered)
 
 
-def gather(census: "Census", record_type: str, names: Sequence[str]) -> dict[str, Column]:
-    """The named columns of all records of a type, read once and batch by batch."""
+def gather_columns(census: "Census", record_type: str, names: Sequence[str]) -> dict[str, Column]:
+    """Read the named columns of all records of a type once, batch by batch."""
     n = census.count(record_type)
     gatherers: list[_Gatherer] = []
     for batch in census.batches(record_type, list(names)) if n and names else ():
@@ -182,15 +185,15 @@ def gather(census: "Census", record_type: str, names: Sequence[str]) -> dict[str
     if not gatherers:
         kinds = census.table(record_type, list(names)).schema if names else pa.schema([])
         gatherers = [_Gatherer(field.name, field.type, 0) for field in kinds]
-    return {gatherer.name: gatherer.column().measured() for gatherer in gatherers}
+    return {gatherer.name: gatherer.column().store_reach() for gatherer in gatherers}
 
 
-def of_table(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
-    """The named columns of a table."""
+def encode_table(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
+    """Encode the named columns of a table."""
     found: dict[str, Column] = {}
     for name in names:
         gatherer = _Gatherer(name, table.schema.field(name).type, table.num_rows)
         for chunk in table.column(name).chunks:
             gatherer.add(chunk)
-        found[name] = gatherer.column().measured()
+        found[name] = gatherer.column().store_reach()
     return found

@@ -12,21 +12,21 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.chance.multiset import MultisetDigest
-from stirred.chance.words import Hasher, Words, is_text, null_bits
+from stirred.chance.words import Hasher, Words, is_text, pack_null_bits
 from stirred.mechanisms.swapping.records.columns import Codes, Column
 from stirred.mechanisms.swapping.records.packing import Digit
 
 Hashers = tuple[Hasher, ...]
 
 
-def hashers(key: Key) -> Hashers:
-    """The two hashers whose words together represent a text."""
+def make_hashers(key: Key) -> Hashers:
+    """Return the two hashers whose words together represent a text."""
     return Hasher.of(key, "text", "first"), Hasher.of(key, "text", "second")
 
 
 @dataclass(frozen=True, slots=True)
 class CodeWords:
-    """The words of one variable by its codes: looked up in tables, or the code plus ``low`` where the codes are numbers."""
+    """The words of one variable by its codes: from tables, or the code plus ``low`` if the codes are numbers."""
 
     tables: tuple[Words, ...]
     low: int = 0
@@ -35,41 +35,41 @@ class CodeWords:
 
     @staticmethod
     def of(column: Column, both: Hashers, *, nothing: int = 0) -> "CodeWords":
-        """The words of a column; its empty value is the last."""
+        """Return the words of a column, whose empty value is the last."""
         if column.values is None:
             return CodeWords(())
         empty = len(column.values) - 1 if column.values.null_count else -1
-        return CodeWords(_tables(column.values, empty, both, nothing), 0, empty, nothing)
+        return CodeWords(_hash_values(column.values, empty, both, nothing), 0, empty, nothing)
 
     @staticmethod
     def of_digit(digit: Digit, both: Hashers, *, holds_empty: bool, nothing: int = 0) -> "CodeWords":
-        """The words of a packed variable; its empty value is the last digit."""
+        """Return the words of a packed variable, whose empty value is the last digit."""
         empty = digit.span - 1 if holds_empty else -1
         if digit.values is None:
             return CodeWords((), digit.low, empty, nothing)
-        return CodeWords(_tables(digit.values, empty, both, nothing), 0, empty, nothing)
+        return CodeWords(_hash_values(digit.values, empty, both, nothing), 0, empty, nothing)
 
-    def gone(self, codes: Codes) -> NDArray[np.bool_] | None:
-        """Which values are empty; None where none can be."""
+    def find_empty(self, codes: Codes) -> NDArray[np.bool_] | None:
+        """Return which values are empty, or None if none can be."""
         if self.empty < 0:
             return None
         found: NDArray[np.bool_] = codes == codes.dtype.type(self.empty)
         return found
 
     def of_codes(self, codes: Codes) -> list[Codes]:
-        """The words of some codes: two of a text under two hashers, one of anything else."""
+        """Return the words of some codes: two of a text under two hashers, one of anything else."""
         if self.tables:
             return [table[codes] for table in self.tables]
         if self.empty < 0 and not self.low:
             return [codes]
         words = codes.astype(np.uint64, copy=False) + np.uint64(self.low % 2**64)
-        gone = self.gone(codes)
+        gone = self.find_empty(codes)
         if gone is not None:
             words[gone] = np.uint64(self.nothing)
         return [words]
 
 
-def _tables(values: pa.Array, empty: int, both: Hashers, nothing: int) -> tuple[Words, ...]:
+def _hash_values(values: pa.Array, empty: int, both: Hashers, nothing: int) -> tuple[Words, ...]:
     used = both if is_text(values.type) else both[:1]
     found = []
     for hasher in used:
@@ -81,17 +81,17 @@ def _tables(values: pa.Array, empty: int, both: Hashers, nothing: int) -> tuple[
 
 
 def digest_words(variables: Iterable[tuple[CodeWords, Codes]], rows: int) -> list[Codes]:
-    """The words of several variables, with the bits of the empty ones at the end."""
+    """Return the words of several variables, with the bits of the empty ones at the end."""
     found: list[Codes] = []
     gone: list[NDArray[np.bool_] | None] = []
     for words, codes in variables:
         found += words.of_codes(codes)
-        gone.append(words.gone(codes))
-    return found + list(null_bits(gone, rows))
+        gone.append(words.find_empty(codes))
+    return found + list(pack_null_bits(gone, rows))
 
 
 @dataclass(frozen=True, slots=True)
-class Digested:
+class RecordDigest:
     """The digest sum of one record type, with the names of its columns."""
 
     record_type: str
@@ -99,12 +99,14 @@ class Digested:
     total: MultisetDigest
 
     def parts(self) -> tuple[bytes, ...]:
-        """What is sealed."""
+        """Return the parts that are sealed: the names of the columns and the sum."""
         names = (self.record_type, *self.names)
         return (str(len(names)).encode(), *(name.encode() for name in names), self.total.value())
 
 
-def merged(key: Key, parts: Iterable[tuple[bytes, int]], kinds: Sequence[pa.DataType]) -> MultisetDigest:
+def merge_digests(
+    key: Key, parts: Iterable[tuple[bytes, int]], kinds: Sequence[pa.DataType]
+) -> MultisetDigest:
     """Add the digests (sum, number of rows) of several processes under one key; ``kinds`` are the types of the values."""
     # the words of a row: its identifier, one for each value, two for a text, and the bits of empty values
     width = 1 + sum(2 if is_text(kind) else 1 for kind in kinds) + len(range(0, max(len(kinds), 1), 64))
@@ -114,6 +116,6 @@ def merged(key: Key, parts: Iterable[tuple[bytes, int]], kinds: Sequence[pa.Data
     return whole
 
 
-def sealed(key: Key, homes: Digested, along: Sequence[Digested]) -> bytes:
-    """The digest of all that a run reads."""
+def seal_digest(key: Key, homes: RecordDigest, along: Sequence[RecordDigest]) -> bytes:
+    """Return the digest of all that a run reads."""
     return key.digest(*homes.parts(), *(part for group in along for part in group.parts()))

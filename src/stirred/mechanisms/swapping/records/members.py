@@ -13,27 +13,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stirred.chance.words import comparable, one
-from stirred.compiled import compiled
+from stirred.chance.words import cast_links, combine_chunks
+from stirred.compiled import compile_kernel
 from stirred.errors import DataError
 from stirred.mechanisms.swapping.records.columns import Column
-from stirred.mechanisms.swapping.records.packing import Digit, Words, packed_words, unpacked
+from stirred.mechanisms.swapping.records.packing import Digit, Words, pack_words, unpack_digits
 
 if TYPE_CHECKING:
     from stirred.census import Census
     from stirred.mechanisms.swapping.roles import Roles
 
-NOWHERE = np.uint32(0xFFFFFFFF)
+NO_ROW = np.uint32(0xFFFFFFFF)
 
 
-@compiled
-def _count(owners: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
+@compile_kernel
+def _count_members(owners: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
     for owner in owners:
         counts[owner] += np.uint32(1)
 
 
-@compiled
-def _place(owners: NDArray[np.uint32], words: Words, cursor: NDArray[np.int64], placed: Words) -> None:
+@compile_kernel
+def _place_members(
+    owners: NDArray[np.uint32], words: Words, cursor: NDArray[np.int64], placed: Words
+) -> None:
     for i in range(owners.size):
         at = cursor[owners[i]]
         cursor[owners[i]] = at + 1
@@ -41,8 +43,8 @@ def _place(owners: NDArray[np.uint32], words: Words, cursor: NDArray[np.int64], 
             placed[at, w] = words[i, w]
 
 
-@compiled
-def _sort(starts: NDArray[np.int64], placed: Words) -> None:
+@compile_kernel
+def _sort_members(starts: NDArray[np.int64], placed: Words) -> None:
     """Sort each household by content, with insertion sort because households are small."""
     width = placed.shape[1]
     held = np.empty(width, np.uint64)
@@ -63,8 +65,8 @@ def _sort(starts: NDArray[np.int64], placed: Words) -> None:
             placed[j] = held
 
 
-@compiled
-def _collect(
+@compile_kernel
+def _collect_members(
     rows: NDArray[np.uint32],
     starts: NDArray[np.int64],
     placed: Words,
@@ -82,7 +84,7 @@ def _collect(
 
 
 class Owners:
-    """Finds the row of the household that an identifier names."""
+    """Find the row of the household that an identifier names."""
 
     def __init__(self, ids: NDArray[Any]) -> None:
         self.order: NDArray[np.uint32] | None = None
@@ -93,25 +95,25 @@ class Owners:
         if span == ids.size and ids.size and bool((ids[:-1] < ids[1:]).all()):
             return  # consecutive sorted numbers: subtraction gives the row
         if 0 < span <= 4 * ids.size:
-            self.table = np.full(span, NOWHERE)
+            self.table = np.full(span, NO_ROW)
             self.table[ids - self.low] = np.arange(ids.size, dtype=np.uint32)
             return
         self.order = np.argsort(ids).astype(np.uint32)
         self.sorted = ids[self.order]
 
-    def found(self, links: NDArray[Any]) -> NDArray[np.uint32]:
-        """The rows of the linked households, NOWHERE if there is none."""
+    def find_rows(self, links: NDArray[Any]) -> NDArray[np.uint32]:
+        """Return the household row of each link, or NO_ROW."""
         if not self.sorted.size:
-            return np.full(links.size, NOWHERE)
+            return np.full(links.size, NO_ROW)
         if self.order is not None:
             at = np.minimum(np.searchsorted(self.sorted, links), self.sorted.size - 1)
-            return np.where(self.sorted[at] == links, self.order[at], NOWHERE)
+            return np.where(self.sorted[at] == links, self.order[at], NO_ROW)
         size = self.sorted.size if self.table is None else self.table.size
         place = links - self.low
         inside = (place >= 0) & (place < size)
         safe = np.where(inside, place, 0)
         rows = safe.astype(np.uint32) if self.table is None else self.table[safe]
-        return np.where(inside, rows, NOWHERE)
+        return np.where(inside, rows, NO_ROW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,16 +129,16 @@ class LinkedType:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """All variables that are read; the unseen come last, so that no released order depends on them."""
+        """Return all variables that are read; the unseen come last, so that no released order depends on them."""
         return (*self.variables, *self.unseen)
 
 
-def linked_types(census: "Census", roles: "Roles") -> tuple[LinkedType, ...]:
-    """The record types that move with the swapped one."""
+def find_linked_types(census: "Census", roles: "Roles") -> tuple[LinkedType, ...]:
+    """Return the record types that move with the swapped one."""
     found = []
     for record_type, variables in roles.members:
         record, there = census.schema.record(record_type), census.columns(record_type)
-        refilled = tuple(name for name in roles.moving + roles.match if name in there)
+        refilled = tuple(name for name in roles.moving_variables + roles.match if name in there)
         found.append(
             LinkedType(
                 record_type=record_type,
@@ -164,21 +166,21 @@ class Members:
     def batches(
         self, order: NDArray[np.uint32], *, rows: int = 1 << 18
     ) -> Iterator[tuple[NDArray[np.int64], Words]]:
-        """Members in the published order of their households: position of the household from 0, and packed words."""
+        """Iterate over members in the published order of households: household positions and packed words."""
         for start in range(0, max(order.size, 1), rows):
             part = order[start : start + rows]
             total = int((self.starts[part.astype(np.int64) + 1] - self.starts[part]).sum())
             out, owner = np.empty((total, self.words.shape[1]), np.uint64), np.empty(total, np.int64)
-            _collect(part, self.starts, self.words, start, out, owner)
+            _collect_members(part, self.starts, self.words, start, out, owner)
             yield owner, out
 
     def codes(self, packed: Words) -> dict[str, Words]:
-        """The digits of packed members by variable."""
-        found = {digit.name: numbers for digit, numbers in unpacked(self.digits, packed)}
+        """Return the digits of packed members by variable."""
+        found = {digit.name: numbers for digit, numbers in unpack_digits(self.digits, packed)}
         return {digit.name: found[digit.name] for digit in self.digits}
 
     def arrays(self, codes: dict[str, Words]) -> dict[str, pa.Array]:
-        """The variables of members from their digits."""
+        """Decode the variables of members from their digits."""
         return {
             digit.name: digit.decode(codes[digit.name], holds_empty=digit.name in self.empty)
             for digit in self.digits
@@ -206,11 +208,11 @@ def require_links(empty: int) -> None:
         )
 
 
-def _only_used(digits: Sequence[Digit], placed: Words) -> list[Digit]:
-    """Digits without the values of records that were left out, because the whole dictionary is published."""
+def _drop_unused(digits: Sequence[Digit], placed: Words) -> list[Digit]:
+    """Return the digits without values of records that were left out, because the dictionary is published."""
     seen: dict[str, set[int]] = {digit.name: set() for digit in digits}
     for start in range(0, placed.shape[0], 1 << 20):
-        for digit, numbers in unpacked(digits, placed[start : start + (1 << 20)]):
+        for digit, numbers in unpack_digits(digits, placed[start : start + (1 << 20)]):
             if digit.values is not None:
                 seen[digit.name].update(np.unique(numbers).tolist())
     found = []
@@ -223,16 +225,16 @@ def _only_used(digits: Sequence[Digit], placed: Words) -> list[Digit]:
     return found
 
 
-def _links(array: pa.Array, owner: Column, name: str) -> NDArray[Any]:
-    """Links as codes of the households' identifiers; a link that names no household is -1."""
+def _code_links(array: pa.Array, owner: Column, name: str) -> NDArray[Any]:
+    """Return links as codes of the households' identifiers, −1 where a link names no household."""
     require_links(array.null_count)
-    array = comparable(array, owner.type if owner.values is None else owner.values.type, name=name)
+    array = cast_links(array, owner.type if owner.values is None else owner.values.type, name=name)
     if owner.values is None:
         return np.asarray(array.to_numpy(zero_copy_only=False))
     return np.asarray(pc.index_in(array, value_set=owner.values.cast(array.type)).fill_null(-1).to_numpy())
 
 
-def members(
+def group_members(
     kind: LinkedType,
     read: Callable[[Sequence[str]], Iterable[pa.RecordBatch | pa.Table]],
     layout: tuple[Sequence[Digit], frozenset[str]],
@@ -249,22 +251,22 @@ def members(
     owners_of = Owners(owner.codes)
     counts, lost = np.zeros(owner.codes.size, np.uint32), 0
     for batch in read([kind.link]):
-        owners = owners_of.found(_links(one(batch.column(0)), owner, kind.link))
-        there = owners[owners != NOWHERE]
+        owners = owners_of.find_rows(_code_links(combine_chunks(batch.column(0)), owner, kind.link))
+        there = owners[owners != NO_ROW]
         lost += owners.size - there.size
-        _count(there, counts)
+        _count_members(there, counts)
     starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
     width = 1 + max((digit.word for digit in digits), default=0)
     placed = np.zeros((int(starts[-1]), width), np.uint64)
     cursor = starts[:-1].copy()
     for batch in read([kind.link, *kind.read]):
-        owners = owners_of.found(_links(one(batch.column(kind.link)), owner, kind.link))
-        words = packed_words(digits, batch, width)
+        owners = owners_of.find_rows(_code_links(combine_chunks(batch.column(kind.link)), owner, kind.link))
+        words = pack_words(digits, batch, width)
         if lost:
-            there = owners != NOWHERE
+            there = owners != NO_ROW
             owners, words = owners[there], words[there]
-        _place(owners, words, cursor, placed)
-    _sort(starts, placed)
+        _place_members(owners, words, cursor, placed)
+    _sort_members(starts, placed)
     if some_dropped:
-        digits = _only_used(digits, placed)
+        digits = _drop_unused(digits, placed)
     return Members(kind=kind, digits=tuple(digits), empty=empty, starts=starts, words=placed, lost=lost)

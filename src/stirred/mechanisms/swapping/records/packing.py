@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stirred.chance.words import one
-from stirred.compiled import compiled
-from stirred.mechanisms.swapping.records.columns import Codes, Column, canonical
+from stirred.chance.words import combine_chunks
+from stirred.compiled import compile_kernel
+from stirred.mechanisms.swapping.records.columns import Codes, Column, canonical_values
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -30,12 +30,12 @@ class Digits:
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> "Digits":
-        """Digits of the given columns, each as wide as its own range."""
+        """Return the digits of the given columns, each as wide as its own range."""
         return cls(tuple(columns), tuple(c.low for c in columns), tuple(c.span for c in columns))
 
     @property
     def range(self) -> int:
-        """How many numbers the digits can write."""
+        """Return how many numbers the digits can write."""
         product = 1
         for span in self.spans:
             product *= span
@@ -43,46 +43,46 @@ class Digits:
 
     @property
     def fits(self) -> bool:
-        """Whether every number fits a 64-bit word."""
+        """Return whether every number fits a 64-bit word."""
         return self.range <= 2**64
 
     def numbers(self, rows: slice = slice(None)) -> NDArray[np.uint64]:
-        """The number of each row."""
+        """Return the number of each row."""
         n = len(range(*rows.indices(self.columns[0].codes.size))) if self.columns else 0
         total = np.zeros(n, np.uint64)
         for column, low, span in zip(self.columns, self.lows, self.spans, strict=True):
             if span == 1:
                 continue
-            _append(total, column.codes[rows], np.uint64(low % 2**64), np.uint64(span % 2**64))
+            _append_digit(total, column.codes[rows], np.uint64(low % 2**64), np.uint64(span % 2**64))
         return total
 
 
-@compiled
-def _append(total: NDArray[np.uint64], codes: Codes, low: np.uint64, span: np.uint64) -> None:
+@compile_kernel
+def _append_digit(total: NDArray[np.uint64], codes: Codes, low: np.uint64, span: np.uint64) -> None:
     """Write one more digit behind each number; modulo 2⁶⁴ the difference is right for signed codes too."""
     for i in range(total.size):
         total[i] = total[i] * span + (np.uint64(codes[i]) - low)
 
 
-def ranked(columns: Sequence[Column]) -> Column:
-    """Columns joined into one of dense ranks, exact for any width: the fallback where digits overflow a word."""
+def rank_columns(columns: Sequence[Column]) -> Column:
+    """Join columns into one of dense ranks, exact for any width, if digits do not fit in a word."""
     joined: list[Column] = []
     for column in columns:
         pair = (*joined, column)
         digits = Digits.of(pair)
         if not digits.fits:
-            dense = [Column(name=c.name, codes=_dense(c.codes), type=pa.uint32()) for c in pair]
+            dense = [Column(name=c.name, codes=_rank_densely(c.codes), type=pa.uint32()) for c in pair]
             digits = Digits.of(dense)
-        joined = [Column(name=column.name, codes=_dense(digits.numbers()), type=pa.uint32())]
+        joined = [Column(name=column.name, codes=_rank_densely(digits.numbers()), type=pa.uint32())]
     return joined[0]
 
 
-def _dense(numbers: Codes) -> NDArray[np.uint32]:
+def _rank_densely(numbers: Codes) -> NDArray[np.uint32]:
     return np.unique(numbers, return_inverse=True)[1].astype(np.uint32).ravel()
 
 
-def digits_of(columns: Sequence[Column]) -> tuple[Digits, ...]:
-    """The columns packed into as few 64-bit words as hold them exactly."""
+def pack_columns(columns: Sequence[Column]) -> tuple[Digits, ...]:
+    """Pack the columns exactly into as few 64-bit words as hold them."""
     packed: list[list[Column]] = [[]]
     room = 2**64
     for column in columns:
@@ -108,19 +108,19 @@ class Digit:
     used: NDArray[np.uint64] | None = None  # places of values that some released record has; None: all
 
     def encode(self, array: pa.Array) -> Words:
-        """The digit of each value; an empty value is the last one."""
+        """Return the digit of each value; an empty value is the last one."""
         if self.values is None:
             if array.null_count:  # the digit of an empty value may lie beyond a narrow type
                 array = array.cast(pa.uint64() if pa.types.is_unsigned_integer(array.type) else pa.int64())
             filled = array.fill_null(self.low + self.span - 1) if array.null_count else array
             numbers: Words = filled.to_numpy(zero_copy_only=False).astype(np.uint64)
             return numbers - np.uint64(self.low % 2**64)
-        places = pc.index_in(canonical(array), value_set=self.values).fill_null(len(self.values))
+        places = pc.index_in(canonical_values(array), value_set=self.values).fill_null(len(self.values))
         digits: Words = places.to_numpy(zero_copy_only=False).astype(np.uint64)
         return digits
 
     def decode(self, digits: Words, *, holds_empty: bool) -> pa.Array:
-        """The values of some digits."""
+        """Return the values of some digits."""
         empty = digits == np.uint64(self.span - 1) if holds_empty else None
         if self.values is None:
             numbers = (digits + np.uint64(self.low % 2**64)).astype(self.type.to_pandas_dtype())
@@ -134,7 +134,7 @@ class Digit:
 
 
 class _Layout:
-    """Puts variables one after the other into words."""
+    """Put variables one after the other into words."""
 
     def __init__(self) -> None:
         self.digits: list[Digit] = []
@@ -149,8 +149,10 @@ class _Layout:
         self.digits.append(Digit(name=name, type=kind, word=self.word, span=span, low=low, values=values))
 
 
-def layout(census: "Census", record_type: str, names: Sequence[str]) -> tuple[list[Digit], frozenset[str]]:
-    """Digits for the named variables from their ranges or distinct values, and which of them have empty values."""
+def lay_out_census(
+    census: "Census", record_type: str, names: Sequence[str]
+) -> tuple[list[Digit], frozenset[str]]:
+    """Lay out the named variables as digits, from their ranges or values; return also which have empty values."""
     frame = census.scan(record_type, list(names))
     kinds = frame.collect_schema()
     whole = [name for name in names if kinds[name].is_integer()]
@@ -180,13 +182,13 @@ def layout(census: "Census", record_type: str, names: Sequence[str]) -> tuple[li
         )
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type).unique().sort()
-        values = canonical(one(column))
+        values = canonical_values(combine_chunks(column))
         found.add(name, values.type, len(values) + gap, 0, values)
     return found.digits, frozenset(name for name in names if facts[f"{name}\x00empty"])
 
 
-def layout_of(table: pa.Table, names: Sequence[str]) -> tuple[list[Digit], frozenset[str]]:
-    """Digits for the named variables of a table: records stand in the same order as under any wider digits."""
+def lay_out_table(table: pa.Table, names: Sequence[str]) -> tuple[list[Digit], frozenset[str]]:
+    """Lay out the named variables of a table; the order of records is that of any wider digits."""
     found = _Layout()
     for name in names:
         column = table.column(name)
@@ -196,23 +198,23 @@ def layout_of(table: pa.Table, names: Sequence[str]) -> tuple[list[Digit], froze
             low = reach["min"] or 0
             found.add(name, column.type, (reach["max"] or 0) - low + 1 + gap, low, None)
             continue
-        values = canonical(one(column)).unique().drop_null()
+        values = canonical_values(combine_chunks(column)).unique().drop_null()
         values = values.take(pc.sort_indices(values))
         found.add(name, values.type, len(values) + gap, 0, values)
     return found.digits, frozenset(name for name in names if table.column(name).null_count)
 
 
-def packed_words(digits: Sequence[Digit], records: pa.RecordBatch | pa.Table, width: int) -> Words:
-    """The variables of some records in words."""
+def pack_words(digits: Sequence[Digit], records: pa.RecordBatch | pa.Table, width: int) -> Words:
+    """Pack the variables of some records into words."""
     words = np.zeros((records.num_rows, width), np.uint64)
     for digit in digits:
         words[:, digit.word] *= np.uint64(digit.span)
-        words[:, digit.word] += digit.encode(one(records.column(digit.name)))
+        words[:, digit.word] += digit.encode(combine_chunks(records.column(digit.name)))
     return words
 
 
-def unpacked(digits: Sequence[Digit], packed: Words) -> Iterator[tuple[Digit, Words]]:
-    """Each digit of some packed members, the last first."""
+def unpack_digits(digits: Sequence[Digit], packed: Words) -> Iterator[tuple[Digit, Words]]:
+    """Iterate over the digits of some packed members, the last first."""
     rest = [np.ascontiguousarray(packed[:, w]) for w in range(packed.shape[1])]
     for digit in reversed(digits):
         numbers, place = rest[digit.word], np.uint64(digit.span)

@@ -12,16 +12,18 @@ from stirred.mechanisms.swapping.roles import Roles
 if TYPE_CHECKING:
     from stirred.census import Census
 
-BESIDE = 32  # bytes a record in memory beside its own columns: identifiers, strata, order, swapped columns
-TEXT = 16  # bytes of a text when it is exchanged
-NAMES = 64  # bytes more in memory where identifiers are texts, all of them different
-LARGEST = 1 << 25  # records of a part: Arrow counts the bytes of a column of text in 32 bits
-CODE = 4  # bytes of a text in memory, where it is a position in a list of values
+OVERHEAD_BYTES = (
+    32  # bytes a record in memory beside its own columns: identifiers, strata, order, swapped columns
+)
+TEXT_BYTES = 16  # bytes of a text when it is exchanged
+TEXT_ID_BYTES = 64  # bytes more in memory where identifiers are texts, all of them different
+MAX_RECORDS_PER_PART = 1 << 25  # records of a part: Arrow counts the bytes of a column of text in 32 bits
+CODE_BYTES = 4  # bytes of a text in memory, where it is a position in a list of values
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Bytes of everything in memory, and of records and linked records when they are exchanged, with working space."""
+    """The bytes of all records in memory, and of records and linked records in an exchange, with working space."""
 
     memory: int
     homes: int
@@ -31,41 +33,45 @@ class Size:
         int, ...
     ]  # bytes of one record when it is exchanged, of the swapped type and of each linked one
 
-    def parts(self, engine: Engine, size: int) -> int:
-        """The number of parts for that many bytes: as the engine suggests, but never so few that text columns overflow."""
-        return max(engine.parts_for(size), -(-self.rows // LARGEST))
+    def count_parts(self, engine: Engine, size: int) -> int:
+        """Return the number of parts for that many bytes, enough that text columns do not overflow."""
+        return max(engine.parts_for(size), -(-self.rows // MAX_RECORDS_PER_PART))
 
-    def published(self, engine: Engine, released: Sequence[int]) -> int:
-        """The number of parts of released records: a function of their numbers, which are invariants."""
+    def count_published_parts(self, engine: Engine, released: Sequence[int]) -> int:
+        """Return the number of parts of released records, from their numbers, which are invariants."""
         size = sum(width * rows for width, rows in zip(self.widths, released, strict=True))
-        return max(engine.parts_for(size), -(-max(released) // LARGEST))
+        return max(engine.parts_for(size), -(-max(released) // MAX_RECORDS_PER_PART))
 
 
-def size_of(census: "Census", roles: Roles) -> Size:
-    """From the number of records and the width of their columns."""
+def estimate_size(census: "Census", roles: Roles) -> Size:
+    """Estimate the size from the number of records and the width of their columns."""
     rows = census.count(roles.record_type)
     kind = census.scan(roles.record_type).collect_schema().get(roles.identifier)
-    named = NAMES if kind == pl.String else 0
-    homes = rows * (_width(census, roles.record_type, roles.needed, CODE) + BESIDE + named)
-    widths = [_width(census, roles.record_type, roles.needed, TEXT) + BESIDE]
+    named = TEXT_ID_BYTES if kind == pl.String else 0
+    homes = rows * (
+        _row_bytes(census, roles.record_type, roles.columns_read, CODE_BYTES) + OVERHEAD_BYTES + named
+    )
+    widths = [_row_bytes(census, roles.record_type, roles.columns_read, TEXT_BYTES) + OVERHEAD_BYTES]
     along, people, most = 0, 0, rows
     for record_type, variables in roles.members:
         names = [census.schema.record(record_type).household, *variables]
         members = census.count(record_type)
         most = max(most, members)
         # members lie in memory in whole words
-        along += members * (8 * (-(-_width(census, record_type, variables, CODE) // 8)) + CODE)
-        widths.append(_width(census, record_type, names, TEXT) + BESIDE)
+        along += members * (
+            8 * (-(-_row_bytes(census, record_type, variables, CODE_BYTES) // 8)) + CODE_BYTES
+        )
+        widths.append(_row_bytes(census, record_type, names, TEXT_BYTES) + OVERHEAD_BYTES)
         people += members * widths[-1]
     return Size(memory=homes + along, homes=rows * widths[0], people=people, rows=most, widths=tuple(widths))
 
 
-def _width(census: "Census", record_type: str, names: Sequence[str], text: int) -> int:
+def _row_bytes(census: "Census", record_type: str, names: Sequence[str], text: int) -> int:
     kinds = census.scan(record_type).collect_schema()
-    return sum(_bytes(kinds.get(name), text) for name in names)
+    return sum(_value_bytes(kinds.get(name), text) for name in names)
 
 
-def _bytes(kind: pl.DataType | None, text: int) -> int:
+def _value_bytes(kind: pl.DataType | None, text: int) -> int:
     if kind is None:
         return 8  # a column of another record type, not looked up for this
     if kind.is_integer():

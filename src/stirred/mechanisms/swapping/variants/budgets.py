@@ -15,19 +15,26 @@ from numpy.typing import NDArray
 
 from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.swapping.budget.by_size import HALF, Rate, odds, rate_of, stratum_of, tight
+from stirred.mechanisms.swapping.budget.by_size import (
+    HALF,
+    Rate,
+    compute_odds,
+    parse_rate,
+    read_size,
+    tight_budget,
+)
 from stirred.mechanisms.swapping.budget.claim import Stratum, StratumTable, bounds
-from stirred.mechanisms.swapping.variants.laws import found_loss
-from stirred.spec.laws.derangements import EXACT_UP_TO, derangements
+from stirred.mechanisms.swapping.variants.laws import find_loss
+from stirred.spec.laws.derangements import MAX_EXACT_RECORDS, count_derangements
 from stirred.spec.laws.sizes import SizeLaw
 from stirred.spec.numbers.budget import Bound, Budget
-from stirred.spec.numbers.numerals import fraction_of
+from stirred.spec.numbers.numerals import parse_fraction
 
 UPPER_ONLY = "bound.tight.upper_only"  # a key of the catalog
 
 
-def _rates(low: Rate, high: Rate) -> tuple[Fraction, Fraction]:
-    least, most = rate_of(low), rate_of(high)
+def _check_rates(low: Rate, high: Rate) -> tuple[Fraction, Fraction]:
+    least, most = parse_rate(low), parse_rate(high)
     if not 0 < least <= most < 1:
         raise InputError(
             "varying swap rates must lie strictly between 0 and 1",
@@ -37,19 +44,19 @@ def _rates(low: Rate, high: Rate) -> tuple[Fraction, Fraction]:
     return least, most
 
 
-def inner_rate(rate: Rate) -> Fraction:
-    """A swap rate of some records, strictly between 0 and 1: no law covers records that never or always move.
+def read_inner_rate(rate: Rate) -> Fraction:
+    """Return a swap rate strictly between 0 and 1; no law covers records that never or always move.
 
-    >>> inner_rate("1/20")
+    >>> read_inner_rate("1/20")
     Fraction(1, 20)
     """
-    return _rates(rate, rate)[0]
+    return _check_rates(rate, rate)[0]
 
 
-def largest_rare_count(count: object) -> int:
-    """The largest count that makes a combination rare, 1 or more.
+def read_rare_count(count: object) -> int:
+    """Return the largest count that makes a combination rare, 1 or more.
 
-    >>> largest_rare_count(1)
+    >>> read_rare_count(1)
     1
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
@@ -61,37 +68,41 @@ def largest_rare_count(count: object) -> int:
     return count
 
 
-def _one_step(n: int) -> Fraction:
-    """d(n)/d(n−1), the most that one more moved record divides a probability by; n + 1/60 bounds it beyond 60."""
+def _step_ratio(n: int) -> Fraction:
+    """Return d(n)/d(n−1), by which one more moved record divides a probability at most; n + 1/60 beyond 60."""
     if n <= 2:
         return Fraction(1)
-    return Fraction(derangements(n), derangements(n - 1)) if n <= EXACT_UP_TO else n + Fraction(1, 60)
+    return (
+        Fraction(count_derangements(n), count_derangements(n - 1))
+        if n <= MAX_EXACT_RECORDS
+        else n + Fraction(1, 60)
+    )
 
 
 def rates_by_held(n: int, low: Rate, high: Rate) -> Budget:
     r"""Law 1a in strata of at most n records: $\max\{\ln o_{\max},\ \tfrac12\ln\frac{d(n)}{d(n-2)} - \ln o_{\min}\}$.
 
-    >>> rates_by_held(5, "1/10", "1/2").upper(4), rates_by_held(5, "1/10", "1/10") == tight(5, "1/10")
+    >>> rates_by_held(5, "1/10", "1/2").upper(4), rates_by_held(5, "1/10", "1/10") == tight_budget(5, "1/10")
     (Decimal('3.7428'), True)
     """
-    least, most = _rates(low, high)
-    return SizeLaw("by-size", least, most).at(stratum_of(n))
+    least, most = _check_rates(low, high)
+    return SizeLaw("by-size", least, most).at(read_size(n))
 
 
-def _spread(least: Fraction, most: Fraction) -> Fraction:
-    """e^μ: how far the chance of one record's being (un)selected moves when its rate does."""
+def _rate_factor(least: Fraction, most: Fraction) -> Fraction:
+    """Return e^μ, how far the chance of (un)selecting one record moves when its rate does."""
     return max(most / least, (1 - least) / (1 - most))
 
 
-def _renormalised(n: int, least: Fraction, most: Fraction) -> Fraction:
-    """e^ν: how far the chance that nothing is redrawn moves when one record's rate does; near 1 in large strata."""
-    spread = _spread(least, most)
+def _redraw_factor(n: int, least: Fraction, most: Fraction) -> Fraction:
+    """Return e^ν, how far the chance that nothing is redrawn moves when one record's rate does."""
+    spread = _rate_factor(least, most)
     # Floats with a safety margin of a millionth: the exact power would have n digits.
     alone = Fraction(exp((n - 1) * log1p(-float(least))) * (1 + 1e-6))
-    lone = alone * (1 - least) * n * odds(most)
+    lone = alone * (1 - least) * n * compute_odds(most)
     if lone >= 1:
         return spread
-    shift = (most - least) * alone * max(Fraction(1), (n - 1) * odds(most)) / (1 - lone)
+    shift = (most - least) * alone * max(Fraction(1), (n - 1) * compute_odds(most)) / (1 - lone)
     return min(
         spread, Fraction(float(1 + shift) * (1 + 1e-15)).limit_denominator(10**15) + Fraction(1, 10**12)
     )
@@ -106,16 +117,20 @@ def rates_by_place(n: int, low: Rate, high: Rate) -> Budget:
     >>> rates_by_place(5, "1/10", "1/5").upper(4)
     Decimal('4.0078')
     """
-    least, most = _rates(low, high)
-    if stratum_of(n) <= 1:
+    least, most = _check_rates(low, high)
+    if read_size(n) <= 1:
         return Budget.zero()
     return Budget.log(_place_factor(n, least, most))
 
 
 def _place_factor(n: int, least: Fraction, most: Fraction, others: int = 0) -> Fraction:
-    """e^ε of law 1b, and of law 1c where a move changes the rates of ``others`` more records."""
-    spread, again = _spread(least, most), _renormalised(n, least, most)
-    return max(odds(most), _one_step(n) / odds(least), spread) * again * (spread * again) ** others
+    """Return e^ε of law 1b, or of law 1c if a move changes the rates of ``others`` more records."""
+    spread, again = _rate_factor(least, most), _redraw_factor(n, least, most)
+    return (
+        max(compute_odds(most), _step_ratio(n) / compute_odds(least), spread)
+        * again
+        * (spread * again) ** others
+    )
 
 
 def rates_by_rarity(n: int, low: Rate, high: Rate, *, counts_up_to: int = 1) -> Budget:
@@ -126,9 +141,9 @@ def rates_by_rarity(n: int, low: Rate, high: Rate, *, counts_up_to: int = 1) -> 
     >>> rates_by_rarity(5, "1/10", "1/10") == rates_by_place(5, "1/10", "1/10")
     True
     """
-    largest_rare_count(counts_up_to)
-    least, most = _rates(low, high)
-    if stratum_of(n) <= 1:
+    read_rare_count(counts_up_to)
+    least, most = _check_rates(low, high)
+    if read_size(n) <= 1:
         return Budget.zero()
     return Budget.log(_place_factor(n, least, most, 2 * counts_up_to))
 
@@ -141,11 +156,11 @@ def no_vacuous(n: int, rate: Rate) -> Budget:
     >>> no_vacuous(4, "1/2").upper(4)
     Decimal('3.5247')
     """
-    p = rate_of(rate)
-    base = tight(n, p)
-    if stratum_of(n) <= 1 or not base.is_finite:
+    p = parse_rate(rate)
+    base = tight_budget(n, p)
+    if read_size(n) <= 1 or not base.is_finite:
         return base
-    o = odds(p)
+    o = compute_odds(p)
     return base + Budget.log(1 / (1 - p)) * n - Budget.log(1 + o * o) * HALF
 
 
@@ -155,22 +170,22 @@ def near_places(n: int, rate: Rate, preference: Rate) -> Budget:
     >>> near_places(264331, "1/20", 3).exact
     'ln(3) + 1/2*ln(25223291376391)'
     """
-    weight = fraction_of(preference, "preference for near places")
+    weight = parse_fraction(preference, "preference for near places")
     if weight < 1:
         raise InputError(
             "the preference for near places must be at least 1", why="1 prefers none", fix="give 2 or 3"
         )
-    base = tight(n, rate)
+    base = tight_budget(n, rate)
     return base if n <= 3 else base + Budget.log(weight)  # with three records no pair can be exchanged
 
 
 def unit_matching_rates(rate: Rate, alpha: Rate) -> tuple[Fraction, Fraction]:
-    """Law 5's two swap rates: αp in the pools, (1−α)p in the strata.
+    """Return law 5's two swap rates: αp in the pools, (1−α)p in the strata.
 
     >>> unit_matching_rates("1/10", "1/5")
     (Fraction(1, 50), Fraction(2, 25))
     """
-    p, share = rate_of(rate), rate_of(alpha)
+    p, share = parse_rate(rate), parse_rate(alpha)
     if not 0 < share < 1:
         raise InputError(
             "the share of households that leave their stratum lies strictly between 0 and 1",
@@ -180,12 +195,12 @@ def unit_matching_rates(rate: Rate, alpha: Rate) -> tuple[Fraction, Fraction]:
     return share * p, (1 - share) * p
 
 
-def _proved(name: str, budget: Budget, theorem: str, tight_at: str = UPPER_ONLY) -> Bound:
+def _proved_bound(name: str, budget: Budget, theorem: str, tight_at: str = UPPER_ONLY) -> Bound:
     source = Phrase("bound.source.theorem", letter=theorem)
     return Bound(name=name, budget=budget, source=source, tight=Phrase(tight_at))
 
 
-def _unknown(name: str, why: str) -> Bound:
+def _unknown_bound(name: str, why: str) -> Bound:
     none = Phrase("bound.tight.unknown")
     return Bound(name=name, budget=Budget.infinite(), status="unknown", source=why, tight=none)
 
@@ -193,7 +208,7 @@ def _unknown(name: str, why: str) -> Bound:
 def variant_bounds(
     law: str, strata: StratumTable | Iterable[Stratum], rate: Rate, **parameters: object
 ) -> tuple[Bound, ...]:
-    """Every bound of a variant, by the number of its law ("1a" … "6b"); parameters as the law names them.
+    """Return every bound of a variant, by the number of its law ("1a" … "6b") and the law's parameters.
 
     1a, 1b, 1c: ``rate`` is the smallest and ``highest`` the largest rate; 1c also ``counts_up_to``. 2: strata without
     imputed records. 4: ``preference``. 5: strata are the *pools*, and ``alpha``. 6a: ``change``. 6b: nothing more.
@@ -211,86 +226,90 @@ def variant_bounds(
         )
     if not len(kinds):
         return bounds(columns, rate)
-    extremes = {rate_of(rate), fraction_of(parameters.get("highest", rate_of(rate)), "highest")}
+    extremes = {parse_rate(rate), parse_fraction(parameters.get("highest", parse_rate(rate)), "highest")}
     if extremes & {0, 1}:
         never, some = Phrase("bound.source.never"), Phrase("bound.tight.some")
-        return (Bound(name=_named(law), budget=Budget.infinite(), source=never, tight=some),)
-    upper = _upper(law, columns, kinds, rate, parameters)
-    numbers = {name: fraction_of(value, name) for name, value in parameters.items() if name != "counts_up_to"}
+        return (Bound(name=_name_law(law), budget=Budget.infinite(), source=never, tight=some),)
+    upper = _upper_bounds(law, columns, kinds, rate, parameters)
+    numbers = {
+        name: parse_fraction(value, name) for name, value in parameters.items() if name != "counts_up_to"
+    }
     lower = Bound(
-        name=Phrase("bound.found", law=_named(law)),
-        budget=found_loss(law, rate_of(rate), tuple(sorted(numbers.items()))).budget,
+        name=Phrase("bound.found", law=_name_law(law)),
+        budget=find_loss(law, parse_rate(rate), tuple(sorted(numbers.items()))).budget,
         status="estimated",
         source=Phrase("bound.source.keys", probability=numbers.get("change", HALF))
         if law == "6a"
         else Phrase("bound.source.enumeration"),
         tight=Phrase("bound.tight.lower"),
     )
-    return (*upper, lower) if law in ENUMERATED and (kinds[:, 0] >= 4).any() else upper
+    return (*upper, lower) if law in ENUMERATED_LAWS and (kinds[:, 0] >= 4).any() else upper
 
 
-def _upper(
+def _upper_bounds(
     law: str, columns: StratumTable, kinds: NDArray[np.int64], rate: Rate, parameters: Mapping[str, object]
 ) -> tuple[Bound, ...]:
     n = int(kinds[:, 0].max())
     if law in {"1a", "1b", "1c"}:
-        highest = _number(parameters, "highest")
+        highest = _read_number(parameters, "highest")
         if law == "1a":
             return (
-                _proved(
-                    _named(law),
+                _proved_bound(
+                    _name_law(law),
                     rates_by_held(n, rate, highest),
                     "F",
                     "bound.tight.rates_agree",
                 ),
             )
-        others = 2 * largest_rare_count(parameters.get("counts_up_to", 1)) if law == "1c" else 0
-        least, most = _rates(rate, highest)
+        others = 2 * read_rare_count(parameters.get("counts_up_to", 1)) if law == "1c" else 0
+        least, most = _check_rates(rate, highest)
         # Small strata may lose more than large ones, so every size is evaluated; rarity also depends on other strata.
         sizes = [int(size) for size in np.unique(kinds[:, 0])]
         own = max(_place_factor(size, least, most) for size in sizes)
-        again = max(_renormalised(size, least, most) for size in sizes) if others else Fraction(1)
-        worst = Budget.log(own) + Budget.log(_spread(least, most) * again) * others
-        return (_proved(_named(law), worst, "H" if others else "G"),)
+        again = max(_redraw_factor(size, least, most) for size in sizes) if others else Fraction(1)
+        worst = Budget.log(own) + Budget.log(_rate_factor(least, most) * again) * others
+        return (_proved_bound(_name_law(law), worst, "H" if others else "G"),)
     if law in {"2", "6b"}:
         return tuple(
-            replace(bound, source=_with_theorem(bound.source, THEOREMS[law]))
+            replace(bound, source=_add_theorem(bound.source, THEOREM_LETTERS[law]))
             for bound in bounds(columns, rate)
         )
     if law == "3":
         return (
-            _proved(
-                _named(law),
+            _proved_bound(
+                _name_law(law),
                 no_vacuous(n, rate),
                 "J",
                 "bound.tight.all_differ",
             ),
         )
     if law == "4":
-        return (_proved(_named(law), near_places(n, rate, _number(parameters, "preference")), "K"),)
-    if law == "5":
-        pooled, _ = unit_matching_rates(rate, _number(parameters, "alpha"))
-        return tuple(
-            replace(bound, source=_with_theorem(bound.source, "L")) for bound in bounds(columns, pooled)
+        return (
+            _proved_bound(_name_law(law), near_places(n, rate, _read_number(parameters, "preference")), "K"),
         )
-    return (_unknown(_named(law), Phrase("bound.source.no_finite")),)
+    if law == "5":
+        pooled, _ = unit_matching_rates(rate, _read_number(parameters, "alpha"))
+        return tuple(
+            replace(bound, source=_add_theorem(bound.source, "L")) for bound in bounds(columns, pooled)
+        )
+    return (_unknown_bound(_name_law(law), Phrase("bound.source.no_finite")),)
 
 
-def _number(parameters: Mapping[str, object], name: str) -> Fraction:
+def _read_number(parameters: Mapping[str, object], name: str) -> Fraction:
     if name not in parameters:
         raise InputError(f"this law of swapping needs {name}", why="ε is computed from it", fix=f"{name}=…")
-    return fraction_of(parameters[name], name)
+    return parse_fraction(parameters[name], name)
 
 
-def _named(law: str) -> Phrase:
+def _name_law(law: str) -> Phrase:
     return Phrase(f"bound.law.{law}")
 
 
-def _with_theorem(source: str, letter: str) -> Phrase:
+def _add_theorem(source: str, letter: str) -> Phrase:
     theorem = Phrase("bound.source.theorem", letter=letter)
     return Phrase("lists.semicolon_pair", first=source, second=theorem)
 
 
 LAWS = ("1a", "1b", "1c", "2", "3", "4", "5", "6a", "6b")
-ENUMERATED = {"1b", "1c", "3", "4", "5", "6a"}
-THEOREMS = {"2": "I", "6b": "M"}
+ENUMERATED_LAWS = {"1b", "1c", "3", "4", "5", "6a"}
+THEOREM_LETTERS = {"2": "I", "6b": "M"}

@@ -16,8 +16,8 @@ from operator import ne
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.mechanisms.swapping.budget.by_size import odds
-from stirred.spec.laws.derangements import derangements
+from stirred.mechanisms.swapping.budget.by_size import compute_odds
+from stirred.spec.laws.derangements import count_derangements
 from stirred.spec.numbers.budget import Budget
 
 Permutation = tuple[int, ...]
@@ -29,22 +29,22 @@ Law = Callable[[Labels, Labels], Mapping[Permutation, Fraction]]
 
 @cache
 def all_permutations(n: int) -> tuple[Permutation, ...]:
-    """The n! permutations of a stratum."""
+    """Return the n! permutations of a stratum."""
     return tuple(permutations(range(n)))
 
 
 @cache
-def moved(g: Permutation) -> int:
-    """How many records a permutation moves.
+def count_moved(g: Permutation) -> int:
+    """Count the records that a permutation moves.
 
-    >>> moved((1, 0, 2))
+    >>> count_moved((1, 0, 2))
     2
     """
     return sum(i != j for i, j in enumerate(g))
 
 
 def swapping_law(p: Fraction) -> Law:
-    """Algorithm 1, written down from its steps: select, redraw a lone selection, derange uniformly.
+    """Return the law of Algorithm 1 from its steps: select, redraw a lone selection, derange uniformly.
 
     >>> swapping_law(Fraction(1, 2))((0, 1), (0, 1))[(1, 0)]
     Fraction(1, 2)
@@ -54,7 +54,9 @@ def swapping_law(p: Fraction) -> Law:
     def by_size(n: int) -> Mapping[Permutation, Fraction]:
         redraw = n * p * (1 - p) ** (n - 1)
         return {
-            g: p ** moved(g) * (1 - p) ** (n - moved(g)) / ((1 - redraw) * derangements(moved(g)))
+            g: p ** count_moved(g)
+            * (1 - p) ** (n - count_moved(g))
+            / ((1 - redraw) * count_derangements(count_moved(g)))
             for g in all_permutations(n)
         }
 
@@ -74,13 +76,13 @@ def selection_law(chances: Callable[[Labels, Labels], Sequence[Fraction]]) -> La
         nobody = Fraction(1)
         for q in p:
             nobody *= 1 - q
-        kept = 1 - sum((nobody * odds(q) for q in p), Fraction(0))
+        kept = 1 - sum((nobody * compute_odds(q) for q in p), Fraction(0))
         result = {}
         for g in all_permutations(n):
-            chance = nobody / (kept * derangements(moved(g)))
+            chance = nobody / (kept * count_derangements(count_moved(g)))
             for i in range(n):
                 if g[i] != i:
-                    chance *= odds(p[i])
+                    chance *= compute_odds(p[i])
             result[g] = chance
         return result
 
@@ -88,7 +90,7 @@ def selection_law(chances: Callable[[Labels, Labels], Sequence[Fraction]]) -> La
 
 
 def tabulate(hold: Sequence[int], swap: Sequence[int]) -> Table:
-    """The contingency table of a stratum, as sorted cells.
+    """Return the contingency table of a stratum, as sorted cells.
 
     >>> tabulate((0, 0, 1), (5, 5, 6))
     (((0, 5), 2), ((1, 6), 1))
@@ -100,13 +102,13 @@ def tabulate(hold: Sequence[int], swap: Sequence[int]) -> Table:
 
 
 def distance(one: Table, other: Table) -> int:
-    """Records in which two tables of equal size differ: half their l1 distance."""
+    """Count the records in which two tables of equal size differ, half their l1 distance."""
     a, b = dict(one), dict(other)
     return sum(abs(a.get(cell, 0) - b.get(cell, 0)) for cell in a.keys() | b.keys()) // 2
 
 
 def universe(hold: Sequence[int], swap: Sequence[int]) -> dict[Table, Labels]:
-    """The tables with the margins of one, each with an arrangement of the swap values that makes it.
+    """Return the tables with the same margins, each with an arrangement of the swap values that makes it.
 
     >>> len(universe((0, 0, 1, 1), (0, 0, 1, 1)))
     3
@@ -118,12 +120,12 @@ def universe(hold: Sequence[int], swap: Sequence[int]) -> dict[Table, Labels]:
 
 
 def apply(g: Permutation, swap: Labels) -> Labels:
-    """Record i receives the swap value of record g(i)."""
+    """Return the swap values after a permutation: record i receives that of record g(i)."""
     return tuple(swap[j] for j in g)
 
 
 def outputs(law: Law, hold: Labels, swap: Labels, *, labelled: bool = False) -> dict[object, Fraction]:
-    """The distribution of the released table (or, labelled, of the arrangement itself) for one data set."""
+    """Return the distribution of the released table (or, labelled, of the arrangement) for one data set."""
     result: dict[object, Fraction] = {}
     for g, chance in law(hold, swap).items():
         if chance:
@@ -146,7 +148,7 @@ class Loss:
 def loss_between(
     one: Mapping[object, Fraction], other: Mapping[object, Fraction], units: int
 ) -> tuple[Budget, object]:
-    """sup |ln P/Q| over outputs, per unit; ∞ where one is possible and the other not."""
+    """Return sup |ln P/Q| over outputs, per unit, and where; ∞ if an output is possible under one only."""
     best, where = Fraction(1), None
     for output in one.keys() | other.keys():
         p, q = one.get(output, Fraction(0)), other.get(output, Fraction(0))
@@ -159,7 +161,7 @@ def loss_between(
 
 
 def largest_loss_of(law: Law, hold: Sequence[int], swap: Sequence[int], *, labelled: bool = False) -> Loss:
-    """Over all pairs of data sets of one universe and all outputs.
+    """Return the largest loss over all pairs of data sets of one universe and all outputs.
 
     Labelled, data sets are arrangements of the swap values over the records and distance counts records; else tables.
 
@@ -181,7 +183,7 @@ def largest_loss_of(law: Law, hold: Sequence[int], swap: Sequence[int], *, label
 def largest_of(
     laws: Sequence[Mapping[object, Fraction]], units: NDArray[np.int64], names: Sequence[object]
 ) -> Loss:
-    """The largest loss per unit among given output distributions at given distances (0: not compared).
+    """Return the largest loss per unit among output distributions at given distances (0 is not compared).
 
     Floats find the candidates; fractions decide among all within 1e-9 of the largest.
     """
@@ -232,10 +234,10 @@ def _log(value: Fraction | None) -> float:
     return log(value.numerator) - log(value.denominator) if value else -inf
 
 
-def labels(margins: Sequence[int]) -> Labels:
-    """Values 0, 1, … repeated as the margins say.
+def repeat_labels(margins: Sequence[int]) -> Labels:
+    """Return values 0, 1, … repeated as the margins say.
 
-    >>> labels((2, 1))
+    >>> repeat_labels((2, 1))
     (0, 0, 1)
     """
     return tuple(value for value, count in enumerate(margins) for _ in range(count))

@@ -12,8 +12,8 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     Permutation,
     all_permutations,
     apply,
-    labels,
     largest_loss_of,
+    repeat_labels,
     selection_law,
     swapping_law,
     tabulate,
@@ -23,17 +23,17 @@ Distance = Callable[[int, int], int]
 
 
 def held_law(chance_of: Mapping[int, Fraction]) -> Law:
-    """Law 1a: the chance depends on the record's hold value."""
+    """Return law 1a: the chance depends on the record's hold value."""
     return selection_law(lambda hold, _: [chance_of[h] for h in hold])
 
 
 def place_law(chance_of: Mapping[tuple[int, int], Fraction]) -> Law:
-    """Law 1b: the chance depends on the record's hold and swap values."""
+    """Return law 1b: the chance depends on the record's hold and swap values."""
     return selection_law(lambda hold, swap: [chance_of[cell] for cell in zip(hold, swap, strict=True)])
 
 
 def rarity_law(common: Fraction, unique: Fraction, group: Callable[[int], int] = int) -> Law:
-    """Law 1c with c = 1: a record whose group of hold values is unique at its place has its own probability."""
+    """Return law 1c with c = 1: a record unique in its group and place has its own probability."""
 
     def chances(hold: Labels, swap: Labels) -> list[Fraction]:
         cells = [(group(h), s) for h, s in zip(hold, swap, strict=True)]
@@ -43,7 +43,7 @@ def rarity_law(common: Fraction, unique: Fraction, group: Callable[[int], int] =
 
 
 def nonvacuous_law(p: Fraction) -> Law:
-    """Law 3: the swap, given that no record was selected or the table changed."""
+    """Return law 3: the swap, given that no record was selected or the table changed."""
     psa = swapping_law(p)
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
@@ -62,7 +62,7 @@ def nonvacuous_law(p: Fraction) -> Law:
 
 @cache
 def pairings(n: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """All ways to pair n records, one left over if n is odd.
+    """Return all ways to pair n records, one left over if n is odd.
 
     >>> len(pairings(4)), len(pairings(5))
     (3, 15)
@@ -83,7 +83,7 @@ def pairings(n: int) -> tuple[tuple[tuple[int, int], ...], ...]:
 
 
 def near_law(p: Fraction, preference: Fraction, away: Distance) -> Law:
-    """Law 4, step by step: draw g, pair all records, choose each exchangeable pair's arrangement by distance."""
+    """Return law 4: draw g, pair all records, choose the arrangement of each exchangeable pair by distance."""
     psa = swapping_law(p)
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
@@ -117,7 +117,7 @@ def near_law(p: Fraction, preference: Fraction, away: Distance) -> Law:
 def stratified_law(
     p: Fraction, stratum: Callable[[int], int] | None = None, keys: Sequence[int] | None = None
 ) -> Law:
-    """Algorithm 1 in several strata, given by a function of the hold value or record by record."""
+    """Return Algorithm 1 in several strata, given by a function of the hold value or record by record."""
     psa = swapping_law(p)
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
@@ -140,7 +140,7 @@ def stratified_law(
 
 
 def chain_law(first: Law, second: Law) -> Law:
-    """One swap after the other; the second must not depend on the swap values."""
+    """Return the law of one swap after the other; the second must not depend on the swap values."""
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
         result: dict[Permutation, Fraction] = {}
@@ -155,14 +155,14 @@ def chain_law(first: Law, second: Law) -> Law:
 
 
 def unit_matching_law(p: Fraction, alpha: Fraction, stratum: Callable[[int], int]) -> Law:
-    """Law 5: PSA(αp) in the pool, then PSA((1−α)p) in the strata."""
+    """Return law 5: PSA(αp) in the pool, then PSA((1−α)p) in the strata."""
     return chain_law(swapping_law(alpha * p), stratified_law((1 - alpha) * p, stratum))
 
 
 def noisy_key_law(
     p: Fraction, kernel: Mapping[int, Mapping[int, Fraction]], stratum: Callable[[int], int]
 ) -> Law:
-    """Law 6a: every record draws a noisy stratum, then Algorithm 1 within them."""
+    """Return law 6a: every record draws a noisy stratum, then Algorithm 1 runs within these strata."""
 
     def law(hold: Labels, swap: Labels) -> Mapping[Permutation, Fraction]:
         options = [kernel[stratum(h)] for h in hold]
@@ -178,11 +178,11 @@ def noisy_key_law(
     return law
 
 
-SMALL = (((1, 1, 1, 1), (1, 1, 1, 1)), ((2, 2), (2, 2)), ((2, 1, 1), (2, 1, 1)))
+SMALL_MARGINS = (((1, 1, 1, 1), (1, 1, 1, 1)), ((2, 2), (2, 2)), ((2, 1, 1), (2, 1, 1)))
 
 
 def example_law(law: str, p: Fraction, **parameters: Fraction) -> Law:
-    """A law of each variant at given rates, on strata of four records with places 0 … 3."""
+    """Return a law of each variant at given rates, on strata of four records with places 0 … 3."""
     high = parameters.get("highest", p)
     other = (
         parameters.get("change", Fraction(1, 2)) / 2
@@ -201,14 +201,14 @@ def example_law(law: str, p: Fraction, **parameters: Fraction) -> Law:
 
 
 @cache
-def found_loss(law: str, p: Fraction, parameters: tuple[tuple[str, Fraction], ...] = ()) -> Loss:
-    """The largest loss of a variant on a few universes of four records: no smaller budget can be claimed.
+def find_loss(law: str, p: Fraction, parameters: tuple[tuple[str, Fraction], ...] = ()) -> Loss:
+    """Return the largest loss of a variant on a few universes of four records, a lower bound on any budget.
 
-    >>> found_loss("2", Fraction(1, 2)).budget.exact
+    >>> find_loss("2", Fraction(1, 2)).budget.exact
     '1/2*ln(9)'
     """
     made = example_law(law, p, **dict(parameters))
     return max(
-        (largest_loss_of(made, labels(hold), labels(swap)) for hold, swap in SMALL),
+        (largest_loss_of(made, repeat_labels(hold), repeat_labels(swap)) for hold, swap in SMALL_MARGINS),
         key=lambda loss: loss.budget,
     )

@@ -16,24 +16,24 @@ from stirred.engine import Engine, Local
 from stirred.errors import InputError, PrivacyError
 from stirred.languages import Phrase
 from stirred.mechanisms.config import MechanismConfig
-from stirred.mechanisms.contents import LARGEST, Law
-from stirred.mechanisms.swapping.budget.by_size import Rate, rate_of
+from stirred.mechanisms.contents import MAX_OUTPUTS, Law
+from stirred.mechanisms.swapping.budget.by_size import Rate, parse_rate
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.config import NoisyKeyConfig, NoisyTablesConfig
-from stirred.mechanisms.swapping.draw.moves import draw
-from stirred.mechanisms.swapping.draw.selection import coins
-from stirred.mechanisms.swapping.draw.strata import OUT
-from stirred.mechanisms.swapping.draw.strata import strata as coded
+from stirred.mechanisms.swapping.draw.moves import draw_moves
+from stirred.mechanisms.swapping.draw.selection import toss_coins
+from stirred.mechanisms.swapping.draw.strata import NO_STRATUM
+from stirred.mechanisms.swapping.draw.strata import form_strata as coded
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, in_strata, selection
+from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, combine_strata, enumerate_selection
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
-from stirred.mechanisms.swapping.pipeline.release import stated
-from stirred.mechanisms.swapping.records.columns import Column, of_table
+from stirred.mechanisms.swapping.pipeline.publish import apply_moves
+from stirred.mechanisms.swapping.pipeline.release import count_strata
+from stirred.mechanisms.swapping.records.columns import Column, encode_table
 from stirred.mechanisms.swapping.variants.budgets import variant_bounds
 from stirred.spec import Bound, Budget, Evidence, NormalizedRenyi, SizeLaw, Specification
-from stirred.spec.numbers.numerals import fraction_of
+from stirred.spec.numbers.numerals import parse_fraction
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, init=False)
 class NoisyKey(PermutationSwapping):
-    """Law 6a: the match variable ``noisy`` is redrawn with probability ``change`` among its levels before matching.
+    """Law 6a: redraw the match variable ``noisy`` among its levels with probability ``change`` before matching.
 
     The noisy values decide who may swap with whom and are not published. No finite bound is known.
     """
@@ -62,16 +62,16 @@ class NoisyKey(PermutationSwapping):
                 fix=f'match=[…, "{noisy}"]',
             )
         object.__setattr__(self, "noisy", noisy)
-        object.__setattr__(self, "change", rate_of(change))
+        object.__setattr__(self, "change", parse_rate(change))
 
     def parameters(self) -> dict[str, object]:
-        """The PSA's parameters, and the kernel of the noise."""
+        """Return the PSA's parameters, and the kernel of the noise."""
         return {**PermutationSwapping.parameters(self), "noisy": self.noisy, "change": str(self.change)}
 
-    def adapted(self, frame: Frame) -> Frame:
-        """The records, in strata without the noisy variable: only these stay invariant, and each must be in one part."""
+    def prepare_frame(self, frame: Frame) -> Frame:
+        """Return the frame in strata without the noisy variable; only these stay invariant, each in one part."""
         pooled = tuple(name for name in frame.roles.match if name != self.noisy)
-        part = frame.strata.codes != OUT
+        part = frame.strata.codes != NO_STRATUM
         pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)
         return replace(
             frame,
@@ -80,12 +80,12 @@ class NoisyKey(PermutationSwapping):
         )
 
     @property
-    def whole(self) -> tuple[str, ...]:
-        """The noisy variable: a value is redrawn among all levels that occur anywhere."""
+    def variables_needing_all_levels(self) -> tuple[str, ...]:
+        """Return the noisy variable, because a value is redrawn among all levels that occur anywhere."""
         return (self.noisy,)
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
-        """Law 6a: unknown, beside the largest loss found by enumeration."""
+        """Return the bounds of law 6a: an unknown one, beside the largest loss found by enumeration."""
         return variant_bounds("6a", strata, self.rate, change=self.change)
 
     def refuse_degenerate(self) -> None:
@@ -99,14 +99,14 @@ class NoisyKey(PermutationSwapping):
             )
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
-        """Algorithm 1 for every combination of noisy keys, by its probability."""
+        """Return the law of Algorithm 1 for every combination of noisy keys, by its probability."""
         column = frame.columns[self.noisy]
         levels = np.unique(column.codes).tolist()
         others = [name for name in self.match if name != self.noisy]
-        if len(levels) ** frame.rows > LARGEST:
+        if len(levels) ** frame.rows > MAX_OUTPUTS:
             return None
         rest = list(zip(*(frame.columns[name].codes.tolist() for name in others), strict=True))
-        out = (frame.strata.codes == OUT).tolist()
+        out = (frame.strata.codes == NO_STRATUM).tolist()
         found: dict[tuple[int, ...], Fraction] = {}
         for keys in product(levels, repeat=frame.rows):
             chance = prod(
@@ -114,30 +114,34 @@ class NoisyKey(PermutationSwapping):
                 for key, own in zip(keys, column.codes.tolist(), strict=True)
             )
             marks = [(key, rest[i] if rest else ()) for i, key in enumerate(keys)]
-            codes = [int(OUT) if out[i] else sorted({*marks}).index(mark) for i, mark in enumerate(marks)]
-            inside = in_strata(codes, lambda group: selection((self.rate,) * len(group)), rows=frame.rows)
+            codes = [
+                int(NO_STRATUM) if out[i] else sorted({*marks}).index(mark) for i, mark in enumerate(marks)
+            ]
+            inside = combine_strata(
+                codes, lambda group: enumerate_selection((self.rate,) * len(group)), rows=frame.rows
+            )
             for g, more in (inside or {}).items():
                 found[g] = found.get(g, Fraction(0)) + chance * more
         return found or None
 
-    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+    def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Draw the noisy key of every record, then swap within its strata."""
         column = frame.columns[self.noisy]
         levels = dict(frame.levels).get(self.noisy, np.unique(column.codes))
-        redrawn = coins(run.bind("noisy"), "swap/near", frame.ids, self.change)
-        drawn = levels[_uniform(run, frame.ids, levels.size)]
+        redrawn = toss_coins(run.bind("noisy"), "swap/near", frame.ids, self.change)
+        drawn = levels[_draw_below(run, frame.ids, levels.size)]
         noisy = replace(column, codes=np.where(redrawn, drawn, column.codes))
-        part = frame.strata.codes != OUT
+        part = frame.strata.codes != NO_STRATUM
         match = [noisy if name == self.noisy else frame.columns[name] for name in self.match]
         strata = coded(match, rows=frame.rows, taking_part=None if part.all() else part)
-        moves = draw(
+        moves = draw_moves(
             run, ids=frame.ids, strata=strata.codes, rate=self.rate, sizes=strata.sizes, engine=engine
         )
-        return swapped_columns(frame, moves, engine)
+        return apply_moves(frame, moves, engine)
 
 
-def _uniform(run: Key, ids: NDArray[np.uint64], bound: int) -> NDArray[np.int64]:
-    """A number below the bound for each identifier, exactly uniform: words in the uneven rest are drawn again."""
+def _draw_below(run: Key, ids: NDArray[np.uint64], bound: int) -> NDArray[np.int64]:
+    """Draw a number below the bound for each identifier, exactly uniform, by rejection."""
     result = np.zeros(ids.size, np.int64)
     pending = np.arange(ids.size)
     limit = 2**64 - 2**64 % max(bound, 1)  # no levels, so there are no records
@@ -172,7 +176,7 @@ class NoisyTables(PermutationSwapping):
                 fix="leave out microdata=True, or use PermutationSwapping",
             )
         PermutationSwapping.__init__(self, tables=tables, microdata=False, **settings)
-        variance = fraction_of(sigma_squared, "variance of the noise")
+        variance = parse_fraction(sigma_squared, "variance of the noise")
         if variance <= 0:
             raise InputError(
                 "the variance of the noise must be positive",
@@ -182,21 +186,21 @@ class NoisyTables(PermutationSwapping):
         object.__setattr__(self, "sigma_squared", variance)
 
     def parameters(self) -> dict[str, object]:
-        """The PSA's parameters, and σ²."""
+        """Return the PSA's parameters, and σ²."""
         return {**PermutationSwapping.parameters(self), "sigma_squared": str(self.sigma_squared)}
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
-        """Law 6b: the swap's, by post-processing."""
+        """Return the bounds of law 6b, which are the swap's by post-processing."""
         return variant_bounds("6b", strata, self.rate)
 
     def size_law(self, frame: Frame) -> SizeLaw | None:
-        """The swap's own."""
+        """Return the size law of the swap itself."""
         del frame
         return SizeLaw("by-size", self.rate)
 
-    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """The swap's promise, with a note on the noise's own."""
-        swap = PermutationSwapping.promised(self, frame, shapes, census)
+    def build_specification(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
+        """Build the swap's specification, with a note on what the noise alone promises."""
+        swap = PermutationSwapping.build_specification(self, frame, shapes, census)
         own = self._noise(swap, frame)
         told = Phrase("swap.note.noise_alone", rho_squared=own.rho_squared.exact, source=own.evidence.source)
         return replace(swap, notes=(*swap.notes, told))
@@ -206,13 +210,13 @@ class NoisyTables(PermutationSwapping):
 
         T counts the tables with a variable that moves and one that is held; the others are invariants.
         """
-        strata = stated(self, census, Local())
+        strata = count_strata(self, census, Local())
         return self._noise(
-            PermutationSwapping.promised(self, strata.frame, strata.shapes, census), strata.frame
+            PermutationSwapping.build_specification(self, strata.frame, strata.shapes, census), strata.frame
         )
 
     def _noise(self, swap: Specification, frame: Frame) -> Specification:
-        moving, hold = {*frame.roles.moving}, {*frame.roles.hold}
+        moving, hold = {*frame.roles.moving_variables}, {*frame.roles.hold}
         tables = sum(1 for by in self.tables if moving & {*by} and hold & {*by})
         return replace(
             swap,
@@ -224,14 +228,14 @@ class NoisyTables(PermutationSwapping):
         )
 
     def exact_law(self, census: "Census") -> Law | None:
-        """None: the discrete Gaussian has no probabilities in fractions."""
+        """Return None, because the discrete Gaussian has no probabilities in fractions."""
         del census
         return None
 
-    def made_table(self, cells: pa.Table, run: Key) -> pa.Table:
-        """Every combination of levels with its own noise, the empty cells too."""
+    def finish_table(self, cells: pa.Table, run: Key) -> pa.Table:
+        """Return every combination of levels with its own noise, the empty cells too."""
         names = [name for name in cells.column_names if name != "count"]
-        columns = list(of_table(cells, names).values())
+        columns = list(encode_table(cells, names).values())
         levels = [np.unique(column.codes) for column in columns]
         shape = tuple(level.size for level in levels)
         places = tuple(

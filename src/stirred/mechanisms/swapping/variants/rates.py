@@ -17,21 +17,21 @@ from stirred.errors import InputError, did_you_mean, require_kind
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.swapping import statement
-from stirred.mechanisms.swapping.arguments import no_text
+from stirred.mechanisms.swapping.arguments import refuse_text
 from stirred.mechanisms.swapping.budget.by_size import Rate
 from stirred.mechanisms.swapping.budget.claim import StratumTable
 from stirred.mechanisms.swapping.budget.shapes import Shapes
 from stirred.mechanisms.swapping.config import ImputedStayConfig, VaryingRatesConfig
-from stirred.mechanisms.swapping.draw.moves import draw
-from stirred.mechanisms.swapping.draw.strata import OUT, StratumCodes, stratum_sizes
+from stirred.mechanisms.swapping.draw.moves import draw_moves
+from stirred.mechanisms.swapping.draw.strata import NO_STRATUM, StratumCodes, count_sizes
 from stirred.mechanisms.swapping.mechanism import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, by_record
+from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, enumerate_moves
 from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import swapped_columns
-from stirred.mechanisms.swapping.records.columns import Column, level_codes
-from stirred.mechanisms.swapping.records.packing import Digits, ranked
+from stirred.mechanisms.swapping.pipeline.publish import apply_moves
+from stirred.mechanisms.swapping.records.columns import Column, find_level_codes
+from stirred.mechanisms.swapping.records.packing import Digits, rank_columns
 from stirred.mechanisms.swapping.records.participation import IMPUTED, Stay
-from stirred.mechanisms.swapping.variants.budgets import inner_rate, largest_rare_count, variant_bounds
+from stirred.mechanisms.swapping.variants.budgets import read_inner_rate, read_rare_count, variant_bounds
 from stirred.spec import Bound, SizeLaw, Specification
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class VaryingRates(PermutationSwapping):
         **settings: Any,
     ) -> None:
         PermutationSwapping.__init__(self, **settings)
-        no_text("rarity", rarity)
+        refuse_text("rarity", rarity)
         require_kind("by", by, str, wanted="the name of a variable", fix='by="tenure"')
         if rates is not None:
             require_kind("rates", rates, Mapping, wanted="rates by level", fix='rates={"rented": "1/10"}')
@@ -80,7 +80,7 @@ class VaryingRates(PermutationSwapping):
                 why="rates come either from a variable or from rarity",
                 fix='by="tenure", rates={"rent": "1/10"}; or rarity=["race", "block"], rare="1/2"',
             )
-        table = tuple(sorted((str(level), inner_rate(rate)) for level, rate in (rates or {}).items()))
+        table = tuple(sorted((str(level), read_inner_rate(rate)) for level, rate in (rates or {}).items()))
         if len({level for level, _ in table}) < len(table):
             raise InputError(
                 "a level has two swap rates",
@@ -91,14 +91,14 @@ class VaryingRates(PermutationSwapping):
             "by": by,
             "rates": table,
             "rarity": tuple(rarity),
-            "rare": None if rare is None else inner_rate(rare),
-            "counts_up_to": largest_rare_count(counts_up_to),
+            "rare": None if rare is None else read_inner_rate(rare),
+            "counts_up_to": read_rare_count(counts_up_to),
         }
         for label, value in values.items():
             object.__setattr__(self, label, value)
 
     def parameters(self) -> dict[str, object]:
-        """The PSA's parameters, and the source of the rates."""
+        """Return the PSA's parameters, and the source of the rates."""
         return {
             **PermutationSwapping.parameters(self),
             "by": self.by,
@@ -109,16 +109,16 @@ class VaryingRates(PermutationSwapping):
         }
 
     def named_levels(self) -> Mapping[str, Sequence[str]]:
-        """The levels that have a rate of their own."""
+        """Return the levels that have a rate of their own."""
         return {self.by: [level for level, _ in self.rates]} if self.by else {}
 
     def all_rates(self) -> tuple[Fraction, ...]:
-        """The rate of each class of records, the common one first."""
+        """Return the rate of each class of records, the common one first."""
         special = [rate for _, rate in self.rates]
         return (self.rate, *special) if self.rare is None else (self.rate, *special, self.rare)
 
     def highest_rate(self) -> float:
-        """The largest of all rates."""
+        """Return the largest of all rates."""
         return float(max(self.all_rates()))
 
     def lowest_rate(self) -> Fraction:
@@ -126,84 +126,84 @@ class VaryingRates(PermutationSwapping):
         return min(self.all_rates())
 
     def law(self, held: Sequence[str]) -> str:
-        """The name of the law: 1a if the rate depends only on held variables."""
+        """Return the name of the law, 1a if the rate depends only on held variables."""
         if self.rarity:
             return "1c"
         return "1a" if self.by in held else "1b"
 
     def bounds(self, strata: StratumTable, *, held: Sequence[str] = ()) -> tuple[Bound, ...]:
-        """Law 1 at the smallest and the largest rate; a variable that is not known to be held may move."""
+        """Return the bounds of law 1; a variable that is not in ``held`` is assumed to move."""
         rates = self.all_rates()
         more = {"counts_up_to": self.counts_up_to} if self.rarity else {}
         return variant_bounds(self.law(held), strata, min(rates), highest=max(rates), **more)
 
-    def adapted(self, frame: Frame) -> Frame:
-        """The records, if the rates depend only on released variables."""
+    def prepare_frame(self, frame: Frame) -> Frame:
+        """Return the frame, or raise an error if a rate depends on a variable that is not released."""
         for name in (self.by, *self.rarity):
-            if name and name not in frame.roles.released:
+            if name and name not in frame.roles.released_variables:
                 raise InputError(
                     f"no rate can depend on {name}",
                     why="the law is stated for rates that are functions of released variables",
-                    fix=did_you_mean(name, frame.roles.released),
+                    fix=did_you_mean(name, frame.roles.released_variables),
                 )
         return frame
 
-    def promised(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """The promise at the smallest and the largest rate."""
+    def build_specification(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
+        """Build the specification at the smallest and the largest rate."""
         # levels that move with a swap variable are not held, although they are not named
-        return statement.specification(
+        return statement.state_specification(
             frame,
             shapes,
             census,
-            lambda strata: self.bounds(strata, held=frame.roles.held),
+            lambda strata: self.bounds(strata, held=frame.roles.held_variables),
             law=self.size_law(frame),
-            depends=self.depends(),
+            depends=self.describe_dependence(),
             released=self.views(census),
         )
 
     def size_law(self, frame: Frame) -> SizeLaw | None:
-        """Law 1a at the smallest and the largest rate; laws 1b and 1c do not depend on b alone."""
+        """Return law 1a at the smallest and largest rate, or None for 1b and 1c, which depend on more than b."""
         rates = self.all_rates()
-        if self.law(frame.roles.held) != "1a":
+        if self.law(frame.roles.held_variables) != "1a":
             return None
         return SizeLaw("by-size", min(rates), max(rates))
 
-    def meeting(self, frame: Frame) -> tuple[str, ...]:
-        """The match variables; with rarity those among them that a combination names, because it is counted everywhere."""
+    def partition_variables(self, frame: Frame) -> tuple[str, ...]:
+        """Return the match variables; with rarity, those that it names, because it is counted everywhere."""
         match = frame.roles.match
         return tuple(name for name in match if name in self.rarity) if self.rarity else match
 
     def classes(self, frame: Frame) -> NDArray[np.uint16]:
-        """The class of every record, from the input file."""
+        """Return the class of every record, from the input file."""
         found = np.zeros(frame.rows, np.uint16)
         if self.by:
             column = frame.columns[self.by]
             for i, (level, _) in enumerate(self.rates):
-                found[np.isin(column.codes, level_codes(column, [level]))] = i + 1
+                found[np.isin(column.codes, find_level_codes(column, [level]))] = i + 1
             return found
         digits = Digits.of([frame.columns[name] for name in self.rarity])
-        numbers = digits.numbers() if digits.fits else ranked(digits.columns).codes
+        numbers = digits.numbers() if digits.fits else rank_columns(digits.columns).codes
         _, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
         found[counts[places] <= self.counts_up_to] = 1
         return found
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
-        """Each record with the rate of its class."""
+        """Return the law of the moves, each record with the rate of its class."""
         rates = self.all_rates()
-        return by_record(frame, [rates[code] for code in self.classes(frame).tolist()])
+        return enumerate_moves(frame, [rates[code] for code in self.classes(frame).tolist()])
 
-    def replicated(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
-        """As the swap; what is rare is counted within each copy."""
-        made = PermutationSwapping.replicated(self, census, copies)
+    def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
+        """Return what the swap returns, with rarity counted within each copy."""
+        made = PermutationSwapping.replicate(self, census, copies)
         if made is None or not self.rarity:
             return made
         mechanism, many, name = made
         rare = {**mechanism.parameters(), "rarity": [*self.rarity, name]}
         return type(self)(**rare), many, name  # type: ignore[arg-type]
 
-    def swapped(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
-        """The columns after one draw with a rate for each class."""
-        moves = draw(
+    def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """Draw once with a rate for each class and return the columns."""
+        moves = draw_moves(
             run,
             ids=frame.ids,
             strata=frame.strata.codes,
@@ -212,10 +212,10 @@ class VaryingRates(PermutationSwapping):
             sizes=frame.strata.sizes,
             engine=engine,
         )
-        return swapped_columns(frame, moves, engine)
+        return apply_moves(frame, moves, engine)
 
     def refuse_degenerate(self) -> None:
-        """Every rate lies strictly between 0 and 1."""
+        """Raise an error unless every rate lies strictly between 0 and 1."""
         for rate in self.all_rates():
             if rate in (0, 1):
                 replace_rate = PermutationSwapping(swap=self.swap, rate=rate)
@@ -224,7 +224,7 @@ class VaryingRates(PermutationSwapping):
 
 @dataclass(frozen=True, slots=True, init=False)
 class ImputedStay(PermutationSwapping):
-    """Law 2: records that were imputed are never swapped; data sets that differ in one are infinitely far apart.
+    """Law 2: never swap imputed records; data sets that differ in one are infinitely far apart.
 
     >>> ImputedStay(swap=["block"], rate="1/20", imputed="allocated", levels=["1"]).parameters()["imputed"]
     'allocated'
@@ -239,7 +239,7 @@ class ImputedStay(PermutationSwapping):
 
     def __init__(self, *, imputed: str, levels: Sequence[str], **settings: Any) -> None:
         PermutationSwapping.__init__(self, **settings)
-        no_text("levels", levels)
+        refuse_text("levels", levels)
         if not levels:
             raise InputError(
                 "no level marks imputed records",
@@ -250,42 +250,44 @@ class ImputedStay(PermutationSwapping):
         object.__setattr__(self, "levels", tuple(str(level) for level in levels))
 
     def parameters(self) -> dict[str, object]:
-        """The PSA's parameters, and the mark of imputed records."""
+        """Return the PSA's parameters, and the mark of imputed records."""
         return {**PermutationSwapping.parameters(self), "imputed": self.imputed, "levels": list(self.levels)}
 
     def named_levels(self) -> Mapping[str, Sequence[str]]:
-        """The levels that mark imputed records."""
+        """Return the levels that mark imputed records."""
         return {self.imputed: self.levels}
 
-    def adapted(self, frame: Frame) -> Frame:
-        """The records, with imputed ones excluded from the strata."""
+    def prepare_frame(self, frame: Frame) -> Frame:
+        """Return the frame with imputed records left out of the strata."""
         if self.imputed not in frame.columns or self.imputed in self.swap:
             raise InputError(
                 f"{self.imputed} is not a held variable that is released",
                 why="the mark of imputed records is an invariant and must be public",
-                fix=did_you_mean(self.imputed, frame.roles.held),
+                fix=did_you_mean(self.imputed, frame.roles.held_variables),
             )
         column = frame.columns[self.imputed]
-        marked = np.isin(column.codes, level_codes(column, self.levels)) & (frame.strata.codes != OUT)
+        marked = np.isin(column.codes, find_level_codes(column, self.levels)) & (
+            frame.strata.codes != NO_STRATUM
+        )
         codes = frame.strata.codes.copy()
-        codes[marked] = OUT
-        sizes = stratum_sizes(codes)
+        codes[marked] = NO_STRATUM
+        sizes = count_sizes(codes)
         whole = np.zeros(frame.strata.sizes.size, np.uint32)
         whole[: sizes.size] = sizes
         stay = Stay(
             column=self.imputed,
             levels=self.levels,
-            codes=level_codes(column, self.levels),
+            codes=find_level_codes(column, self.levels),
             records=int(marked.sum()),
             why=IMPUTED,
         )
         return replace(frame, strata=StratumCodes(codes=codes, sizes=whole), stays=(*frame.stays, stay))
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
-        """The PSA's bounds over strata without imputed records."""
+        """Return the PSA's bounds over strata without imputed records."""
         return variant_bounds("2", strata, self.rate)
 
     def size_law(self, frame: Frame) -> SizeLaw | None:
-        """The PSA's, with b taken over strata without imputed records."""
+        """Return the PSA's size law, with b taken over strata without imputed records."""
         del frame
         return SizeLaw("by-size", self.rate)

@@ -14,13 +14,15 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.errors import InputError
 from stirred.mechanisms.topdown.workload.histogram import Histogram, Query
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LARGEST = 64  # levels of the matrix axis beyond which the closed form is too slow (its cost is cubic)
+MAX_MATRIX_LEVELS = (
+    64  # levels of the matrix axis beyond which the closed form is too slow (its cost is cubic)
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +43,7 @@ class Algebra:
 
     @classmethod
     def of(cls, histogram: Histogram, queries: Sequence[Query], asymmetric: Sequence[str] = ()) -> "Algebra":
-        """``asymmetric`` names axes on which constraints distinguish levels, although no query does."""
+        """Build the algebra; ``list_asymmetric_axes`` names axes that only constraints distinguish levels of."""
         matrix: list[int] = []
         symmetric: list[int] = []
         for i, axis in enumerate(histogram.axes):
@@ -53,40 +55,40 @@ class Algebra:
 
     @property
     def K(self) -> int:  # noqa: N802
-        """Levels of the matrix axis."""
+        """Return the number of levels of the matrix axis."""
         return prod(self.histogram.shape[i] for i in self.matrix)
 
     @property
     def S(self) -> int:  # noqa: N802
-        """Cells of the symmetric axes together."""
+        """Return the number of cells of all symmetric axes together."""
         return prod(self.histogram.shape[i] for i in self.symmetric)
 
     @property
     def parts(self) -> int:
-        """How many components f there are: two for each symmetric axis."""
+        """Return the number of components f: two to the number of symmetric axes."""
         return 1 << len(self.symmetric)
 
     @property
     def fits(self) -> bool:
-        """Whether the closed form is practical for this histogram."""
-        return self.K <= LARGEST and self.K * self.S <= 1 << 16
+        """Return whether the closed form is practical for this histogram."""
+        return self.K <= MAX_MATRIX_LEVELS and self.K * self.S <= 1 << 16
 
     @cached_property
     def layout(self) -> Ints:
-        """The histogram's cell at (k, s)."""
+        """Return the histogram's cell at (k, s)."""
         cells = np.arange(self.histogram.cells).reshape(self.histogram.shape)
         return np.ascontiguousarray(cells.transpose(*self.matrix, *self.symmetric).reshape(self.K, self.S))
 
     @cached_property
     def position(self) -> Ints:
-        """Cell → k·S + s."""
+        """Return k·S + s of each cell."""
         result = np.empty(self.histogram.cells, np.int64)
         result[self.layout.ravel()] = np.arange(self.histogram.cells)
         return result
 
     @cached_property
     def kept_groups(self) -> tuple[Ints, Ints]:
-        """For each set T of symmetric axes kept: s → the cell of the smaller table, and how many cells that has."""
+        """Return, for each set T of kept symmetric axes, s → cell of the smaller table, and its size."""
         shape = [self.histogram.shape[i] for i in self.symmetric]
         levels = np.unravel_index(np.arange(self.S), shape) if shape else ()
         groups = np.zeros((self.parts, self.S), np.int64)
@@ -98,17 +100,17 @@ class Algebra:
                     sizes[T] *= size
         return groups, sizes
 
-    def kept(self, query: Query) -> int:
-        """The set of symmetric axes the query keeps, as bits."""
+    def find_kept_axes(self, query: Query) -> int:
+        """Return the set of symmetric axes that the query keeps, as bits."""
         return sum(1 << bit for bit, i in enumerate(self.symmetric) if query.kept[i])
 
     @cached_property
     def recodes(self) -> tuple[Ints, ...]:
-        """For each query: k → its group on the matrix axis (-1 dropped)."""
+        """Return, for each query, k → its group on the matrix axis (-1: dropped)."""
         return tuple(self.recode(query) for query in self.queries)
 
     def recode(self, query: Query) -> Ints:
-        """k → group of the query's factor on the matrix axis, numbered in order of first use."""
+        """Return k → group of the query's factor on the matrix axis, in order of first use."""
         shape = [self.histogram.shape[i] for i in self.matrix]
         if not shape:
             return np.zeros(1, np.int64)
@@ -124,11 +126,11 @@ class Algebra:
 
     @cached_property
     def answers(self) -> tuple[Ints, ...]:
-        """For each query: its answer's number at (group, kept cell)."""
+        """Return, for each query, the number of its answer at (group, kept cell)."""
         result = []
         groups, sizes = self.kept_groups
         for query, recode in zip(self.queries, self.recodes, strict=True):
-            T = self.kept(query)
+            T = self.find_kept_axes(query)
             table = np.full((int(recode.max()) + 1, int(sizes[T])), -1, np.int64)
             index = query.of(self.layout.ravel()).reshape(self.K, self.S)
             for k in range(self.K):
@@ -138,24 +140,24 @@ class Algebra:
         return tuple(result)
 
     @cached_property
-    def _touched(self) -> dict[bytes, tuple[tuple[Ints, Ints], ...]]:
+    def _touch_cache(self) -> dict[bytes, tuple[tuple[Ints, Ints], ...]]:
         return {}
 
-    def touched(self, act: Ints) -> tuple[tuple[Ints, Ints], ...]:
-        """For each query: the answers that rows ``act`` of the matrix axis count in, and which of them each cell does."""
-        if (known := self._touched.get(act.tobytes())) is not None:
+    def find_touched(self, act: Ints) -> tuple[tuple[Ints, Ints], ...]:
+        """Return, for each query, the answers that rows ``act`` count in, and the one of each cell."""
+        if (known := self._touch_cache.get(act.tobytes())) is not None:
             return known
         groups, _ = self.kept_groups
         found = []
         for query, recode, table in zip(self.queries, self.recodes, self.answers, strict=True):
-            own, inside = table[:, groups[self.kept(query)]], recode[act] >= 0
+            own, inside = table[:, groups[self.find_kept_axes(query)]], recode[act] >= 0
             numbers = np.unique(table[recode[act][inside]])
             number = np.full(query.size, -1, np.int64)
             number[numbers] = np.arange(len(numbers))
             place = np.full((len(act), self.S), -1, np.int64)
             place[inside] = number[own[recode[act][inside]]]
             found.append((numbers, place))
-        self._touched[act.tobytes()] = tuple(found)
+        self._touch_cache[act.tobytes()] = tuple(found)
         return tuple(found)
 
     def information(self, weights: Mapping[str, float]) -> Floats:
@@ -167,11 +169,11 @@ class Algebra:
                 continue
             same = ((recode[:, None] == recode[None, :]) & (recode >= 0)[:, None]).astype(float)
             for f in range(self.parts):
-                P[f] += weight * self.multiplicity(self.kept(query), f) * same
+                P[f] += weight * self.multiplicity(self.find_kept_axes(query), f) * same
         return P
 
     def multiplicity(self, T: int, f: int) -> float:
-        """How often component f counts in a query that keeps the axes T."""
+        """Return how often component f counts in a query that keeps the axes T."""
         result = 1.0
         for bit, i in enumerate(self.symmetric):
             if not T >> bit & 1:
@@ -192,21 +194,21 @@ class Algebra:
         groups, sizes = self.kept_groups
         D = np.ascontiguousarray(self.spread(G))
         out = np.empty((len(x), G.shape[2], self.S)) if out is None else out
-        _apply(D, np.ascontiguousarray(x), groups, sizes, out)
+        _apply_components(D, np.ascontiguousarray(x), groups, sizes, out)
         return out
 
-    def require(self) -> None:
+    def require_fit(self) -> None:
         """Refuse a workload whose matrix axis is too long for the closed form."""
         if not self.fits:
             raise InputError(
-                f"the closed-form estimate needs a matrix axis of at most {LARGEST} levels",
+                f"the closed-form estimate needs a matrix axis of at most {MAX_MATRIX_LEVELS} levels",
                 why=f"the queries of this workload make one of {self.K}",
                 fix='mode = "workload" or "classic", or queries that keep or sum whole axes',
             )
 
 
-@compiled
-def _apply(D: Floats, x: Floats, groups: Ints, sizes: Ints, out: Floats) -> None:
+@compile_kernel
+def _apply_components(D: Floats, x: Floats, groups: Ints, sizes: Ints, out: Floats) -> None:
     N, K, S = x.shape
     F, A = D.shape[1], D.shape[2]
     mean, row = np.empty((K, S)), np.empty(S)

@@ -2,17 +2,17 @@
 
 from stirred.engine.local.crew import Crew
 from stirred.mechanisms.topdown.estimate import gls
-from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
 
 
 class DownwardPass:
-    """The estimates and linear terms of every level, one after the other from the root down, by the threads that solve."""
+    """The downward pass of the tree estimate, level by level, run by the threads that solve."""
 
-    def __init__(self, informed: Informed) -> None:
+    def __init__(self, informed: TreeEstimate) -> None:
         self.informed = informed
-        self.ready = Crew(self._fall).ready  # waits for the linear terms of a level, or makes them
+        self.ready = Crew(self._run_level).wait_for  # waits for the linear terms of a level, or makes them
 
-    def _fall(self, crew: Crew, depth: int) -> None:
+    def _run_level(self, crew: Crew, depth: int) -> None:
         one = self.informed
         lowest = depth == len(one.levels)
         if depth:

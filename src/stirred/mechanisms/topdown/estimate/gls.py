@@ -5,7 +5,7 @@ from above is shared among its children by their covariances (Cumings-Menon 2024
 Everything is post-processing of the noisy measurements and exact invariants.
 
 The result of a node is the same, to the last bit, whichever other nodes are computed with it: sums over children run
-in the order of the spine, sums over cells in a fixed order (``sums``, ``spreads``), and products, inverses and
+in the order of the spine, sums over cells in a fixed order (``sum_in_order``, ``compute_spreads``), and products, inverses and
 eigenvalues of stacked matrices are one small LAPACK or BLAS call each (at most 64 × 64, below every size at which
 OpenBLAS starts a second thread). So a subtree can be computed separately and joined at its root.
 """
@@ -17,34 +17,34 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.engine.base import Runner
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-ROWS = 256  # nodes that a thread takes at a time, at most
-PIECES = 8  # of a level at least, unless it has few nodes, so that threads share upper levels too
+NODES_PER_PIECE = 256  # nodes that a thread takes at a time, at most
+MIN_PIECES = 8  # of a level at least, unless it has few nodes, so that threads share upper levels too
 
 
-def pieces(nodes: int, engine: Runner | None) -> list[slice]:
-    """Some nodes at a time, which threads take side by side."""
-    rows = ROWS if engine is None else min(ROWS, max(16, -(-nodes // PIECES)))
+def split_pieces(nodes: int, engine: Runner | None) -> list[slice]:
+    """Split the nodes of a level into slices that threads work on side by side."""
+    rows = NODES_PER_PIECE if engine is None else min(NODES_PER_PIECE, max(16, -(-nodes // MIN_PIECES)))
     return [slice(at, min(at + rows, nodes)) for at in range(0, nodes, rows)]
 
 
-def in_pieces(work: Callable[[slice], None], nodes: int, engine: Runner | None) -> None:
-    """Work on some nodes at a time, side by side; what is done to a node does not depend on the others."""
-    all_done([partial(work, piece) for piece in pieces(nodes, engine)], engine)
+def run_in_pieces(work: Callable[[slice], None], nodes: int, engine: Runner | None) -> None:
+    """Run the work on slices of nodes side by side; the result of a node does not depend on others."""
+    run_tasks([partial(work, piece) for piece in split_pieces(nodes, engine)], engine)
 
 
-def all_done(tasks: Iterable[Callable[[], None]], engine: Runner | None) -> None:
-    """Do tasks side by side, none of which depends on another; the first begin while later ones are made."""
-    for _ in map(_do, tasks) if engine is None else engine.map(_do, tasks):
+def run_tasks(tasks: Iterable[Callable[[], None]], engine: Runner | None) -> None:
+    """Run independent tasks side by side; the first start while later ones are still being made."""
+    for _ in map(_run_task, tasks) if engine is None else engine.map(_run_task, tasks):
         pass
 
 
-def _do(task: Callable[[], None]) -> None:
+def _run_task(task: Callable[[], None]) -> None:
     task()
 
 
@@ -89,50 +89,52 @@ class Level:
     e: Floats = field(default_factory=lambda: np.empty(0))
 
 
-def fixed(algebra: Algebra, C: Floats) -> tuple[Floats, Floats]:
-    """The gain and the covariance once the total is known: only the all-means component changes."""
+def fix_total(algebra: Algebra, C: Floats) -> tuple[Floats, Floats]:
+    """Return gain and covariance given the total: only the all-means component changes."""
     flat = np.ascontiguousarray(C[..., 0, :, :])
     K = C.shape[-1]
-    v = sums(flat.reshape(-1, K)).reshape(*C.shape[:-3], K)
-    s = sums(v.reshape(-1, K)).reshape(*C.shape[:-3], 1)
+    v = sum_in_order(flat.reshape(-1, K)).reshape(*C.shape[:-3], K)
+    s = sum_in_order(v.reshape(-1, K)).reshape(*C.shape[:-3], 1)
     safe = np.where(s > 0, s, 1.0)
     C = C.copy()
     C[..., 0, :, :] -= v[..., :, None] * v[..., None, :] / safe[..., None]
     return v / safe / algebra.S, C
 
 
-def leaf(algebra: Algebra, pattern: Pattern, engine: Runner | None = None) -> list[Callable[[], None]]:
+def estimate_leaves(
+    algebra: Algebra, pattern: Pattern, engine: Runner | None = None
+) -> list[Callable[[], None]]:
     """Leaves have only their own measurements: $C_f = P_f^{-1}$ on the active k. What is left to do are tasks."""
     act = pattern.act
     C = np.linalg.inv(np.ascontiguousarray(pattern.information[:, act][:, :, act]))
     pattern.b = pattern.t  # in its place, because nobody reads it again
     pattern.C, gain = C, None
     if pattern.total is not None:
-        gain, pattern.C = fixed(algebra, C)
+        gain, pattern.C = fix_total(algebra, C)
 
     def work(rows: slice) -> None:
         b = algebra.apply(C[None], pattern.t[rows])
         if gain is not None and pattern.total is not None:
-            b += gain[:, None] * (pattern.total[rows] - sums(b))[:, None, None]
+            b += gain[:, None] * (pattern.total[rows] - sum_in_order(b))[:, None, None]
         pattern.b[rows] = b
 
-    return [partial(work, piece) for piece in pieces(len(pattern.t), engine)]
+    return [partial(work, piece) for piece in split_pieces(len(pattern.t), engine)]
 
 
-def gather(algebra: Algebra, below: "Level | Leaves", rows: slice, S: Floats, V: Floats) -> None:
-    """The sums over children of estimates and covariances, of the parents ``rows`` alone: children are in their order."""
+def sum_children(algebra: Algebra, below: "Level | Leaves", rows: slice, S: Floats, V: Floats) -> None:
+    """Sum estimates and covariances of children, for the parents ``rows`` alone; children are in order."""
     S[rows], V[rows] = 0.0, 0.0
     if isinstance(below, Level):
         part = slice(*np.searchsorted(below.parent, [rows.start, rows.stop]))
-        _add(S, below.parent[part], np.arange(algebra.K), below.b[part])
+        _add_children(S, below.parent[part], np.arange(algebra.K), below.b[part])
         flat = algebra.parts * algebra.K
         C = below.C[part].reshape(-1, flat, algebra.K)
-        _add(V.reshape(len(V), flat, algebra.K), below.parent[part], np.arange(flat), C)
+        _add_children(V.reshape(len(V), flat, algebra.K), below.parent[part], np.arange(flat), C)
         return
     for pattern in below.patterns:
         parents = below.parent[pattern.members]
         part = slice(*np.searchsorted(parents, [rows.start, rows.stop]))
-        _add(S, parents[part], pattern.act, pattern.b[part])
+        _add_children(S, parents[part], pattern.act, pattern.b[part])
         count = np.bincount(parents[part] - rows.start, minlength=rows.stop - rows.start)
         hit = np.flatnonzero(count)
         C = np.zeros(V.shape[1:])
@@ -148,7 +150,7 @@ def upward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Runn
     level.C = np.empty(level.V.shape)
 
     def work(rows: slice) -> None:
-        gather(algebra, below, rows, level.sums, level.V)
+        sum_children(algebra, below, rows, level.sums, level.V)
         level.C[rows], level.b[rows] = level.V[rows], level.sums[rows]
         at = np.flatnonzero(level.kind[rows] >= 0) + rows.start
         if len(at):
@@ -160,11 +162,11 @@ def upward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Runn
             level.b[at] += algebra.apply(C, rest)
         if level.total is not None:
             at = np.flatnonzero(~np.isnan(level.total[rows])) + rows.start
-            gain, changed = fixed(algebra, level.C[at])
-            level.b[at] += (gain * (level.total[at] - sums(level.b[at]))[:, None])[:, :, None]
+            gain, changed = fix_total(algebra, level.C[at])
+            level.b[at] += (gain * (level.total[at] - sum_in_order(level.b[at]))[:, None])[:, :, None]
             level.C[at] = changed
 
-    in_pieces(work, nodes, engine)
+    run_in_pieces(work, nodes, engine)
 
 
 def downward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Runner | None = None) -> None:
@@ -175,7 +177,7 @@ def downward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Ru
         inverse: Floats = np.linalg.pinv(level.V[rows], rcond=1e-11, hermitian=True).astype(np.float64)
         surprise[rows] = algebra.apply(inverse, level.e[rows] - level.sums[rows])
 
-    in_pieces(learns, len(surprise), engine)
+    run_in_pieces(learns, len(surprise), engine)
     if isinstance(below, Level):
         lower = below
         lower.e = np.empty(lower.b.shape)
@@ -184,18 +186,22 @@ def downward(algebra: Algebra, level: Level, below: "Level | Leaves", engine: Ru
             learnt = algebra.apply(lower.C[rows], surprise[lower.parent[rows]], out=lower.e[rows])
             learnt += lower.b[rows]
 
-        in_pieces(shares, len(lower.b), engine)
+        run_in_pieces(shares, len(lower.b), engine)
         return
-    all_done(
-        [task for one in below.patterns for task in _taught(algebra, one, below.parent, surprise, engine)],
+    run_tasks(
+        [
+            task
+            for one in below.patterns
+            for task in _estimate_pattern(algebra, one, below.parent, surprise, engine)
+        ],
         engine,
     )
 
 
-def _taught(
+def _estimate_pattern(
     algebra: Algebra, pattern: Pattern, parent: Ints, surprise: Floats, engine: Runner | None
 ) -> list[Callable[[], None]]:
-    """The estimates of the leaves of a pattern, as tasks."""
+    """Return tasks that compute the estimates of a pattern's leaves."""
     pattern.e = np.empty(pattern.b.shape)
 
     def work(rows: slice) -> None:
@@ -203,44 +209,46 @@ def _taught(
         learnt = algebra.apply(pattern.C[None], np.ascontiguousarray(news), out=pattern.e[rows])
         learnt += pattern.b[rows]
 
-    return [partial(work, piece) for piece in pieces(len(pattern.members), engine)]
+    return [partial(work, piece) for piece in split_pieces(len(pattern.members), engine)]
 
 
-def rise(
+def run_upward(
     algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0, engine: Runner | None = None
 ) -> None:  # fmt: skip
-    """From the leaves up to level ``top``: every node knows what is measured in it and below it.
+    """Run the upward pass from the leaves to level ``top``.
 
     ``below`` are the leaves, or a level whose nodes know this already.
     """
     if isinstance(below, Leaves):
         # all patterns together: most have few leaves
-        all_done([task for pattern in below.patterns for task in leaf(algebra, pattern, engine)], engine)
+        run_tasks(
+            [task for pattern in below.patterns for task in estimate_leaves(algebra, pattern, engine)], engine
+        )
     for level in reversed(levels[top:]):
         upward(algebra, level, below, engine)
         below = level
 
 
-def fall(
+def run_downward(
     algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, top: int = 0, engine: Runner | None = None
 ) -> None:  # fmt: skip
-    """From level ``top``, whose ``e`` is known, down to the leaves or to a level above them."""
+    """Run the downward pass from level ``top``, whose ``e`` is known, to the leaves or a level above them."""
     for i in range(top, len(levels)):
         downward(algebra, levels[i], levels[i + 1] if i + 1 < len(levels) else below, engine)
 
 
-def estimate(
+def estimate_tree(
     algebra: Algebra, levels: Sequence[Level], below: Leaves | Level, engine: Runner | None = None
 ) -> None:
-    """Both passes over a tree given from the root down; fills ``e`` of every node."""
-    rise(algebra, levels, below, engine=engine)
+    """Run both passes over a tree given from the root down, and fill ``e`` of every node."""
+    run_upward(algebra, levels, below, engine=engine)
     root = levels[0] if levels else below
     if isinstance(root, Leaves):
         for pattern in root.patterns:
             pattern.e = pattern.b
         return
     root.e = root.b
-    fall(algebra, levels, below, engine=engine)
+    run_downward(algebra, levels, below, engine=engine)
 
 
 def covariances(
@@ -267,7 +275,7 @@ def covariances(
 
 
 def variances(algebra: Algebra, C: Floats, recode: Ints, T: int) -> Floats:
-    """Variances of a marginal's answers (N, groups) from covariances by component; the same for all its kept cells."""
+    """Return variances of a marginal's answers (N, groups) from covariances by component."""
     m = int(recode.max()) + 1
     R = np.zeros((m, algebra.K))
     R[recode[recode >= 0], np.flatnonzero(recode >= 0)] = 1.0
@@ -281,12 +289,12 @@ def variances(algebra: Algebra, C: Floats, recode: Ints, T: int) -> Floats:
             else:
                 factor *= 0.0 if f >> bit & 1 else n
         if factor:
-            result += factor * spreads(R, np.ascontiguousarray(C[:, f]))
+            result += factor * compute_spreads(R, np.ascontiguousarray(C[:, f]))
     return result
 
 
-@compiled
-def _add(total: Floats, parent: Ints, act: Ints, x: Floats) -> None:
+@compile_kernel
+def _add_children(total: Floats, parent: Ints, act: Ints, x: Floats) -> None:
     """Add the rows of children to the rows ``act`` of their parents, child by child."""
     for node in range(x.shape[0]):
         for i in range(x.shape[1]):
@@ -294,8 +302,8 @@ def _add(total: Floats, parent: Ints, act: Ints, x: Floats) -> None:
                 total[parent[node], act[i], s] += x[node, i, s]
 
 
-@compiled
-def _sums(x: Floats, out: Floats) -> None:
+@compile_kernel
+def _sum_rows(x: Floats, out: Floats) -> None:
     for i in range(x.shape[0]):
         total = 0.0
         for j in range(x.shape[1]):
@@ -303,18 +311,18 @@ def _sums(x: Floats, out: Floats) -> None:
         out[i] = total
 
 
-def sums(x: Floats) -> Floats:
-    """Sums over all but the first axis, one after the other: the same bits however many rows there are.
+def sum_in_order(x: Floats) -> Floats:
+    """Return sums over all but the first axis in a fixed order: the bits do not depend on the rows.
 
-    >>> sums(np.ones((2, 3, 4))).tolist()
+    >>> sum_in_order(np.ones((2, 3, 4))).tolist()
     [12.0, 12.0]
     """
     out = np.empty(len(x))
-    _sums(np.ascontiguousarray(x).reshape(len(x), -1) if x.size else np.zeros((len(x), 0)), out)
+    _sum_rows(np.ascontiguousarray(x).reshape(len(x), -1) if x.size else np.zeros((len(x), 0)), out)
     return out
 
 
-@compiled
+@compile_kernel
 def _spreads(R: Floats, C: Floats, out: Floats) -> None:
     for n in range(C.shape[0]):
         for a in range(R.shape[0]):
@@ -326,7 +334,7 @@ def _spreads(R: Floats, C: Floats, out: Floats) -> None:
             out[n, a] = total
 
 
-def spreads(R: Floats, C: Floats) -> Floats:
+def compute_spreads(R: Floats, C: Floats) -> Floats:
     """$r_a' C_n r_a$ for every node n and row a."""
     out = np.empty((len(C), len(R)))
     _spreads(R, C, out)

@@ -14,56 +14,66 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtrit
 
 from stirred.census import Schema
-from stirred.census.geography import attach
+from stirred.census.geography import attach_levels
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.released_parts import cells
-from stirred.mechanisms.topdown.estimate.sizes import Drift, Lost, drift, lost
+from stirred.mechanisms.released_parts import count_cells
+from stirred.mechanisms.topdown.estimate.sizes import Drift, UnseenBias, estimate_bias, estimate_drift
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-SMALL = 5  # published numbers below this keep both tails of their interval
-FEW = 60  # numbers that a size class of the replicates needs; with fewer it is joined with its neighbours
-WHOLE = "_whole"  # represents the variables of a table that has none
-CLASSES = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
-SHARPER = 0.5  # below this part of the exact standard error, cells tell a total and not its own measurement
-LEAST = 20  # numbers above leaves from which the drift of replicates counts
-SMOOTH = 0.6  # of areas beside the spine: they are smoother than in the census, so this part of the misses is allowed
-ENOUGH = 400  # numbers of all replicates from which a table is judged by them, where the tree estimate knows it too
+MIN_ONE_TAILED_COUNT = 5  # published numbers below this keep both tails of their interval
+MIN_CLASS_NUMBERS = (
+    60  # numbers that a size class of the replicates needs; with fewer it is joined with its neighbours
+)
+WHOLE_COLUMN = "_whole"  # represents the variables of a table that has none
+SIZE_CLASS_LIMITS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 100_000, 1_000_000)
+SHARP_ERROR_SHARE = (
+    0.5  # below this part of the exact standard error, cells tell a total and not its own measurement
+)
+MIN_DRIFT_NUMBERS = 20  # numbers above leaves from which the drift of replicates counts
+SMOOTH_MISS_SHARE = 0.6  # of areas beside the spine: they are smoother than in the census, so this part of the misses is allowed
+MIN_REPLICATE_NUMBERS = 400  # numbers of all replicates from which a table is judged by them, where the tree estimate knows it too
 REPLICATES, UNBIASED = "-replicates", "-unbiased"
-MODE = b"mode"  # in the metadata of the replicates, where the mode is guided
-OWN = ("level", "code", "estimate", "standard_deviation")
+MODE_METADATA = b"mode"  # in the metadata of the replicates, where the mode is guided
+ESTIMATE_COLUMNS = ("level", "code", "estimate", "standard_deviation")
 
 
-def intervals(
-    count: Ints, again: Ints, *, level: float = 0.95, unseen: Lost | Drift | None = None
+def compute_intervals(
+    count: Ints, again: Ints, *, level: float = 0.95, unseen: UnseenBias | Drift | None = None
 ) -> dict[str, Floats]:
-    r"""Estimate, standard error and interval of every cell from its count and its replicates (R × cells).
+    r"""Return estimate, standard error and interval of every cell from its count and replicates.
 
     A replicate y was made from the release x as x was made from the census, so $d = x - y$ shows by how much the true
     number differs from a number published as y. The cells of all replicates with y in one size class are taken together: the
     estimate is $x + \bar d$, the standard error the spread of d, and the interval leaves half of $1 - level$ of the
-    differences on either side, by ranks as in conformal prediction. Below ``SMALL`` it is not trimmed to just the share
+    differences on either side, by ranks as in conformal prediction. Below ``MIN_ONE_TAILED_COUNT`` it is not trimmed to just the share
     ``level``: the few true numbers above 0 that are published as 0 all lie at its upper end. A class that never changed is
     exact. No number is below zero. Where replicates show too little (``unseen``), differences are shifted and made wider.
 
-    >>> found = intervals(np.array([100, 100]), np.array([[101, 98], [99, 102], [102, 99], [98, 101]]))
+    >>> found = compute_intervals(np.array([100, 100]), np.array([[101, 98], [99, 102], [102, 99], [98, 101]]))
     >>> found["estimate"].tolist(), found["standard_error"].round(3).tolist()
     ([100.0, 100.0], [1.581, 1.581])
     """
-    apart, place, own = count - again, np.digitize(again, CLASSES), np.digitize(count, CLASSES)
-    members = np.bincount(place.ravel(), minlength=len(CLASSES) + 1)
-    changed = np.bincount(own, (apart != 0).any(axis=0), len(CLASSES) + 1) > 0
-    centre, error, low, high = (np.zeros(len(CLASSES) + 1) for _ in range(4))
+    apart, place, own = (
+        count - again,
+        np.digitize(again, SIZE_CLASS_LIMITS),
+        np.digitize(count, SIZE_CLASS_LIMITS),
+    )
+    members = np.bincount(place.ravel(), minlength=len(SIZE_CLASS_LIMITS) + 1)
+    changed = np.bincount(own, (apart != 0).any(axis=0), len(SIZE_CLASS_LIMITS) + 1) > 0
+    centre, error, low, high = (np.zeros(len(SIZE_CLASS_LIMITS) + 1) for _ in range(4))
     for size in np.unique(own[changed[own]]):
         reach = 0
         while True:  # neighbouring classes are added until there is something to see
             near = slice(max(size - reach, 0), size + reach + 1)
             here = apart[(place >= near.start) & (place < near.stop)]
-            if (members[near].sum() >= FEW and here.any()) or reach > len(CLASSES):
+            if (members[near].sum() >= MIN_CLASS_NUMBERS and here.any()) or reach > len(SIZE_CLASS_LIMITS):
                 break
             reach += 1
         centre[size], error[size] = here.mean(), here.std()
-        low[size], high[size] = between(here, level, trimmed=size >= np.digitize(SMALL, CLASSES))
+        low[size], high[size] = find_limits(
+            here, level, trimmed=size >= np.digitize(MIN_ONE_TAILED_COUNT, SIZE_CLASS_LIMITS)
+        )
     middle, own_error, lower, upper = centre[own], error[own], low[own], high[own]
     if unseen is not None:
         sized = (own_error > 0) & (count >= unseen.least)
@@ -80,16 +90,16 @@ def intervals(
     }
 
 
-def between(differences: Ints, level: float, *, trimmed: bool = True) -> tuple[float, float]:
+def find_limits(differences: Ints, level: float, *, trimmed: bool = True) -> tuple[float, float]:
     r"""Limits with at most half of $1 - level$ of the differences beyond each, by their ranks in n + 1.
 
     Whole numbers leave less than that outside; ``trimmed`` then takes off an end while the share ``level`` stays inside.
     Where n is too small for ranks, the limits are the mean ± $t_{n-1} s \sqrt{1 + 1/n}$, and hold all differences.
 
-    >>> between(np.arange(1, 100), 0.9)
+    >>> find_limits(np.arange(1, 100), 0.9)
     (5.0, 95.0)
     >>> few = np.repeat([-2, -1, 0, 1, 2], [4, 20, 52, 20, 3])
-    >>> between(few, 0.9, trimmed=False), between(few, 0.9)
+    >>> find_limits(few, 0.9, trimmed=False), find_limits(few, 0.9)
     ((-1.0, 1.0), (-1.0, 1.0))
     """
     n, outside = len(differences), (1.0 - level) / 2.0
@@ -110,11 +120,13 @@ def between(differences: Ints, level: float, *, trimmed: bool = True) -> tuple[f
     return float(values[first]), float(values[last])
 
 
-def tabulated(records: pl.LazyFrame, again: pl.LazyFrame, by: Sequence[str]) -> tuple[pl.DataFrame, Ints]:
-    """Each cell that the release or a replicate has, with its count, and its numbers in the replicates (R × cells)."""
-    keys = list(by) or [WHOLE]
-    published = cells(plain(records, keys), keys).collect()
-    runs = plain(again, keys, "replicate", "count").group_by([*keys, "replicate"])
+def tabulate_replicates(
+    records: pl.LazyFrame, again: pl.LazyFrame, by: Sequence[str]
+) -> tuple[pl.DataFrame, Ints]:
+    """Return every cell of release or replicates with its count, and its replicates (R × cells)."""
+    keys = list(by) or [WHOLE_COLUMN]
+    published = count_cells(select_as_text(records, keys), keys).collect()
+    runs = select_as_text(again, keys, "replicate", "count").group_by([*keys, "replicate"])
     sums = runs.agg(pl.col("count").cast(pl.Int64).sum()).collect(engine="streaming")
     counts = pl.concat([published, sums.select(*keys, pl.lit(0, pl.Int64).alias("count"))])
     every = counts.group_by(keys).agg(pl.col("count").sum()).sort(keys, nulls_last=False)
@@ -125,23 +137,23 @@ def tabulated(records: pl.LazyFrame, again: pl.LazyFrame, by: Sequence[str]) -> 
     return every.select(*by, "count"), matrix
 
 
-def plain(frame: pl.LazyFrame, keys: Sequence[str], *more: str) -> pl.LazyFrame:
-    """The wanted columns, codes of areas as text: categories of two files cannot be compared."""
-    frame = frame.with_columns(pl.lit(0).alias(WHOLE))
+def select_as_text(frame: pl.LazyFrame, keys: Sequence[str], *more: str) -> pl.LazyFrame:
+    """Select the wanted columns, with codes of areas as text, so that two files can be compared."""
+    frame = frame.with_columns(pl.lit(0).alias(WHOLE_COLUMN))
     types = frame.collect_schema()
     coded = [name for name in keys if isinstance(types[name], pl.Categorical | pl.Enum)]
     return frame.select(*keys, *more).with_columns(pl.col(coded).cast(pl.String))
 
 
-def workload(release: Release, columns: Sequence[str]) -> str | None:
-    """The workload that made the records with these columns, where the run made replicates of it."""
+def find_workload(release: Release, columns: Sequence[str]) -> str | None:
+    """Return the name of the workload that made these records, if the run made replicates of it."""
     for name, table in release.tables.items():
         if name.endswith(REPLICATES) and set(columns) <= set(table.column_names):
             return name.removesuffix(REPLICATES)
     return None
 
 
-def uncertain(
+def tabulate_uncertainty(
     release: Release,
     schema: Schema,
     by: Sequence[str],
@@ -150,7 +162,7 @@ def uncertain(
     *,
     level: float = 0.95,
 ) -> pl.DataFrame | None:
-    """Count, estimate, standard error and interval of every cell; None where the run made no replicates.
+    """Return count, estimate, standard error and interval of every cell; None without replicates.
 
     The interval is for the true number, not for the published one. It comes from the replicates, and from the unbiased
     estimate, whose variance is exact, where that is known and the table has few numbers. Where the replicates' standard
@@ -159,44 +171,62 @@ def uncertain(
     """
     here = frame.collect_schema().names()
     own = [name for name in here if name not in {off.name for off in schema.geography.off_spine}]
-    name = workload(release, own)
+    name = find_workload(release, own)
     if name is None:
         return None
     found = pl.DataFrame(pl.from_arrow(release.tables[name + REPLICATES]))
     again = found.lazy()
     lacking = [name for name in by if name not in found.columns]
     if lacking and folder is not None:
-        again = attach(schema, again, lacking, folder)
-    table, runs = tabulated(frame, again, by)
-    exact, wider = _unbiased(release.tables.get(name + UNBIASED), schema, by), 1.0 - SMOOTH * (1.0 - level)
-    guided = (release.tables[name + REPLICATES].schema.metadata or {}).get(MODE) == b"guided"
+        again = attach_levels(schema, again, lacking, folder)
+    table, runs = tabulate_replicates(frame, again, by)
+    exact, wider = (
+        _select_unbiased(release.tables.get(name + UNBIASED), schema, by),
+        1.0 - SMOOTH_MISS_SHARE * (1.0 - level),
+    )
+    guided = (release.tables[name + REPLICATES].schema.metadata or {}).get(MODE_METADATA) == b"guided"
     of_leaves, several = schema.spine[-1] in by, len(runs) > 1
     count = table["count"].to_numpy()
     if exact is None:
         beside = {off.name for off in schema.geography.off_spine}
         if not beside.isdisjoint(by):  # areas that are not made of measured ones above leaves
             totals = not guided and {*schema.spine, *beside}.issuperset(by)
-            return _with(table, runs, wider if totals else level)
+            return _add_intervals(table, runs, wider if totals else level)
         if not of_leaves:
-            return _with(table, runs, level, drift(count, runs, CLASSES, least=LEAST) if several else None)
+            return _add_intervals(
+                table,
+                runs,
+                level,
+                estimate_drift(count, runs, SIZE_CLASS_LIMITS, least=MIN_DRIFT_NUMBERS) if several else None,
+            )
         if guided:
-            return _with(table, runs, level, drift(count, runs, CLASSES) if several else None)
+            return _add_intervals(
+                table, runs, level, estimate_drift(count, runs, SIZE_CLASS_LIMITS) if several else None
+            )
         leaves = [name for name in by if name in schema.spine]
-        whole = _unbiased(release.tables.get(name + UNBIASED), schema, leaves)
-        return _with(table, runs, level, _of_leaves(table, runs, tabulated(frame, again, leaves), whole))
+        whole = _select_unbiased(release.tables.get(name + UNBIASED), schema, leaves)
+        return _add_intervals(
+            table,
+            runs,
+            level,
+            _measure_leaf_bias(table, runs, tabulate_replicates(frame, again, leaves), whole),
+        )
     # Decided for the table as a whole: cell by cell the shorter interval would cover too rarely.
-    joined, sharp = _joined(_with(table, runs, level), exact)
-    seen: Lost | Drift | None = None  # what replicates do not show
+    joined, sharp = _join_estimates(_add_intervals(table, runs, level), exact)
+    seen: UnseenBias | Drift | None = None  # what replicates do not show
     if of_leaves and guided and several:
-        seen = drift(count, runs, CLASSES, by_cells=sharp)
+        seen = estimate_drift(count, runs, SIZE_CLASS_LIMITS, by_cells=sharp)
     elif not of_leaves and several:
-        seen = drift(count, runs, CLASSES, least=LEAST)
+        seen = estimate_drift(count, runs, SIZE_CLASS_LIMITS, least=MIN_DRIFT_NUMBERS)
     elif sharp and of_leaves:
-        seen = _lost(joined, runs)
+        seen = _measure_bias(joined, runs)
     if seen is not None:
-        joined = _joined(_with(table, runs, level, seen), exact)[0]
+        joined = _join_estimates(_add_intervals(table, runs, level, seen), exact)[0]
     # The exact interval holds for every single cell: it is taken where it is not longer, or where numbers are few.
-    better = _spread(joined["_sd"]) <= _spread(joined["standard_error"]) or runs.size < ENOUGH
+    better = (
+        _root_mean_square(joined["_sd"]) <= _root_mean_square(joined["standard_error"])
+        or runs.size < MIN_REPLICATE_NUMBERS
+    )
     known = pl.col("_sd").is_not_null() if better and not sharp else (pl.col("_sd") == 0)
     margin = float(ndtri(0.5 + level / 2.0)) * pl.col("_sd")
     return joined.with_columns(
@@ -207,57 +237,61 @@ def uncertain(
     ).select(*by, "count", "estimate", "standard_error", "low", "high")
 
 
-def _joined(result: pl.DataFrame, exact: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
-    """The cells with what the tree estimate knows of them, and whether the replicates are much sharper than that."""
+def _join_estimates(result: pl.DataFrame, exact: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
+    """Join the tree estimates to the cells; return also whether the replicates are much sharper."""
     keys = [name for name in result.columns if name in exact.columns]
-    joined = _beside(result, exact.cast({name: result.schema[name] for name in keys}), keys)
-    return joined, _spread(joined["standard_error"]) < SHARPER * _spread(joined["_sd"])
+    joined = _attach_estimates(result, exact.cast({name: result.schema[name] for name in keys}), keys)
+    return joined, _root_mean_square(joined["standard_error"]) < SHARP_ERROR_SHARE * _root_mean_square(
+        joined["_sd"]
+    )
 
 
-def _of_leaves(
+def _measure_leaf_bias(
     table: pl.DataFrame, runs: Ints, totals: tuple[pl.DataFrame, Ints], known: pl.DataFrame | None
-) -> Lost | None:
-    """What the replicates do not show of a table by leaf, as far as totals of the leaves tell; None if they show all."""
+) -> UnseenBias | None:
+    """Estimate from leaf totals what replicates of a table by leaf do not show; None if nothing."""
     whole, again = totals
     if known is not None:
-        whole, sharp = _joined(_with(whole, again, 0.95), known)
+        whole, sharp = _join_estimates(_add_intervals(whole, again, 0.95), known)
         if not sharp:
             return None
-    seen = _lost(whole, again)
-    return seen if table.columns == totals[0].columns else _lost(table, runs, seen)
+    seen = _measure_bias(whole, again)
+    return seen if table.columns == totals[0].columns else _measure_bias(table, runs, seen)
 
 
-def _lost(table: pl.DataFrame, runs: Ints, totals: Lost | None = None) -> Lost:
-    """What the replicates do not show of these numbers, by the unbiased ones where the table has them."""
+def _measure_bias(table: pl.DataFrame, runs: Ints, totals: UnseenBias | None = None) -> UnseenBias:
+    """Estimate what the replicates do not show, from the unbiased numbers where the table has them."""
     count = table["count"].to_numpy()
-    own, place = np.digitize(count, CLASSES), np.digitize(runs, CLASSES)
+    own, place = np.digitize(count, SIZE_CLASS_LIMITS), np.digitize(runs, SIZE_CLASS_LIMITS)
     if "_sd" not in table.columns:
-        return lost(count, runs, place, own, totals=totals)
+        return estimate_bias(count, runs, place, own, totals=totals)
     known = table.select(pl.col("_estimate", "_sd").fill_null(0.0))
-    return lost(count, runs, place, own, known["_estimate"].to_numpy(), known["_sd"].to_numpy())
+    return estimate_bias(count, runs, place, own, known["_estimate"].to_numpy(), known["_sd"].to_numpy())
 
 
-def _with(table: pl.DataFrame, runs: Ints, level: float, seen: Lost | Drift | None = None) -> pl.DataFrame:
-    """The cells with their intervals by replicates."""
-    found = intervals(table["count"].to_numpy(), runs, level=level, unseen=seen)
+def _add_intervals(
+    table: pl.DataFrame, runs: Ints, level: float, seen: UnseenBias | Drift | None = None
+) -> pl.DataFrame:
+    """Add the intervals by replicates to the cells."""
+    found = compute_intervals(table["count"].to_numpy(), runs, level=level, unseen=seen)
     return table.with_columns(**{name: pl.Series(value) for name, value in found.items()})
 
 
-def _beside(result: pl.DataFrame, exact: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """The cells with what the tree estimate knows of them."""
+def _attach_estimates(result: pl.DataFrame, exact: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Join the tree estimates to the cells."""
     if not keys:
         return result.join(exact, how="cross")
     return result.join(exact, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
 
 
-def _unbiased(table: pa.Table | None, schema: Schema, by: Sequence[str]) -> pl.DataFrame | None:
-    """Estimates and standard deviations of the table's cells, keyed as the table is, where the tree estimate has them."""
+def _select_unbiased(table: pa.Table | None, schema: Schema, by: Sequence[str]) -> pl.DataFrame | None:
+    """Return estimates and standard deviations of the table's cells, where the tree estimate has them."""
     places = [name for name in schema.spine if name in by]
     axes = [name for name in by if name not in places]
     if table is None or not set(axes) <= set(table.column_names):
         return None
     frame = pl.DataFrame(pl.from_arrow(table))
-    others = [name for name in frame.columns if name not in OWN and name not in axes]
+    others = [name for name in frame.columns if name not in ESTIMATE_COLUMNS and name not in axes]
     level = places[-1] if places else str(frame["level"][0])
     rows = frame.filter(
         pl.col("level") == level,
@@ -274,8 +308,8 @@ def _unbiased(table: pa.Table | None, schema: Schema, by: Sequence[str]) -> pl.D
     )
 
 
-def _spread(errors: pl.Series) -> float:
-    """The root mean square of what is known and not exact; infinite when nothing is."""
+def _root_mean_square(errors: pl.Series) -> float:
+    """Return the root mean square of the known errors that are not zero; infinite when there is none."""
     found = errors.drop_nulls()
     found = found.filter(found > 0)
     return float((found**2).mean() or 0.0) ** 0.5 if found.len() else float("inf")  # type: ignore[arg-type]

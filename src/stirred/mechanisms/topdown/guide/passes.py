@@ -13,21 +13,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.estimate import gls
-from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
 from stirred.mechanisms.topdown.solve.problem import FREE, HeldSums, ParentProblem, solve
 from stirred.mechanisms.topdown.solve.root import solve_root
-from stirred.mechanisms.topdown.solve.rounding import network
-from stirred.mechanisms.topdown.solve.rounding import rounded as whole_numbers
+from stirred.mechanisms.topdown.solve.rounding import build_network
+from stirred.mechanisms.topdown.solve.rounding import round_network as whole_numbers
 from stirred.mechanisms.topdown.workload.histogram import Query
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LEAST = 1e-6  # variances below this are rounding: the sum follows from an invariant
-CLEAR = 0.1  # sums are held where their variance is below this part of that of their cells together
+MIN_VARIANCE = 1e-6  # variances below this are rounding: the sum follows from an invariant
+MAX_VARIANCE_RATIO = (
+    0.1  # sums are held where their variance is below this part of that of their cells together
+)
 
 
-def first_queries(informed: Informed, depth: int) -> tuple[Query, ...]:
-    """The queries of the first of several passes that the workload lists for a level."""
+def list_first_queries(informed: TreeEstimate, depth: int) -> tuple[Query, ...]:
+    """Return the queries of the first of several passes that the workload lists for a level."""
     allotment = informed.measurements.allotment
     passes = allotment.workload.passes.get(allotment.spine.levels[depth], ())
     if len(passes) < 2 or "*" in passes[0]:
@@ -36,8 +38,8 @@ def first_queries(informed: Informed, depth: int) -> tuple[Query, ...]:
     return tuple(query for query in found if query.size > 1)  # a total is fitted well among the cells
 
 
-def coarser(informed: Informed, query: Query) -> tuple[Query, ...]:
-    """The marginals of a query, down to the total: their errors are smaller than those of its answers together."""
+def list_coarser(informed: TreeEstimate, query: Query) -> tuple[Query, ...]:
+    """Return the marginals of a query, down to the total; their errors are smaller than those of its sums."""
     histogram = informed.measurements.allotment.workload.histogram
     return tuple(
         histogram.query(" × ".join(parts) or "total", parts)
@@ -47,37 +49,37 @@ def coarser(informed: Informed, query: Query) -> tuple[Query, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class QuerySums:
     """The unbiased sums of a query in every geounit of a level, and their variances (both nodes × answers)."""
 
     query: Query
     value: Floats
     variance: Floats
-    marginals: tuple["Sums", ...] = ()
+    marginals: tuple["QuerySums", ...] = ()
 
     @staticmethod
-    def of(informed: Informed, depth: int, query: Query, *, alone: bool = False) -> "Sums":
-        """From the tree estimate and the covariances upward; with all its marginals, or ``alone``."""
+    def of(informed: TreeEstimate, depth: int, query: Query, *, alone: bool = False) -> "QuerySums":
+        """Compute the sums from the tree estimate, with all marginals of the query, or ``alone``."""
         algebra, level = informed.algebra, informed.levels[depth]
         index = query.of(algebra.layout.ravel())
         value = np.zeros((len(level.e), query.size))
         flat = level.e.reshape(len(level.e), index.size)
         for g in range(query.size):
-            value[:, g] = gls.sums(np.ascontiguousarray(flat[:, index == g]))
+            value[:, g] = gls.sum_in_order(np.ascontiguousarray(flat[:, index == g]))
         recode = algebra.recode(query)
-        by_group = gls.variances(algebra, level.C, recode, algebra.kept(query))
+        by_group = gls.variances(algebra, level.C, recode, algebra.find_kept_axes(query))
         group = np.zeros(query.size, np.int64)
         square = index.reshape(algebra.K, algebra.S)
         for k in range(algebra.K):
             if recode[k] >= 0:
                 group[square[k]] = recode[k]
-        marginals = () if alone else coarser(informed, query)
-        below = tuple(Sums.of(informed, depth, one, alone=True) for one in marginals)
-        return Sums(query, value, by_group[:, group], below)
+        marginals = () if alone else list_coarser(informed, query)
+        below = tuple(QuerySums.of(informed, depth, one, alone=True) for one in marginals)
+        return QuerySums(query, value, by_group[:, group], below)
 
 
-def clear(sums: tuple[Sums, ...], children: Ints, cells: Ints, problem: ParentProblem) -> bool:
-    """Whether the tree knows these sums much better than the fit of the cells does: decided by public numbers.
+def is_clear(sums: tuple[QuerySums, ...], children: Ints, cells: Ints, problem: ParentProblem) -> bool:
+    """Return whether the tree knows these sums much better than the fit of the cells; uses public numbers.
 
     The tree estimate does not know which cells are empty; the parent does. Where few cells are left, their own
     measurements with non-negativity say more about a sum than the tree, and holding it would add error.
@@ -87,15 +89,15 @@ def clear(sums: tuple[Sums, ...], children: Ints, cells: Ints, problem: ParentPr
     for one in sums:
         number = one.query.of(cells)
         count = np.bincount(number[number >= 0], minlength=one.query.size)
-        if (one.variance[children][:, count > 0] * sharpest > CLEAR * count[count > 0]).any():
+        if (one.variance[children][:, count > 0] * sharpest > MAX_VARIANCE_RATIO * count[count > 0]).any():
             return False
     return True
 
 
-def fitted(
-    sums: tuple[Sums, ...], children: Ints, cells: Ints, problem: ParentProblem
+def fit_sums(
+    sums: tuple[QuerySums, ...], children: Ints, cells: Ints, problem: ParentProblem
 ) -> tuple[HeldSums, ...]:
-    """The sums of a parent's children, solved on the coarsest cells that sums and rules distinguish."""
+    """Fit the sums of a parent's children on the coarsest cells that sums and rules distinguish."""
     numbers = [one.query.of(cells) for one in sums]
     pattern = np.concatenate(
         [problem.allowed, *(held.groups[None] for held in problem.held), *(n[None] for n in numbers)]
@@ -107,7 +109,7 @@ def fitted(
         number = one.query.of(cells)[first]
         for g in np.unique(number[number >= 0]):
             inside = number == g
-            weight = 1.0 / np.maximum(one.variance[children, g], LEAST)
+            weight = 1.0 / np.maximum(one.variance[children, g], MIN_VARIANCE)
             rows.append(np.where(inside, 0, -1).astype(np.int32))
             weights.append(weight)
             linear[:, inside] += (weight * one.value[children, g])[:, None]
@@ -131,16 +133,16 @@ def fitted(
     return tuple(found)
 
 
-def aims_of(held: tuple[HeldSums, ...]) -> NDArray[np.int32]:
-    """The partition of the cells that all these sums distinguish."""
+def cross_partitions(held: tuple[HeldSums, ...]) -> NDArray[np.int32]:
+    """Return the partition of the cells that all these sums distinguish."""
     stacked = np.stack([one.groups for one in held], axis=1)
     return np.unique(stacked, axis=0, return_inverse=True)[1].ravel().astype(np.int32)
 
 
-def rounded_sums(value: Floats, total: float | None, possible: NDArray[np.bool_]) -> Floats:
-    """Whole numbers near the sums of the root that add up to its total, by largest remainders.
+def round_sums(value: Floats, total: float | None, possible: NDArray[np.bool_]) -> Floats:
+    """Round the sums of the root by largest remainders, so that they add up to its total.
 
-    >>> rounded_sums(np.array([1.4, 2.3, -0.7]), 3.0, np.array([True, True, True])).tolist()
+    >>> round_sums(np.array([1.4, 2.3, -0.7]), 3.0, np.array([True, True, True])).tolist()
     [1.0, 2.0, 0.0]
     """
     value = np.where(possible, np.maximum(value, 0.0), 0.0)
@@ -154,10 +156,10 @@ def rounded_sums(value: Floats, total: float | None, possible: NDArray[np.bool_]
     return floor
 
 
-def crossed(
-    informed: Informed, sums: tuple[Sums, Sums], cells: Ints, total: float | None
+def cross_sums(
+    informed: TreeEstimate, sums: tuple[QuerySums, QuerySums], cells: Ints, total: float | None
 ) -> tuple[NDArray[np.int32], Floats] | None:
-    """The root's cells by the answers of two queries, and whole sums of these that keep both queries' own sums.
+    """Cross two queries on the root's cells; return the cells and whole sums that keep both queries' sums.
 
     The tree knows the sums of each query well and those of both together badly, so the latter come from a fit of the
     cells that holds the former. None where the queries share an axis or leave cells out.
@@ -170,10 +172,10 @@ def crossed(
     possible = [
         np.bincount(number, minlength=query.size) > 0 for number, query in zip(numbers, both, strict=True)
     ]
-    first = rounded_sums(sums[0].value[0], total, possible[0])
-    second = rounded_sums(sums[1].value[0], float(first.sum()), possible[1])
+    first = round_sums(sums[0].value[0], total, possible[0])
+    second = round_sums(sums[1].value[0], float(first.sum()), possible[1])
     measurements, node = informed.measurements, np.zeros(1, np.int64)
-    level, place = measurements.allotment.holder(0, node)
+    level, place = measurements.allotment.find_holders(0, node)
     weights = measurements.solve_weights(
         int(measurements.allotment.start[int(level[0])][int(place[0])]), int(level[0])
     )
@@ -191,7 +193,7 @@ def crossed(
     np.add.at(table, joint, x)
     exists = np.bincount(joint, minlength=size).reshape(shape) > 0
     free = np.full((shape[0], 1), FREE)
-    net = network(
+    net = build_network(
         table.reshape(shape), first.astype(np.int64), exists, np.zeros(shape[1], np.int32), -free, free,
         total_low=second, total_high=second,
     )  # fmt: skip

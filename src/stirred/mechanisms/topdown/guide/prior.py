@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.estimate import gls
-from stirred.mechanisms.topdown.estimate.informed import Informed
-from stirred.mechanisms.topdown.guide.units import CountedUnits, UnitSpread
-from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior, with_prior
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
+from stirred.mechanisms.topdown.guide.units import LeafUnits, UnitSpread
+from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior, add_prior
 from stirred.mechanisms.topdown.solve.problem import ParentProblem
 
 Floats = NDArray[np.float64]
@@ -28,26 +28,26 @@ Ints = NDArray[np.int64]
 class UnitPrior:
     """The knowledge of all leaves: units, spread, and the unbiased persons by kind with their variances."""
 
-    units: CountedUnits
+    units: LeafUnits
     scatter: UnitSpread
     persons: Floats  # leaves × answers
     variance: Floats
 
     @staticmethod
-    def of(informed: Informed, units: CountedUnits, scatter: UnitSpread) -> "UnitPrior":
-        """The unbiased persons by kind from each leaf's own measurements."""
+    def of(informed: TreeEstimate, units: LeafUnits, scatter: UnitSpread) -> "UnitPrior":
+        """Build it with the unbiased persons by kind from each leaf's own measurements."""
         algebra = informed.algebra
         persons, variance = np.zeros(units.leaf.shape), np.zeros(units.leaf.shape)
         answer = units.query.of(algebra.layout[:, 0])
         for pattern in informed.leaves.patterns:
             for a in np.unique(answer[pattern.act]):
                 inside = np.flatnonzero(answer[pattern.act] == a)
-                persons[pattern.members, a] = gls.sums(pattern.b[:, inside])
+                persons[pattern.members, a] = gls.sum_in_order(pattern.b[:, inside])
                 variance[pattern.members, a] = algebra.S * pattern.C[0][np.ix_(inside, inside)].sum()
         return UnitPrior(units, scatter, persons, variance)
 
     def arrays(self, cells: Ints) -> LeafPrior:
-        """The same as compiled code knows it, with the kind of each of these cells."""
+        """Return the same as arrays for compiled code, with the kind of each of these cells."""
         kind = self.units.kind
         return LeafPrior(
             np.require(self.units.leaf, np.int64, ["C", "W"]),
@@ -58,9 +58,9 @@ class UnitPrior:
             np.require(self.units.query.of(cells), np.int64, ["C", "W"]),
         )
 
-    def added(self, children: Ints, cells: Ints, problem: ParentProblem) -> ParentProblem:
-        """The problem with the prior of every kind of cells; each child has weights of its own."""
-        linear, groups, weights = with_prior(
+    def add_to(self, children: Ints, cells: Ints, problem: ParentProblem) -> ParentProblem:
+        """Return the problem with the prior of every kind of cells; each child has its own weights."""
+        linear, groups, weights = add_prior(
             self.arrays(cells),
             children,
             np.arange(len(cells)),

@@ -21,7 +21,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Allotment:
-    """What every geounit spends on every query, exactly.
+    """The exact part of the budget that every geounit spends on every query.
 
     ``start[d][i]`` is the highest level whose part node i of level d spends (d itself unless it also represents bypassed
     ancestors), or -1 when the node is not measured; ``rho[(a, d)]`` are the parts of ρ² of such a node by query.
@@ -92,7 +92,7 @@ class Allotment:
         return result
 
     def check_paths(self) -> None:
-        """Every path from the root to a leaf spends exactly the total, or BudgetError."""
+        """Check that every path from the root to a leaf spends exactly the total; raise BudgetError if not."""
         depth = len(self.spine.levels)
         node = np.arange(self.spine.size(depth - 1))
         label = np.zeros(len(node), np.int64)  # which kinds of geounits a path has, from -1 to its depth each
@@ -111,7 +111,7 @@ class Allotment:
                     fix="give every level of the workload a share, and let them sum to 1",
                 )
 
-    def deviations(self, depths: range) -> list[tuple[int, str, str, float, int]]:
+    def list_deviations(self, depths: range) -> list[tuple[int, str, str, float, int]]:
         r"""Depth, level, query, standard deviation $\sigma = 1/\sqrt{\rho}$ of its noise, and how many geounits have it."""
         found = []
         for d in depths:
@@ -121,8 +121,8 @@ class Allotment:
                     found.append((d, self.spine.levels[d], query, float(1 / rho) ** 0.5, number))
         return found
 
-    def holder(self, depth: int, nodes: Ints) -> tuple[Ints, Ints]:
-        """For each node the level and number of the geounit whose measurement represents it."""
+    def find_holders(self, depth: int, nodes: Ints) -> tuple[Ints, Ints]:
+        """Return, for each node, the level and number of the geounit whose measurement represents it."""
         level = np.full(len(nodes), depth, np.int64)
         node = nodes.copy()
         for d in range(depth, len(self.spine.levels) - 1):

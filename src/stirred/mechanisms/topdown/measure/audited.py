@@ -14,13 +14,13 @@ from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import MeasuredNoise
-from stirred.mechanisms.topdown.measure.nmf import table_files
+from stirred.mechanisms.topdown.measure.nmf import list_table_files
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 
-def noise_of_runs(
+def measure_noise(
     noisy: Mechanism,
     exact: Mechanism,
     census: "Census",
@@ -38,17 +38,17 @@ def noise_of_runs(
         return [
             one
             for name in workloads
-            for one in _noise_of(places[0] / f"nmf-{name}", places[1] / f"nmf-{name}", name)
+            for one in _subtract_answers(places[0] / f"nmf-{name}", places[1] / f"nmf-{name}", name)
         ]
 
 
-def _noise_of(noisy: Path, exact: Path, workload: str) -> Iterator[MeasuredNoise]:
-    """Published answers minus exact ones, by level and query, and by the part of ρ² that each spends.
+def _subtract_answers(noisy: Path, exact: Path, workload: str) -> Iterator[MeasuredNoise]:
+    """Yield published answers minus exact ones, by level and query, and by the part of ρ² of each.
 
     A geounit with one child also spends the child's part, so a query may have several parts at one level.
     """
     for folder in sorted(noisy.glob("*.parquet/DPQuery")):
-        files = table_files(folder)
+        files = list_table_files(folder)
         if not files:
             continue
         measured = pa.concat_tables([pq.read_table(file) for file in files])

@@ -14,45 +14,45 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stirred.file_names import file_name, path_in
-from stirred.mechanisms.topdown.measure.nmf import MOST, table_files
+from stirred.file_names import make_file_name, path_in
+from stirred.mechanisms.topdown.measure.nmf import MAX_NODES_PER_WRITE, list_table_files
 from stirred.mechanisms.topdown.workload.workload import Workload
 
-LEVELS = {
+LEVEL_NAMES = {
     "us": "US", "nation": "US", "root": "US", "state": "State", "county": "County", "prim": "Prim", "tract": "Tract",
     "tract_subset_group": "Tract_Subset_Group", "tract_subset": "Tract_Subset", "block_group": "Block_Group",
     "block": "Block",
 }  # fmt: skip
-ENDINGS = ("_part", "_optimized")  # of levels of another tree
-WHOLE = "State_Total"  # states above their parts, which are not measured
-DIGITS = 15  # of the code of a block
-FLAG = r"^([01])\|"  # before the code of a part
-RULES = {"exact": "total", "facilities": "hhgq_total"}
+LEVEL_SUFFIXES = ("_part", "_optimized")  # of levels of another tree
+WHOLE_STATE_LEVEL = "State_Total"  # states above their parts, which are not measured
+BLOCK_CODE_DIGITS = 15  # of the code of a block
+PART_FLAG_PATTERN = r"^([01])\|"  # before the code of a part
+RULE_NAMES = {"exact": "total", "facilities": "hhgq_total"}
 
 
-def level_name(level: str, levels: tuple[str, ...]) -> str:
-    """The Bureau's name of a level.
+def name_level(level: str, levels: tuple[str, ...]) -> str:
+    """Return the Bureau's name of a level.
 
     >>> levels = ("state", "state_part", "block_group_optimized")
-    >>> [level_name(level, levels) for level in levels]
+    >>> [name_level(level, levels) for level in levels]
     ['State_Total', 'State', 'Block_Group']
     """
-    if f"{level}{ENDINGS[0]}" in levels:
-        return WHOLE
+    if f"{level}{LEVEL_SUFFIXES[0]}" in levels:
+        return WHOLE_STATE_LEVEL
     plain = level
-    for ending in ENDINGS:
+    for ending in LEVEL_SUFFIXES:
         plain = plain.removesuffix(ending)
-    return LEVELS.get(plain, level)
+    return LEVEL_NAMES.get(plain, level)
 
 
-def rename(folder: Path, levels: tuple[str, ...], workload: Workload) -> None:
+def rename_levels(folder: Path, levels: tuple[str, ...], workload: Workload) -> None:
     """Write every level of a noisy measurement file again under the Bureau's names, and drop the old one."""
     for level in levels:
-        name = file_name(level)
+        name = make_file_name(level)
         own = path_in(folder, name, ".parquet").rename(path_in(folder, f"own-{name}", ".parquet"))
-        new = path_in(folder, file_name(level_name(level, levels)), ".parquet")
+        new = path_in(folder, make_file_name(name_level(level, levels)), ".parquet")
         for kind in ("DPQuery", "Constraint"):
-            files = table_files(own / kind)
+            files = list_table_files(own / kind)
             (new / kind).mkdir(parents=True, exist_ok=True)
             _write(files, new / kind, level, workload)
             (own / kind).rmdir()
@@ -61,20 +61,20 @@ def rename(folder: Path, levels: tuple[str, ...], workload: Workload) -> None:
 
 def _write(files: list[Path], folder: Path, level: str, workload: Workload) -> None:
     """Move the rows of files to a folder for each state; those of the nation and of other codes stay beside them."""
-    whole = LEVELS.get(level) == "US"
+    whole = LEVEL_NAMES.get(level) == "US"
     with ExitStack() as stack:
         writers: dict[str, pq.ParquetWriter] = {}
         for batch in (batch for file in files for batch in _batches(file)):
-            frame = _renamed(pl.DataFrame(pa.Table.from_batches([batch])), workload)
+            frame = _rename_rows(pl.DataFrame(pa.Table.from_batches([batch])), workload)
             state = (
                 pl.lit("") if whole else pl.col("geocode").str.extract(r"^(?:[01]\|)?(\d\d)").fill_null("")
             )
-            geocode = pl.col("geocode").str.replace(FLAG, "$1")
+            geocode = pl.col("geocode").str.replace(PART_FLAG_PATTERN, "$1")
             if level == workload.levels[-1]:
                 long = pl.concat_str(
                     geocode.str.slice(0, 11), geocode.str.slice(11, 1), geocode.str.slice(11, 4)
                 )
-                geocode = pl.when(geocode.str.len_chars() == DIGITS).then(long).otherwise(geocode)
+                geocode = pl.when(geocode.str.len_chars() == BLOCK_CODE_DIGITS).then(long).otherwise(geocode)
             parts = frame.with_columns(state.alias("stirred:state"), geocode.alias("geocode"))
             for part in parts.partition_by("stirred:state", maintain_order=True):
                 code = str(part["stirred:state"][0])
@@ -92,16 +92,18 @@ def _batches(file: Path) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file, and delete it at the end."""
     with pq.ParquetFile(file) as open_file:
         for group in range(open_file.num_row_groups):
-            yield from open_file.iter_batches(batch_size=MOST, row_groups=[group])
+            yield from open_file.iter_batches(batch_size=MAX_NODES_PER_WRITE, row_groups=[group])
     file.unlink()
 
 
-def _renamed(frame: pl.DataFrame, workload: Workload) -> pl.DataFrame:
-    """The rows with the Bureau's names of constraints and recodes."""
+def _rename_rows(frame: pl.DataFrame, workload: Workload) -> pl.DataFrame:
+    """Return the rows with the Bureau's names of constraints and recodes."""
     names: dict[str, str] = {}
     for rule in workload.rules:
-        if rule.kind in RULES:
-            names |= {f"{rule.name}{end}_con": f"{RULES[rule.kind]}{end}_con" for end in ("", "_lb", "_ub")}
+        if rule.kind in RULE_NAMES:
+            names |= {
+                f"{rule.name}{end}_con": f"{RULE_NAMES[rule.kind]}{end}_con" for end in ("", "_lb", "_ub")
+            }
     axes = [axis.name for axis in workload.histogram.axes]
     every = pl.col("query_name") == "detailed_dpq"
     return frame.with_columns(

@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.measure.noise import TABLE, Measurements
+from stirred.mechanisms.topdown.measure.noise import MAX_TABLED_CELLS, Measurements
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,23 +27,23 @@ class Targets(Protocol):
 
 
 @dataclass(slots=True)
-class Raw:
-    """Classic: the geounit's own measurements, drawn for the needed cells only."""
+class ClassicTargets:
+    """The geounit's own measurements, drawn for the needed cells only (mode classic)."""
 
     measurements: Measurements
 
     def linear(self, depth: int, nodes: Ints, cells: Ints, only: frozenset[str] | None = None) -> Floats:
-        """Nodes × cells."""
+        """Return linear terms (nodes × cells)."""
         allotment = self.measurements.allotment
-        whole = split(allotment, depth, nodes)
+        whole = find_unmeasured(allotment, depth, nodes)
         if whole.any():
             rest = np.flatnonzero(~whole)
             result = np.zeros((len(nodes), len(cells)))
             result[rest] = self.linear(depth, nodes[rest], cells, only)
             for row in np.flatnonzero(whole):
-                result[row] = summed(self.measurements, depth, int(nodes[row]), cells, only)
+                result[row] = sum_children_terms(self.measurements, depth, int(nodes[row]), cells, only)
             return result
-        level, node = allotment.holder(depth, nodes)
+        level, node = allotment.find_holders(depth, nodes)
         result = np.zeros((len(nodes), len(cells)))
         for d in np.unique(level):
             for start in np.unique(allotment.start[d][node[level == d]]):
@@ -62,28 +62,30 @@ class Raw:
         return result
 
     def together(self, depth: int, parts: Sequence[tuple[Ints, Ints]]) -> list[Floats]:
-        """The same of several families (nodes and cells) of a level: each query's noise is drawn in one call."""
+        """Return linear terms of several families of a level, with each query's noise drawn in one call."""
         measurements = self.measurements
         start, size = measurements.allotment.start[depth], measurements.allotment.workload.histogram.cells
         kinds = [int(start[nodes].min()) if len(nodes) else -1 for nodes, _ in parts]
         same = [k >= 0 and int(start[nodes].max()) == k for k, (nodes, _) in zip(kinds, parts, strict=True)]
         result = [
-            np.zeros(0) if plain and size <= TABLE else self.linear(depth, *part)
+            np.zeros(0) if plain and size <= MAX_TABLED_CELLS else self.linear(depth, *part)
             for plain, part in zip(same, parts, strict=True)
         ]
         for kind in set(kinds):
-            chosen = [i for i, own in enumerate(kinds) if own == kind and same[i] and size <= TABLE]
+            chosen = [
+                i for i, own in enumerate(kinds) if own == kind and same[i] and size <= MAX_TABLED_CELLS
+            ]
             if chosen:
-                found = _together(measurements, depth, kind, [parts[i] for i in chosen])
+                found = _linear_by_kind(measurements, depth, kind, [parts[i] for i in chosen])
                 for i, own in zip(chosen, found, strict=True):
                     result[i] = own
         return result
 
 
-def _together(
+def _linear_by_kind(
     measurements: Measurements, depth: int, start: int, parts: Sequence[tuple[Ints, Ints]]
 ) -> list[Floats]:
-    """Linear terms of families whose geounits are all of one kind."""
+    """Return linear terms of families whose geounits are all of one kind."""
     nodes, cells = (np.concatenate([part[k] for part in parts]) for k in range(2))
     ends = np.cumsum([[0, 0], *([len(a), len(b)] for a, b in parts)], axis=0)
     numbers, data = measurements.numbers(depth, nodes), measurements.truth[depth]
@@ -92,22 +94,22 @@ def _together(
     out = np.zeros(begin[-1])
     for query in measurements.allotment.workload.queries:
         if query.name in weights:
-            ids, exact, place, at = _asked(
+            ids, exact, place, at = _list_needed(
                 measurements.table(query), query.size, nodes, numbers, cells, ends,
                 data.first, data.cells, data.counts,
             )  # fmt: skip
-            exact += measurements.noise_of(depth, start, query, ids)
-            _spread(exact, weights[query.name], place, at, ends, out)
+            exact += measurements.draw_single_noise(depth, start, query, ids)
+            _add_weighed(exact, weights[query.name], place, at, ends, out)
     return [
         out[begin[i] : begin[i + 1]].reshape(len(own), len(cells)) for i, (own, cells) in enumerate(parts)
     ]
 
 
-@compiled
-def _asked(
+@compile_kernel
+def _list_needed(
     table: Ints, size: int, nodes: Ints, numbers: Ints, cells: Ints, ends: Ints, first: Ints, held: Ints, counts: Ints
 ) -> tuple[Ints, Ints, Ints, Ints]:  # fmt: skip
-    """The answers of a query that families need: draws and exact answers, the one of each cell, where families begin."""
+    """Return the answers of a query that families need: draws, exact answers, cell places, family starts."""
     rank, kept = np.full(size, -1, np.int64), np.empty(size, np.int64)
     place, at = np.empty(len(cells), np.int64), np.zeros(len(ends), np.int64)
     most = 0
@@ -137,8 +139,8 @@ def _asked(
     return ids[: at[-1]].copy(), exact[: at[-1]].copy(), place, at
 
 
-@compiled
-def _spread(y: Ints, weight: float, place: Ints, at: Ints, ends: Ints, out: Floats) -> None:
+@compile_kernel
+def _add_weighed(y: Ints, weight: float, place: Ints, at: Ints, ends: Ints, out: Floats) -> None:
     """Add the weighed answer that each cell of each child counts in."""
     k = 0
     for f in range(len(ends) - 1):
@@ -153,20 +155,20 @@ def _spread(y: Ints, weight: float, place: Ints, at: Ints, ends: Ints, out: Floa
                 k += 1
 
 
-def split(allotment: Allotment, depth: int, nodes: Ints) -> NDArray[np.bool_]:
-    """Which of the nodes are not measured and have several children (with one child, that child represents them)."""
+def find_unmeasured(allotment: Allotment, depth: int, nodes: Ints) -> NDArray[np.bool_]:
+    """Return which nodes are not measured and have several children (one child represents its parent)."""
     if depth == len(allotment.spine.levels) - 1:
         return np.zeros(len(nodes), bool)
     several: NDArray[np.bool_] = np.diff(allotment.spine.first_child[depth])[nodes] > 1
     return (allotment.start[depth][nodes] < 0) & several
 
 
-def summed(
+def sum_children_terms(
     measurements: Measurements, depth: int, node: int, cells: Ints, only: frozenset[str] | None
 ) -> Floats:
-    """Linear terms of one such node: the sum of its children's noisy answers, with the weights the solve gives it."""
+    """Return the linear terms of one unmeasured node: the sum of its children's noisy answers, weighted."""
     allotment = measurements.allotment
-    weights = measurements.weights(*_class(allotment, depth, node))
+    weights = measurements.weights(*_find_class(allotment, depth, node))
     children = np.arange(*allotment.spine.first_child[depth][node : node + 2])
     result = np.zeros(len(cells))
     for query in allotment.workload.queries:
@@ -182,20 +184,20 @@ def summed(
     return result
 
 
-def _class(allotment: Allotment, depth: int, node: int) -> tuple[int, int]:
-    level, holder = allotment.holder(depth, np.array([node]))
+def _find_class(allotment: Allotment, depth: int, node: int) -> tuple[int, int]:
+    level, holder = allotment.find_holders(depth, np.array([node]))
     return int(allotment.start[level[0]][holder[0]]), int(level[0])
 
 
 def _answers(measurements: Measurements, depth: int, node: int, name: str, numbers: Ints) -> Floats:
     allotment = measurements.allotment
-    if split(allotment, depth, np.array([node]))[0]:
+    if find_unmeasured(allotment, depth, np.array([node]))[0]:
         children = np.arange(*allotment.spine.first_child[depth][node : node + 2])
         total = np.zeros(len(numbers))
         for child in children:
             total += _answers(measurements, depth + 1, int(child), name, numbers)
         return total
-    level, holder = allotment.holder(depth, np.array([node]))
+    level, holder = allotment.find_holders(depth, np.array([node]))
     start = int(allotment.start[level[0]][holder[0]])
     query = allotment.workload.query(name)
     noisy: Floats = measurements.answers(int(level[0]), start, query, holder, numbers)[0].astype(np.float64)

@@ -15,24 +15,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from stirred.file_names import file_name, path_in
+from stirred.file_names import make_file_name, path_in
 from stirred.mechanisms.topdown.measure.noise import Measurements, variance
 from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.histogram import Query
 from stirred.mechanisms.topdown.workload.workload import Workload
 
-FEWEST, MOST = 512, 1 << 16  # geounits written at a time
-ANSWERS = 1 << 20  # about as many answers are written at a time
+MIN_NODES_PER_WRITE, MAX_NODES_PER_WRITE = 512, 1 << 16  # geounits written at a time
+ANSWERS_PER_WRITE = 1 << 20  # about as many answers are written at a time
 
 
-def nodes_at_once(query: Query) -> int:
-    """How many geounits are written at a time, however a census is divided: files have the same bytes."""
-    return min(max(ANSWERS // query.size, FEWEST), MOST)
+def count_nodes_per_write(query: Query) -> int:
+    """Return how many geounits are written at a time; the same for every division of a census."""
+    return min(max(ANSWERS_PER_WRITE // query.size, MIN_NODES_PER_WRITE), MAX_NODES_PER_WRITE)
 
 
-def measured_tables(measurements: Measurements, depth: int) -> list[int]:
-    """The numbers of a level's tables of noisy answers: one for each class of geounits and each of its queries."""
+def list_answer_tables(measurements: Measurements, depth: int) -> list[int]:
+    """Return the numbers of a level's tables of noisy answers, one per class and query."""
     allotment = measurements.allotment
     queries = allotment.workload.queries
     starts = np.unique(allotment.start[depth][allotment.start[depth] >= 0])
@@ -44,8 +44,8 @@ def measured_tables(measurements: Measurements, depth: int) -> list[int]:
     ]
 
 
-def answers(measurements: Measurements, depth: int, number: int) -> Iterator[pa.Table]:
-    """The noisy answers of one table, some geounits at a time."""
+def tabulate_answers(measurements: Measurements, depth: int, number: int) -> Iterator[pa.Table]:
+    """Yield the noisy answers of one table, some geounits at a time."""
     allotment = measurements.allotment
     workload, spine = allotment.workload, allotment.spine
     start, query = divmod(number, len(workload.queries))
@@ -54,15 +54,15 @@ def answers(measurements: Measurements, depth: int, number: int) -> Iterator[pa.
     spread = 0.0 if measurements.key is None else variance(1 / rho)
     codes = spine.codes[depth].cast(pl.String)
     members = np.flatnonzero(allotment.start[depth] == start)
-    step = nodes_at_once(asked)
+    step = count_nodes_per_write(asked)
     for at in range(0, len(members), step):
         nodes = members[at : at + step]
         value = measurements.answers(depth, start, asked, nodes, np.arange(asked.size))
         yield _rows(codes, nodes, f"{asked.name}_dpq", asked, value, workload, spread, str(rho), "")
 
 
-def bound_tables(constraints: Constraints, depth: int) -> list[int]:
-    """The numbers, all below zero, of a level's tables of bounds: two for each constraint."""
+def list_bound_tables(constraints: Constraints, depth: int) -> list[int]:
+    """Return the numbers, all below zero, of a level's tables of bounds: two for each constraint."""
     return [
         -(1 + 2 * i + side)
         for i, held in enumerate(constraints.held)
@@ -71,11 +71,13 @@ def bound_tables(constraints: Constraints, depth: int) -> list[int]:
     ]
 
 
-def bounds(constraints: Constraints, spine: Tree, workload: Workload, depth: int, number: int) -> pa.Table:
-    """The lower or upper bounds of one constraint in the geounits of a level, not yet named."""
+def tabulate_bounds(
+    constraints: Constraints, spine: Tree, workload: Workload, depth: int, number: int
+) -> pa.Table:
+    """Return the lower or upper bounds of one constraint in the geounits of a level, without its name."""
     i, side = divmod(-1 - number, 2)
     held = constraints.held[i]
-    value = held.query.published((held.low, held.high)[side][depth])
+    value = held.query.arrange_answers((held.low, held.high)[side][depth])
     nodes = np.arange(len(value))
     return _rows(spine.codes[depth].cast(pl.String), nodes, "", held.query, value, workload, 0.0, "0", "=")
 
@@ -92,7 +94,7 @@ class MeasurementFiles:
         equal: NDArray[np.bool_],
     ) -> None:
         self.workload, self.held, self.equal = workload, held, equal
-        self.places = [path_in(folder, file_name(level), ".parquet") for level in levels]
+        self.places = [path_in(folder, make_file_name(level), ".parquet") for level in levels]
         self.writers: dict[tuple[int, int], pq.ParquetWriter] = {}
         self.waiting: dict[tuple[int, int], list[pa.Table]] = {}
         for place in self.places:
@@ -112,15 +114,15 @@ class MeasurementFiles:
             writer.close()
 
     def add(self, depth: int, number: int, rows: pa.Table) -> None:
-        """Add rows of one table, in their order; as many as are written at a time are written."""
+        """Add rows of one table, in their order, and write every complete row group."""
         if number < 0:
-            named = self._named(rows, depth, number)
+            named = self._name_bounds(rows, depth, number)
             if named is None:
                 return
             rows = named
-            step = MOST
+            step = MAX_NODES_PER_WRITE
         else:
-            step = nodes_at_once(self.workload.queries[number % len(self.workload.queries)])
+            step = count_nodes_per_write(self.workload.queries[number % len(self.workload.queries)])
         waiting = self.waiting.setdefault((depth, number), [])
         waiting.append(rows)
         count = sum(one.num_rows for one in waiting)
@@ -141,8 +143,8 @@ class MeasurementFiles:
             writer = self.writers[depth, number] = pq.ParquetWriter(path, rows.schema, compression="zstd")
         writer.write_table(rows)
 
-    def _named(self, rows: pa.Table, depth: int, number: int) -> pa.Table | None:
-        """The bounds with their name and sign; None for the second table of an equality."""
+    def _name_bounds(self, rows: pa.Table, depth: int, number: int) -> pa.Table | None:
+        """Return the bounds with their name and sign; None for the second table of an equality."""
         i, side = divmod(-1 - number, 2)
         if self.equal[i, depth]:
             if side:
@@ -156,13 +158,13 @@ class MeasurementFiles:
         return rows
 
 
-def table_files(folder: Path) -> list[Path]:
-    """The files of a folder in the order of their tables."""
+def list_table_files(folder: Path) -> list[Path]:
+    """Return the files of a folder in the order of their tables."""
     return sorted(folder.glob("part-*.parquet"), key=lambda path: int(path.stem.removeprefix("part-")))
 
 
-def schema(workload: Workload, value: pa.DataType) -> pa.Schema:
-    """The columns of a table whose numbers have this type: int32 for noisy answers, int64 for bounds."""
+def build_schema(workload: Workload, value: pa.DataType) -> pa.Schema:
+    """Return the columns of a table: int32 for noisy answers, int64 for bounds."""
     return pa.schema([
         ("geocode", pa.string()), ("query_name", pa.string()), ("query_shape", pa.list_(pa.int32())),
         ("value", pa.list_(value)), ("variance", pa.float64()), ("plb", pa.string()), ("sign", pa.string()),

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance import DiscreteGaussian, Key, Stream
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.errors import InputError
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.tree.counts import Sparse
@@ -22,7 +22,7 @@ from stirred.mechanisms.topdown.workload.histogram import Query
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-TABLE = 1 << 16  # cells of a histogram up to which a table of all of them is made
+MAX_TABLED_CELLS = 1 << 16  # cells of a histogram up to which a table of all of them is made
 
 
 @lru_cache(maxsize=1024)
@@ -32,7 +32,7 @@ def _gaussian(sigma_squared: Fraction) -> DiscreteGaussian:
 
 @lru_cache(maxsize=1024)
 def variance(sigma_squared: Fraction) -> float:
-    """The variance of the discrete Gaussian: below σ² when σ² is small, equal to it to many digits from 1 on.
+    """Return the variance of the discrete Gaussian; it is below σ² when σ² is small.
 
     >>> variance(Fraction(4)), round(variance(Fraction(1, 4)), 6)
     (4.0, 0.215013)
@@ -62,7 +62,7 @@ class Measurements:
     _weights: dict[tuple[int, int], dict[str, float]] = field(default_factory=dict)
 
     def weights(self, start: int, depth: int) -> dict[str, float]:
-        """1/variance by query of a geounit of ``depth`` that also spends the parts of the levels from ``start``."""
+        """Return 1/variance by query of a geounit that also spends the parts of levels from ``start``."""
         known = self._weights.get((start, depth))
         if known is None:
             rho = self.allotment.rho[start, depth]
@@ -70,7 +70,7 @@ class Measurements:
         return dict(known)
 
     def solve_weights(self, start: int, depth: int) -> dict[str, float]:
-        """The weights of the top-down solve: as measured, except for the emphasis on the total of a leaf."""
+        """Return the weights of the solve: as measured, but with the emphasis on leaf totals."""
         weights = self.weights(start, depth)
         if depth == len(self.allotment.spine.levels) - 1:
             for query in self.allotment.workload.queries:
@@ -79,14 +79,14 @@ class Measurements:
         return weights
 
     def noise(self, depth: int, start: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
-        """The noise of the given answers (nodes × numbers) of measured geounits of one level and class.
+        """Draw the noise of the given answers (nodes × numbers) of geounits of one level and class.
 
         A cell's draw is number · size + answer in the stream of its level and query, with the geounit's number in the
         *whole* tree: no two geounits ever share a draw, wherever they are measured.
         """
         if self.key is None:
             return np.zeros((len(nodes), len(numbers)), np.int64)
-        law, stream = self._drawing(self.key, depth, start, query)
+        law, stream = self._open_stream(self.key, depth, start, query)
         count = len(nodes) * len(numbers)
         nodes = self.numbers(depth, nodes)
         whole = (
@@ -102,32 +102,32 @@ class Measurements:
             drawn = law.at_rows(stream, firsts, numbers.astype(np.uint64))
         return drawn.reshape(len(nodes), len(numbers))
 
-    def noise_of(self, depth: int, start: int, query: Query, ids: Ints) -> Ints:
-        """The noise of single answers, each the number of its geounit · size + its own number."""
+    def draw_single_noise(self, depth: int, start: int, query: Query, ids: Ints) -> Ints:
+        """Draw the noise of single answers, each numbered geounit · size + its own number."""
         if self.key is None:
             return np.zeros(len(ids), np.int64)
-        law, stream = self._drawing(self.key, depth, start, query)
+        law, stream = self._open_stream(self.key, depth, start, query)
         return law.at_positions(stream, ids.astype(np.uint64))
 
     def numbers(self, depth: int, nodes: Ints) -> Ints:
-        """The numbers of geounits in the whole tree."""
+        """Return the numbers of geounits in the whole tree."""
         return nodes if self.place is None else self.place[depth][nodes]
 
-    def _drawing(self, key: Key, depth: int, start: int, query: Query) -> tuple[DiscreteGaussian, Stream]:
-        """The law of a query's noise at a level, and its stream."""
+    def _open_stream(self, key: Key, depth: int, start: int, query: Query) -> tuple[DiscreteGaussian, Stream]:
+        """Return the law of a query's noise at a level, and its stream."""
         name = (depth, query.name)
         if name not in self._streams:
             self._streams[name] = key.stream("noise", self.allotment.spine.levels[depth], query.name)
         return _gaussian(1 / self.allotment.rho[start, depth][query.name]), self._streams[name]
 
     def exact(self, depth: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
-        """The exact answers (nodes × numbers); ``numbers`` ascending."""
+        """Return the exact answers (nodes × numbers); ``numbers`` must be ascending."""
         result = np.zeros((len(nodes), len(numbers)), np.int64)
         self._add_exact(depth, query, nodes, numbers, result)
         return result
 
     def answers(self, depth: int, start: int, query: Query, nodes: Ints, numbers: Ints) -> Ints:
-        """Noisy answers: exact ones plus noise."""
+        """Return noisy answers: exact ones plus noise."""
         result = self.noise(depth, start, query, nodes, numbers)
         self._add_exact(depth, query, nodes, numbers, result)
         return result
@@ -135,7 +135,7 @@ class Measurements:
     def _add_exact(self, depth: int, query: Query, nodes: Ints, numbers: Ints, result: Ints) -> None:
         """Add the exact answers."""
         data, size = self.truth[depth], self.allotment.workload.histogram.cells
-        if size <= TABLE:
+        if size <= MAX_TABLED_CELLS:
             if query.name not in self._tables:
                 self._tables[query.name] = query.of(np.arange(size))
             column = np.full(query.size + 1, -1, np.int64)  # the last is for cells that are not counted
@@ -156,14 +156,14 @@ class Measurements:
         np.add.at(result, (row[hit], place[hit]), data.counts[entry[hit]])
 
     def table(self, query: Query) -> Ints:
-        """The answer that every cell of the histogram counts in."""
+        """Return the answer that every cell of the histogram counts in."""
         if query.name not in self._tables:
             self._tables[query.name] = query.of(np.arange(self.allotment.workload.histogram.cells))
         return self._tables[query.name]
 
     @property
     def every_leaf(self) -> bool:
-        """Whether every cell of every leaf is measured, at least through the detailed query."""
+        """Return whether every cell of every leaf is measured, at least by the detailed query."""
         depth = len(self.allotment.spine.levels) - 1
         workload = self.allotment.workload
         return all(
@@ -173,7 +173,7 @@ class Measurements:
         )
 
     def require_every_leaf(self) -> None:
-        """The closed form needs every cell of a leaf measured."""
+        """Raise an error unless every cell of a leaf is measured, as the closed form needs."""
         if not self.every_leaf:
             raise InputError(
                 "mode gls needs the detailed query at the lowest level",
@@ -182,7 +182,7 @@ class Measurements:
             )
 
 
-@compiled
+@compile_kernel
 def _add_counts(first: Ints, cells: Ints, counts: Ints, nodes: Ints, column: Ints, out: Ints) -> None:
     """Add the counts of each node's cells to the columns that count them (-1: none does)."""
     for i in range(len(nodes)):

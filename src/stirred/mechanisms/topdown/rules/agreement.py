@@ -9,11 +9,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.errors import InputError, did_you_mean
-from stirred.mechanisms.released_parts import cells
-from stirred.mechanisms.topdown.rules.constraints import HeldQuery, summed
-from stirred.mechanisms.topdown.rules.divided import given_query
+from stirred.mechanisms.released_parts import count_cells
+from stirred.mechanisms.topdown.rules.constraints import HeldQuery, sum_bounds
+from stirred.mechanisms.topdown.rules.divided import build_given_query
 from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.workload.histogram import Query, column
+from stirred.mechanisms.topdown.workload.histogram import Query, name_column
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Specification
 from stirred.spec.files import load
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-def published(packet: Path) -> Path:
-    """The public part of a packet."""
+def find_public_folder(packet: Path) -> Path:
+    """Return the public part of a packet."""
     folder = packet / "public" if (packet / "public").is_dir() else packet
     if not (folder / "data").is_dir():
         raise InputError(
@@ -36,32 +36,32 @@ def published(packet: Path) -> Path:
     return folder
 
 
-def promise(packet: Path) -> Specification:
-    """The promise of the given packet; its budget is already spent and composes with that of the new product."""
-    return load(published(packet) / "spec.json")
+def load_promise(packet: Path) -> Specification:
+    """Return the promise of the given packet; its budget composes with that of the new product."""
+    return load(find_public_folder(packet) / "spec.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
-    """The place of the earlier product, and the cell of the new histogram's query for each of its records."""
+class EarlierProduct:
+    """The files of the earlier product, and the cell of the new histogram's query for each of its records."""
 
     path: Path
     query: Query
     columns: tuple[tuple[str, int, int], ...]  # name, what is subtracted, how many levels
 
     @staticmethod
-    def of(workload: Workload, packet: Path) -> "Earlier":
-        """The microdata of a packet; only its columns are read here."""
+    def of(workload: Workload, packet: Path) -> "EarlierProduct":
+        """Open the microdata of a packet; only its columns are read here."""
         earlier = Workload.preset(workload.given)
-        path = published(packet) / "data" / f"{earlier.record}.parquet"
+        path = find_public_folder(packet) / "data" / f"{earlier.record}.parquet"
         if not path.exists():
             raise InputError(
                 f"the given packet has no {earlier.record} records",
                 why="the workload builds on these records",
                 fix=f"--given a packet of workload {workload.given}",
             )
-        query = given_query(workload)
-        names = {axis: column(earlier.histogram.axis(axis), {}) for axis, _ in workload.given_map}
+        query = build_given_query(workload)
+        names = {axis: name_column(earlier.histogram.axis(axis), {}) for axis, _ in workload.given_map}
         there = pl.scan_parquet(path).collect_schema().names()
         for name, _ in names.values():
             if name not in there:
@@ -73,35 +73,35 @@ class Earlier:
         shape = [size for size, kept in zip(query.shape, query.kept, strict=True) if kept]
         order = sorted(workload.given_map, key=lambda pair: _place(workload, pair[1]))
         columns = [(*names[axis], size) for (axis, _), size in zip(order, shape, strict=True)]
-        return Earlier(path, query, tuple(columns))
+        return EarlierProduct(path, query, tuple(columns))
 
     @property
     def cell(self) -> pl.Expr:
-        """The answer of the query that each record is counted in."""
+        """Return the answer of the query that each record is counted in."""
         cell = pl.lit(0, dtype=pl.Int64)
         for name, offset, size in self.columns:
             cell = cell * size + (pl.col(name).cast(pl.Int64) - offset)
         return cell
 
 
-def agreement(census: "Census", workload: Workload, spine: Tree, packet: Path) -> HeldQuery:
-    """The sums that the new histogram must have in every leaf: the earlier product's histogram, published.
+def build_agreement(census: "Census", workload: Workload, spine: Tree, packet: Path) -> HeldQuery:
+    """Return the sums that the new histogram must have in every leaf: the published earlier histogram.
 
     Nothing confidential is read: the right-hand sides come from the packet.
     """
-    earlier = Earlier.of(workload, packet)
+    earlier = EarlierProduct.of(workload, packet)
     depth = len(spine.levels) - 1
-    leaf, number, count = counted_before(census, earlier, spine)
+    leaf, number, count = count_earlier_records(census, earlier, spine)
     exact = np.zeros((spine.size(depth), earlier.query.size), np.int64)
     exact[leaf, number] = count
-    return summed(agreement_name(workload), earlier.query, exact, exact, spine, depth)
+    return sum_bounds(name_agreement(workload), earlier.query, exact, exact, spine, depth)
 
 
-def counted_before(census: "Census", earlier: Earlier, spine: Tree) -> tuple[Ints, Ints, Ints]:
-    """The records of the earlier product by leaf and answer: numbers of both, and counts."""
+def count_earlier_records(census: "Census", earlier: EarlierProduct, spine: Tree) -> tuple[Ints, Ints, Ints]:
+    """Count the earlier product's records by leaf and answer: numbers of both, and counts."""
     leaf = census.schema.spine[-1]
     published = pl.scan_parquet(earlier.path).select(pl.col(leaf).cast(pl.String), earlier.cell.alias("cell"))
-    counts = cells(published, [leaf, "cell"]).collect()
+    counts = count_cells(published, [leaf, "cell"]).collect()
     depth = len(spine.levels) - 1
     number = pl.DataFrame({leaf: [str(code) for code in spine.codes[depth]]}).with_row_index("number")
     joined = counts.join(number, on=leaf, how="inner")
@@ -109,8 +109,8 @@ def counted_before(census: "Census", earlier: Earlier, spine: Tree) -> tuple[Int
     return places, cell, count
 
 
-def agreement_name(workload: Workload) -> str:
-    """The name of the agreement."""
+def name_agreement(workload: Workload) -> str:
+    """Return the name of the agreement."""
     return f"the published {workload.given}"
 
 

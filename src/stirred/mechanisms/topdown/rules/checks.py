@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from stirred.errors import InfeasibleError
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Check
-from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery, rules_of
+from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery, compile_rules
 from stirred.mechanisms.topdown.rules.record import Record
-from stirred.mechanisms.topdown.tree.counts import Sparse, answers
+from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 BREACHES = ("fewer records than it asks for", "more records than it allows")
-KEPT = {
+KEPT_PHRASES = {
     "state population": "topdown.kept.population",
     "persons by facilities": "topdown.kept.facilities",
     "residents by type of facility": "topdown.kept.residents",
@@ -37,7 +37,7 @@ KEPT = {
 }  # the names that presets give what they keep, as keys of the catalog
 
 
-def compiled_rules(
+def compile_and_check(
     census: "Census",
     workload: Workload,
     spine: Tree,
@@ -47,7 +47,7 @@ def compiled_rules(
     *,
     late: str = "",
 ) -> Constraints:
-    """Bounds in every geounit, checked against the census and against each other before anything is solved.
+    """Compile the bounds in every geounit, and check them against the census and each other.
 
     ``counted`` are the units of rules by name, where somebody else counts and records them; the rule ``late`` is met
     after the solve.
@@ -59,14 +59,18 @@ def compiled_rules(
             return counted[rule.name]()
         return record.units(census, rule, workload, spine.levels[-1], spine.codes[-1])
 
-    result = rules_of(workload, spine, truth, record, units, given, late=late)
+    result = compile_rules(workload, spine, truth, record, units, given, late=late)
     record.tree(census)
-    require(result, workload, spine.levels, truth[0], *misfits(result, truth, range(len(spine.levels))))
+    require_consistent(
+        result, workload, spine.levels, truth[0], *count_misfits(result, truth, range(len(spine.levels)))
+    )
     return result
 
 
-def misfits(constraints: Constraints, truth: Sequence[Sparse], depths: Iterable[int]) -> tuple[Ints, Ints]:
-    """How many geounits break each constraint (held × level × BREACHES) and each pair of them (held × held × level)."""
+def count_misfits(
+    constraints: Constraints, truth: Sequence[Sparse], depths: Iterable[int]
+) -> tuple[Ints, Ints]:
+    """Count geounits that break each constraint (held × level × BREACHES) and each pair of them."""
     held = constraints.held
     broken = np.zeros((len(held), len(truth), len(BREACHES)), np.int64)
     clash = np.zeros((len(held), len(held), len(truth)), np.int64)
@@ -74,17 +78,17 @@ def misfits(constraints: Constraints, truth: Sequence[Sparse], depths: Iterable[
         for i, one in enumerate(held):
             if depth >= len(one.low):
                 continue
-            value = answers(truth[depth], one.query)
+            value = sum_answers(truth[depth], one.query)
             broken[i, depth, 0] = (value < one.low[depth]).any(axis=1).sum()
             broken[i, depth, 1] = (value > one.high[depth]).any(axis=1).sum()
             for j, other in enumerate(held):
                 if depth < len(other.low):
-                    clash[i, j, depth] = _clash(one, other, depth)
+                    clash[i, j, depth] = _count_clashes(one, other, depth)
     return broken, clash
 
 
-def equalities(constraints: Constraints, levels: int, depths: Iterable[int]) -> NDArray[np.bool_]:
-    """Whether each constraint is an equality in all geounits of each level (held × level, True where it is not asked)."""
+def find_equalities(constraints: Constraints, levels: int, depths: Iterable[int]) -> NDArray[np.bool_]:
+    """Return whether each constraint is an equality in all geounits of each level (held × level)."""
     found = np.ones((len(constraints.held), levels), bool)
     for depth in depths:
         for i, held in enumerate(constraints.held):
@@ -93,7 +97,7 @@ def equalities(constraints: Constraints, levels: int, depths: Iterable[int]) -> 
     return found
 
 
-def require(
+def require_consistent(
     constraints: Constraints, workload: Workload, levels: Sequence[str], root: Sparse, broken: Ints, clash: Ints
 ) -> None:  # fmt: skip
     """Raise for the first constraint that cannot hold; ``root`` is the histogram of all records."""
@@ -132,7 +136,7 @@ def require(
         )
 
 
-def _clash(one: HeldQuery, other: HeldQuery, depth: int) -> int:
+def _count_clashes(one: HeldQuery, other: HeldQuery, depth: int) -> int:
     if one.query == other.query:
         return int((one.low[depth] > other.high[depth]).any(axis=1).sum())
     if other.whole and not one.whole:
@@ -142,7 +146,7 @@ def _clash(one: HeldQuery, other: HeldQuery, depth: int) -> int:
 
 @dataclass(slots=True)
 class Findings:
-    """What was found in a part of the tree: for every constraint whether it is kept and how many numbers it fixes."""
+    """Results of checks in a part of the tree: whether each constraint is kept, and the numbers it fixes."""
 
     kept: list[bool]
     numbers: list[int]
@@ -157,7 +161,7 @@ class Findings:
         for i, held in enumerate(constraints.held):
             depth = len(held.low) - 1
             if depth in depths:
-                value = answers(levels[depth], held.query)
+                value = sum_answers(levels[depth], held.query)
                 found.kept[i] = bool(((value >= held.low[depth]) & (value <= held.high[depth])).all())
                 found.numbers[i] = value.size
         size = constraints.histogram.cells
@@ -183,10 +187,10 @@ class Findings:
         self.entries += other.entries
 
     def checks(self, workload: Workload, constraints: Constraints) -> tuple[Check, ...]:
-        """The findings as checks with words."""
+        """Return the findings as checks with words."""
         name = workload.name
         checks = [
-            Check(invariant=_named(name, held.name), kept=kept, numbers=numbers)
+            Check(invariant=_describe_constraint(name, held.name), kept=kept, numbers=numbers)
             for held, kept, numbers in zip(constraints.held, self.kept, self.numbers, strict=True)
         ]
         if constraints.zeros:
@@ -200,7 +204,7 @@ class Findings:
         return (*checks, agree)
 
 
-def _named(name: str, constraint: str) -> str:
-    """What a workload keeps, in words; those of the presets are known in every language."""
-    known = KEPT.get(constraint)
+def _describe_constraint(name: str, constraint: str) -> str:
+    """Describe in words what a workload keeps; the presets' names are known in every language."""
+    known = KEPT_PHRASES.get(constraint)
     return Phrase(known, name=name) if known else f"{name}: {constraint}"

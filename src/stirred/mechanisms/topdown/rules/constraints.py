@@ -33,7 +33,7 @@ class HeldQuery:
 
     @property
     def whole(self) -> bool:
-        """Whether it is the total of the histogram."""
+        """Return whether it is the total of the histogram."""
         return self.query.size == 1 and all(min(factor) == 0 for factor in self.query.factors)
 
 
@@ -48,12 +48,12 @@ class Constraints:
     exact: tuple[bool, ...] | None = None  # of a part of the tree: which are equalities in the whole of it
 
     @property
-    def solved(self) -> tuple[HeldQuery, ...]:
-        """Those that the solve itself meets."""
+    def solve_queries(self) -> tuple[HeldQuery, ...]:
+        """Return the constraints that the solve itself meets."""
         return tuple(held for held in self.held if not held.late)
 
     def possible(self, cells: Ints) -> NDArray[np.bool_]:
-        """Which cells may be non-zero, by the structural zeros."""
+        """Return which cells may be non-zero, by the structural zeros."""
         result = np.ones(len(cells), bool)
         if not self.zeros:
             return result
@@ -70,25 +70,25 @@ class Constraints:
             result[hit] = False
         return result
 
-    def allowed(self, depth: int, nodes: Ints, cells: Ints) -> NDArray[np.bool_]:
-        """Which cells may be non-zero in which geounit (nodes × cells), apart from structural zeros."""
+    def find_allowed(self, depth: int, nodes: Ints, cells: Ints) -> NDArray[np.bool_]:
+        """Return which cells may be non-zero in which geounit, apart from structural zeros."""
         result = np.ones((len(nodes), len(cells)), bool)
-        for held in self.solved:
+        for held in self.solve_queries:
             if depth < len(held.high):
                 groups = held.query.of(cells)
                 inside = groups >= 0
                 result[:, inside] &= held.high[depth][nodes][:, groups[inside]] > 0
         return result
 
-    def asymmetric(self) -> tuple[str, ...]:
-        """Axes on which constraints distinguish levels."""
+    def list_asymmetric_axes(self) -> tuple[str, ...]:
+        """Return the axes on which constraints distinguish levels."""
         names = {axis for zero in self.zeros for axis, _ in zero}
         for held in self.held:
             names |= {a.name for a, kept in zip(self.histogram.axes, held.query.kept, strict=True) if kept}
         return tuple(sorted(names))
 
 
-def rules_of(
+def compile_rules(
     workload: Workload,
     spine: Tree,
     truth: list[Sparse],
@@ -99,25 +99,28 @@ def rules_of(
     first: int = 0,
     late: str = "",
 ) -> Constraints:
-    """The bounds of every rule in a tree, or in a subtree below level ``first``; ``late`` is met after the solve."""
+    """Compile the bounds of every rule in a tree, or in a subtree below level ``first``.
+
+    The rule ``late`` is met after the solve.
+    """
     held: list[HeldQuery] = [] if given is None else [given]
-    for rule in bounding(workload):
-        depth = depth_of(rule, spine)
+    for rule in list_bounding_rules(workload):
+        depth = find_depth(rule, spine)
         if depth < first:  # constraints above a subtree do not apply inside it
             nothing = (np.zeros((0, workload.query(rule.query).size), np.int64),) * (depth + 1)
             held.append(HeldQuery(rule.name, workload.query(rule.query), nothing, nothing))
             continue
-        low, high = bounds(rule, workload, spine, truth, record, units)
-        own = summed(rule.name, workload.query(rule.query), low, high, spine, depth, first=first)
+        low, high = compute_bounds(rule, workload, spine, truth, record, units)
+        own = sum_bounds(rule.name, workload.query(rule.query), low, high, spine, depth, first=first)
         held.append(replace(own, late=rule.name == late))
     for rule in (rule for rule in workload.rules if rule.kind == "parts"):
-        totals = record.truth(rule.level, rule, workload, truth[depth_of(rule, spine)])
-        held = [tightened(one, totals[:, 0], depth_of(rule, spine)) for one in held]
-    return Constraints(tuple(held), structural(workload), record, workload.histogram)
+        totals = record.truth(rule.level, rule, workload, truth[find_depth(rule, spine)])
+        held = [tighten_bounds(one, totals[:, 0], find_depth(rule, spine)) for one in held]
+    return Constraints(tuple(held), list_structural_zeros(workload), record, workload.histogram)
 
 
-def tightened(held: HeldQuery, totals: Ints, depth: int) -> HeldQuery:
-    """Bounds of one level with the exact totals of its geounits, where every record is in one answer.
+def tighten_bounds(held: HeldQuery, totals: Ints, depth: int) -> HeldQuery:
+    """Tighten the bounds of one level by the exact totals of its geounits.
 
     As in production: $u_k \\le t - \\sum_{j \\ne k} l_j$, and $l_k = t$ where no other answer is possible.
     """
@@ -132,13 +135,13 @@ def tightened(held: HeldQuery, totals: Ints, depth: int) -> HeldQuery:
     return replace(held, low=lows, high=(*held.high[:depth], most, *held.high[depth + 1 :]))
 
 
-def bounding(workload: Workload) -> tuple[Rule, ...]:
-    """The rules that bound numbers by themselves, in their order."""
+def list_bounding_rules(workload: Workload) -> tuple[Rule, ...]:
+    """Return the rules that bound numbers by themselves, in their order."""
     return tuple(rule for rule in workload.rules if rule.kind not in {"zero", "parts"})
 
 
-def structural(workload: Workload) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:
-    """The cells that are empty in any census."""
+def list_structural_zeros(workload: Workload) -> tuple[tuple[tuple[str, tuple[int, ...]], ...], ...]:
+    """Return the cells that are empty in any census."""
     zeros = tuple(rule.cells for rule in workload.rules if rule.kind == "zero")
     for cells in zeros:
         for axis, _ in cells:
@@ -146,8 +149,8 @@ def structural(workload: Workload) -> tuple[tuple[tuple[str, tuple[int, ...]], .
     return zeros
 
 
-def depth_of(rule: Rule, spine: Tree) -> int:
-    """The depth of a rule's level in the spine."""
+def find_depth(rule: Rule, spine: Tree) -> int:
+    """Return the depth of a rule's level in the spine."""
     depth = spine.depth(rule.level)
     if depth is None:
         raise InputError(
@@ -164,11 +167,11 @@ def depth_of(rule: Rule, spine: Tree) -> int:
     return depth
 
 
-def bounds(
+def compute_bounds(
     rule: Rule, workload: Workload, spine: Tree, truth: list[Sparse], record: Record, units: Callable[[Rule], Ints]
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """The bounds of a rule in the geounits of its own level."""
-    query, depth = workload.query(rule.query), depth_of(rule, spine)
+    """Return the bounds of a rule in the geounits of its own level."""
+    query, depth = workload.query(rule.query), find_depth(rule, spine)
     if rule.kind == "facilities":
         counted = units(rule)
         return counted * np.array(rule.lower or (0,) * query.size), counted * rule.largest
@@ -181,10 +184,10 @@ def bounds(
     return np.zeros_like(values), values
 
 
-def summed(
+def sum_bounds(
     name: str, query: Query, low: Ints, high: Ints, spine: Tree, depth: int, *, first: int = 0
 ) -> HeldQuery:
-    """Bounds of one level and their sums at all levels above, up to ``first``."""
+    """Return bounds of one level and their sums at all levels above, up to ``first``."""
     lows = [low]
     highs = lows if high is low else [high]  # exact sums are kept once
     for d in range(depth, first, -1):

@@ -17,38 +17,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import InputError
-from stirred.mechanisms.topdown.rules.constraints import HeldQuery, summed
+from stirred.mechanisms.topdown.rules.constraints import HeldQuery, sum_bounds
 from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.histogram import Cells, Histogram, Query
 from stirred.mechanisms.topdown.workload.rule import Rule
-from stirred.mechanisms.topdown.workload.workload import TREE, Workload
+from stirred.mechanisms.topdown.workload.workload import WHOLE_TREE_MODES, Workload
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 Ints = NDArray[np.int64]
-MOST = 62  # types that one number can list
+MAX_TYPES = 62  # types that one number can list
 
 
-def dividing(workload: Workload, mode: str) -> Rule | None:
-    """The rule about facilities that are sorted more finely than the earlier product counts persons; None where none is.
+def find_dividing_rule(workload: Workload, mode: str) -> Rule | None:
+    """Return the rule whose facilities are sorted more finely than the earlier product, or None.
 
     The estimate over the whole tree has no such levels: there the rule is a bound like any other.
     """
-    if not workload.given or mode in TREE:
+    if not workload.given or mode in WHOLE_TREE_MODES:
         return None
     for rule in workload.rules:
         if rule.kind == "facilities":
             query = workload.query(rule.query)
-            if sum(query.kept) == 1 and 1 < query.size <= MOST and _finer(workload, query):
+            if sum(query.kept) == 1 and 1 < query.size <= MAX_TYPES and _is_finer(workload, query):
                 return rule
     return None
 
 
-def fitted(workload: Workload, mode: str, census: "Census") -> Workload:
-    """The workload without that rule, where the census's units do not say their type: persons then agree by kind alone."""
-    rule = dividing(workload, mode)
+def fit_workload(workload: Workload, mode: str, census: "Census") -> Workload:
+    """Return the workload without that rule where units have no type: persons then agree by kind alone."""
+    rule = find_dividing_rule(workload, mode)
     if rule is None:
         return workload
     if rule.units in census.schema.record_types and {*rule.unit_source.columns} <= {
@@ -58,24 +58,24 @@ def fitted(workload: Workload, mode: str, census: "Census") -> Workload:
     return replace(workload, rules=tuple(one for one in workload.rules if one is not rule))
 
 
-def _finer(workload: Workload, query: Query) -> bool:
-    """Whether every answer lies in one kind of the earlier product, and a kind has several of them."""
+def _is_finer(workload: Workload, query: Query) -> bool:
+    """Return whether every answer lies in one kind of the earlier product, and a kind has several."""
     axis = query.kept.index(True)
-    types, kinds = np.array(query.factors[axis]), np.array(given_query(workload).factors[axis])
+    types, kinds = np.array(query.factors[axis]), np.array(build_given_query(workload).factors[axis])
     if types.min() < 0 or kinds.min() < 0:
         return False
     pairs = np.unique(np.stack([types, kinds], axis=1), axis=0)
     return bool(len(pairs) == query.size > kinds.max() + 1)
 
 
-def given_query(workload: Workload) -> Query:
-    """The marginal of the histogram that the earlier product published."""
+def build_given_query(workload: Workload) -> Query:
+    """Return the marginal of the histogram that the earlier product published."""
     return workload.histogram.query("given", tuple(target for _, target in workload.given_map))
 
 
 @dataclass(frozen=True, kw_only=True)
-class DividedQuery(Query):
-    """The sums of the earlier product, divided by set of types; those that are zero everywhere are one answer, the last."""
+class FacilityQuery(Query):
+    """The earlier product's sums, divided by set of types; sums that are always zero are the last answer."""
 
     axis: int
     sets: tuple[int, ...]  # by level of the axis: the types that share its sums, as the bits of a number
@@ -83,12 +83,12 @@ class DividedQuery(Query):
 
     @property
     def size(self) -> int:
-        """The number of answers."""
+        """Return the number of answers."""
         return len(self.sums) + 1
 
     @cached_property
     def _place(self) -> tuple[Ints, Ints]:
-        """The sets, and sets × earlier answers → answer."""
+        """Return the sets, and the answer of each set and earlier answer."""
         known = np.unique(np.array(self.sets, np.int64))
         table = np.full((len(known), int(np.prod(self.shape))), len(self.sums), np.int64)
         for answer, (own, earlier) in enumerate(self.sums):
@@ -96,17 +96,17 @@ class DividedQuery(Query):
         return known, table
 
     def of(self, cells: Cells) -> Ints:
-        """The answer that each cell is counted in."""
+        """Return the answer that each cell is counted in."""
         level = np.unravel_index(cells, tuple(len(factor) for factor in self.factors))[self.axis]
         return self.answer(np.array(self.sets, np.int64)[level], Query.of(self, cells))
 
     def answer(self, sets: Ints, earlier: Ints) -> Ints:
-        """The answer that a set's part of an earlier answer is."""
+        """Return the answer of a set's part of an earlier answer."""
         known, table = self._place
         return table[np.searchsorted(known, sets), earlier]
 
-    def published(self, answers: Ints) -> Ints:
-        """The same sums by the answers of the earlier product."""
+    def arrange_answers(self, answers: Ints) -> Ints:
+        """Return the same sums by the answers of the earlier product."""
         result = np.zeros((len(answers), int(np.prod(self.shape))), np.int64)
         for answer, (_, earlier) in enumerate(self.sums):
             result[:, earlier] += answers[:, answer]
@@ -114,19 +114,19 @@ class DividedQuery(Query):
 
 
 @dataclass(frozen=True, slots=True)
-class Patterns:
-    """What some leaves have: sets of types, the sums that are not zero, and in how many leaves the sums contradict them."""
+class FacilityPatterns:
+    """What some leaves have: sets of types, non-zero sums, and how many leaves contradict the sums."""
 
     sets: frozenset[int] = frozenset()
     sums: frozenset[tuple[int, int]] = frozenset()
     misfits: int = 0
 
     @staticmethod
-    def joined(parts: Iterable["Patterns"]) -> "Patterns":
-        """Those of all leaves together."""
+    def join(parts: Iterable["FacilityPatterns"]) -> "FacilityPatterns":
+        """Return the patterns of all leaves together."""
         found = tuple(parts)
         none: frozenset[int] = frozenset()
-        return Patterns(
+        return FacilityPatterns(
             none.union(*(one.sets for one in found)),
             frozenset().union(*(one.sums for one in found)),
             sum(one.misfits for one in found),
@@ -134,54 +134,54 @@ class Patterns:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DividedTypes:
+class FacilityTypes:
     """A workload whose axis of types has a level more for every set of several types and each type in it."""
 
     base: Workload
     rule: Rule
-    found: Patterns = field(default_factory=Patterns)
+    found: FacilityPatterns = field(default_factory=FacilityPatterns)
 
     @cached_property
     def query(self) -> Query:
-        """The query of the rule: persons by type."""
+        """Return the query of the rule: persons by type."""
         return self.base.query(self.rule.query)
 
     @cached_property
     def earlier(self) -> Query:
-        """What the earlier product published."""
-        return given_query(self.base)
+        """Return the query that the earlier product published."""
+        return build_given_query(self.base)
 
     @cached_property
     def axis(self) -> int:
-        """The number of the axis of types."""
+        """Return the number of the axis of types."""
         return self.query.kept.index(True)
 
     @cached_property
     def _types(self) -> Ints:
-        """The type of each level."""
+        """Return the type of each level."""
         return np.array(self.query.factors[self.axis], np.int64)
 
     @cached_property
     def _kinds(self) -> Ints:
-        """The kind of each level."""
+        """Return the kind of each level."""
         return np.array(self.earlier.factors[self.axis], np.int64)
 
     @cached_property
     def kind_of(self) -> Ints:
-        """The kind of each type."""
+        """Return the kind of each type."""
         result = np.zeros(self.query.size, np.int64)
         result[self._types] = self._kinds
         return result
 
     def masks(self, units: Ints) -> Ints:
-        """Leaves × kinds: the types of each kind that have a facility, as the bits of a number."""
+        """Return leaves × kinds: the types of each kind that have a facility, as bits."""
         result = np.zeros((len(units), int(self._kinds.max()) + 1), np.int64)
         for answer, kind in enumerate(self.kind_of.tolist()):
             result[:, kind] |= (units[:, answer] > 0).astype(np.int64) << answer
         return result
 
-    def patterns(self, units: Ints, leaf: Ints, number: Ints, count: Ints) -> Patterns:
-        """What leaves have, from their facilities (leaves × types) and the earlier product's counts by leaf and answer."""
+    def patterns(self, units: Ints, leaf: Ints, number: Ints, count: Ints) -> FacilityPatterns:
+        """Return the patterns of leaves, from their facilities and the earlier product's counts."""
         masks = self.masks(units)
         several = np.unique(masks[masks & (masks - 1) != 0])
         kind = np.array(np.unravel_index(number, self.earlier.shape)[self.axis], np.int64)
@@ -194,10 +194,10 @@ class DividedTypes:
         pairs = np.unique(np.stack([masks[leaf, kind], number], axis=1)[count > 0], axis=0)
         misfits = int(((held < least) | (held > most)).any(axis=1).sum())
         sums = frozenset((own, earlier) for own, earlier in pairs.tolist())
-        return Patterns(frozenset(several.tolist()), sums, misfits)
+        return FacilityPatterns(frozenset(several.tolist()), sums, misfits)
 
-    def with_patterns(self, found: Patterns) -> "DividedTypes":
-        """The same with the sets and sums that occur; raises an error if the earlier product contradicts the facilities."""
+    def with_patterns(self, found: FacilityPatterns) -> "FacilityTypes":
+        """Return the same with the patterns that occur; raise if the facilities contradict them."""
         if found.misfits:
             raise InputError(
                 f"the given product does not fit the facilities of {found.misfits} areas of level {self.rule.level}",
@@ -208,7 +208,7 @@ class DividedTypes:
 
     @cached_property
     def _extra(self) -> tuple[tuple[int, int], ...]:
-        """The levels after those of the workload: set and level."""
+        """Return set and level of each level after those of the workload."""
         return tuple(
             (own, level)
             for own in sorted(self.found.sets)
@@ -218,12 +218,12 @@ class DividedTypes:
 
     @cached_property
     def _stands(self) -> Ints:
-        """The level of the workload that each level stands for."""
+        """Return the level of the workload that each level stands for."""
         return np.array([*range(len(self._types)), *(level for _, level in self._extra)], np.int64)
 
     @cached_property
     def workload(self) -> Workload:
-        """The workload on the longer axis; what is measured is the same."""
+        """Return the workload on the longer axis; what is measured is the same."""
         own = self.base.histogram.axes[self.axis]
         again = self._stands[len(self._types) :].tolist()
         recodes = {
@@ -241,40 +241,40 @@ class DividedTypes:
         )
         axis = replace(own, size=len(self._stands), labels=(), recodes=recodes)
         axes = (*self.base.histogram.axes[: self.axis], axis, *self.base.histogram.axes[self.axis + 1 :])
-        queries = tuple(replace(query, factors=self._longer(query)) for query in self.base.queries)
+        queries = tuple(replace(query, factors=self._extend_query(query)) for query in self.base.queries)
         return replace(self.base, histogram=Histogram(axes=axes), queries=queries, rules=rules)
 
     def _all(self, levels: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(np.flatnonzero(np.isin(self._stands, levels)).tolist())
 
-    def _longer(self, query: Query) -> tuple[tuple[int, ...], ...]:
+    def _extend_query(self, query: Query) -> tuple[tuple[int, ...], ...]:
         factors = list(query.factors)
         factors[self.axis] = tuple(factors[self.axis][level] for level in self._stands.tolist())
         return tuple(factors)
 
     @cached_property
-    def given(self) -> DividedQuery:
-        """The exact sums."""
+    def exact_query(self) -> FacilityQuery:
+        """Return the query of the exact sums."""
         alone = [1 << answer for answer in self._types.tolist()]
-        return DividedQuery(
-            name=self.earlier.name, factors=self._longer(self.earlier), kept=self.earlier.kept,
+        return FacilityQuery(
+            name=self.earlier.name, factors=self._extend_query(self.earlier), kept=self.earlier.kept,
             parts=self.earlier.parts, axis=self.axis, sets=(*alone, *(own for own, _ in self._extra)),
             sums=tuple(sorted(self.found.sums)),
         )  # fmt: skip
 
     def exact(self, units: Ints, leaf: Ints, number: Ints, count: Ints) -> Ints:
-        """The exact sums of leaves (leaves × answers), from the earlier product's counts by leaf and answer."""
+        """Return the exact sums of leaves (leaves × answers), from the earlier product's counts."""
         kind = np.unravel_index(number, self.earlier.shape)[self.axis]
-        result = np.zeros((len(units), self.given.size), np.int64)
-        np.add.at(result, (leaf, self.given.answer(self.masks(units)[leaf, kind], number)), count)
+        result = np.zeros((len(units), self.exact_query.size), np.int64)
+        np.add.at(result, (leaf, self.exact_query.answer(self.masks(units)[leaf, kind], number)), count)
         return result
 
-    def held(self, name: str, exact: Ints, spine: Tree, *, first: int = 0) -> HeldQuery:
-        """The exact sums of leaves, and those of the levels above."""
-        return summed(name, self.given, exact, exact, spine, len(spine.levels) - 1, first=first)
+    def hold_sums(self, name: str, exact: Ints, spine: Tree, *, first: int = 0) -> HeldQuery:
+        """Return the exact sums of leaves and of the levels above as a held query."""
+        return sum_bounds(name, self.exact_query, exact, exact, spine, len(spine.levels) - 1, first=first)
 
-    def longer(self, leaves: Sparse, units: Ints) -> Sparse:
-        """The workload's histograms of leaves on the longer axis."""
+    def extend_leaves(self, leaves: Sparse, units: Ints) -> Sparse:
+        """Return the workload's histograms of leaves on the longer axis."""
         levels = list(self.base.histogram.coordinates(leaves.cells))
         own = levels[self.axis]
         mask = self.masks(units)[leaves.nodes, self._kinds[own]]
@@ -286,14 +286,14 @@ class DividedTypes:
         moved = own.copy()
         moved[inside] = place[np.searchsorted(sets, mask[inside]), own[inside]]
         levels[self.axis] = moved
-        return self._numbered(leaves, levels, self.workload.histogram)
+        return self._renumber(leaves, levels, self.workload.histogram)
 
-    def shorter(self, leaves: Sparse) -> Sparse:
-        """Histograms on the longer axis as those of the workload: what is published."""
+    def shorten_leaves(self, leaves: Sparse) -> Sparse:
+        """Return histograms on the longer axis as those of the workload, which are published."""
         levels = list(self.workload.histogram.coordinates(leaves.cells))
         levels[self.axis] = self._stands[levels[self.axis]]
-        return self._numbered(leaves, levels, self.base.histogram)
+        return self._renumber(leaves, levels, self.base.histogram)
 
-    def _numbered(self, leaves: Sparse, levels: list[Ints], histogram: Histogram) -> Sparse:
+    def _renumber(self, leaves: Sparse, levels: list[Ints], histogram: Histogram) -> Sparse:
         cells = np.ravel_multi_index(tuple(levels), histogram.shape).astype(np.int64)
         return Sparse.of(leaves.nodes, cells, leaves.counts, len(leaves.first) - 1, histogram.cells)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from stirred.errors import InputError
 from stirred.languages import Phrase, unit
-from stirred.mechanisms.released_parts import cells
+from stirred.mechanisms.released_parts import count_cells
 from stirred.mechanisms.topdown.tree import leaves as areas
-from stirred.mechanisms.topdown.tree.counts import Sparse, answers
+from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
 from stirred.mechanisms.topdown.workload.histogram import HistogramAxis, axis_expression
-from stirred.mechanisms.topdown.workload.options import PART, SpineOptions
-from stirred.mechanisms.topdown.workload.rule import Rule, occupied
+from stirred.mechanisms.topdown.workload.options import PART_SUFFIX, SpineOptions
+from stirred.mechanisms.topdown.workload.rule import Rule, list_occupied_answers
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import Custom, Invariant, Margin, Multiverse
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 
-def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
-    """The statistic a rule reads: a margin, or what is determined by one when the query coarsens its columns."""
+def build_invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
+    """Return the statistic that a rule reads: a margin, or a coarsening of one."""
     if rule.kind == "facilities":
         return Margin(rule.units, (level, *rule.unit_source.columns))
     if rule.kind == "parts":
-        return totals_of_parts(workload.record, rule.level.removesuffix(PART), rule.areas)
+        return build_part_totals(workload.record, rule.level.removesuffix(PART_SUFFIX), rule.areas)
     query = workload.query(rule.query)
     kept = [axis for axis, keep in zip(workload.histogram.axes, query.kept, strict=True) if keep]
     columns = source_columns(workload, rule.query)
@@ -52,38 +52,40 @@ def invariant(rule: Rule, workload: Workload, level: str) -> Invariant:
 
 
 def source_columns(workload: Workload, query: str) -> list[str]:
-    """The columns of the census that a query is counted by."""
+    """Return the columns of the census that a query is counted by."""
     asked = workload.query(query)
     kept = [axis for axis, keep in zip(workload.histogram.axes, asked.kept, strict=True) if keep]
     return [name for axis in kept for name in (axis.source.columns if axis.source else (axis.name,))]
 
 
-def totals_of_parts(record_type: str, level: str, areas: str) -> Invariant:
-    """How many records lie inside and outside the areas that cut those of a level."""
+def build_part_totals(record_type: str, level: str, areas: str) -> Invariant:
+    """Return the count of records inside and outside the areas that cut those of a level."""
     ones = unit(record_type, "ones")
     words = Phrase("topdown.parts", ones=ones, level=level, areas=areas)
     return Custom(words, (Margin(record_type, (level, areas)),), words)
 
 
-def declared(census: "Census", workload: Workload, options: SpineOptions | None = None) -> Multiverse:
-    """The multiverse a run will use, from its rules and its tree; the run checks that it used no more than this."""
+def declare_multiverse(
+    census: "Census", workload: Workload, options: SpineOptions | None = None
+) -> Multiverse:
+    """Return the multiverse that a run will use, by its rules and tree; the run checks it used no more."""
     record = Record()
     record.tree(census)
     for rule in workload.rules:
         if rule.kind in {"exact", "facilities"}:
-            record.used.add(invariant(rule, workload, level_of(census, rule.level)))
+            record.used.add(build_invariant(rule, workload, name_level(census, rule.level)))
     if (
         options
         and options.bounds
         and options.aian
         and any(rule.kind == "facilities" for rule in workload.rules)
     ):
-        record.used.add(totals_of_parts(workload.record, options.split_at, options.aian))
+        record.used.add(build_part_totals(workload.record, options.split_at, options.aian))
     return record.multiverse
 
 
-def level_of(census: "Census", level: str) -> str:
-    """The census's own name of a workload's level."""
+def name_level(census: "Census", level: str) -> str:
+    """Return the census's own name of a workload's level."""
     for name in (level, *ALIASES.get(level, ())):
         if name in census.schema.spine:
             return name
@@ -106,52 +108,52 @@ class Record:
         self.used.update(areas.tree_invariants(census))
 
     def truth(self, level: str, rule: Rule, workload: Workload, histograms: Sparse) -> Ints:
-        """Exact answers of a rule's query at a level."""
-        self.used.add(invariant(rule, workload, level))
-        return answers(histograms, workload.query(rule.query))
+        """Return the exact answers of a rule's query at a level, and record their use."""
+        self.used.add(build_invariant(rule, workload, level))
+        return sum_answers(histograms, workload.query(rule.query))
 
-    def told(self, rule: Rule, workload: Workload, level: str) -> None:
+    def record_use(self, rule: Rule, workload: Workload, level: str) -> None:
         """Record the same numbers, which were read and summed where the records are stored."""
-        self.used.add(invariant(rule, workload, level))
+        self.used.add(build_invariant(rule, workload, level))
 
     def units(self, census: "Census", rule: Rule, workload: Workload, leaf: str, codes: pl.Series) -> Ints:
-        """How many units of each kind are in each leaf (leaves × kinds)."""
-        counts = self.counted_units(census, rule, workload, leaf)
-        return units_at(counts, workload.query(rule.query).size, leaf, codes)
+        """Return how many units of each kind are in each leaf (leaves × kinds)."""
+        counts = self.count_units(census, rule, workload, leaf)
+        return arrange_units(counts, workload.query(rule.query).size, leaf, codes)
 
-    def counted_units(self, census: "Census", rule: Rule, workload: Workload, leaf: str) -> pl.DataFrame:
-        """How many units of each kind there are by the code of their leaf."""
+    def count_units(self, census: "Census", rule: Rule, workload: Workload, leaf: str) -> pl.DataFrame:
+        """Count the units of each kind by the code of their leaf."""
         size = workload.query(rule.query).size
-        self.used.add(invariant(rule, workload, leaf))
+        self.used.add(build_invariant(rule, workload, leaf))
         frame = census.scan(rule.units, [leaf, *rule.unit_source.columns])
         level = axis_expression(
             HistogramAxis(name="kind", size=size, source=rule.unit_source), frame.collect_schema()
         )
-        return cells(frame.select(leaf, level.alias("kind")), [leaf, "kind"]).collect()
+        return count_cells(frame.select(leaf, level.alias("kind")), [leaf, "kind"]).collect()
 
     def quarters(self, census: "Census", rule: Rule, workload: Workload, leaf: str) -> pl.DataFrame:
-        """How many units that always hold somebody are in each leaf that has one, by kind, in the order of the leaves."""
-        self.used.add(invariant(rule, workload, leaf))
+        """Count the units that always hold somebody, by leaf and kind, in the order of the leaves."""
+        self.used.add(build_invariant(rule, workload, leaf))
         frame = census.scan(rule.units, [leaf, *rule.unit_source.columns])
         axis = HistogramAxis(name="kind", size=workload.query(rule.query).size, source=rule.unit_source)
         kinds = axis_expression(axis, frame.collect_schema()).alias("kind")
-        inside = frame.select(leaf, kinds).filter(pl.col("kind").is_in(occupied(rule)))
-        return cells(inside, [leaf, "kind"]).collect().sort(leaf, "kind")
+        inside = frame.select(leaf, kinds).filter(pl.col("kind").is_in(list_occupied_answers(rule)))
+        return count_cells(inside, [leaf, "kind"]).collect().sort(leaf, "kind")
 
     @property
     def multiverse(self) -> Multiverse:
-        """The multiverse of the numbers that were used; what a listed margin determines is not listed again."""
+        """Return the multiverse of the numbers used, without those that a listed margin determines."""
         margins = {m for m in self.used if isinstance(m, Margin)}
         implied = {
             i
             for i in self.used - margins
-            if i.needs() and all(any(summed_from(n, m) for n in margins) for m in i.needs())
+            if i.needs() and all(any(is_summed_from(n, m) for n in margins) for m in i.needs())
         }
         return Multiverse(frozenset(self.used - implied))
 
 
-def units_at(counts: pl.DataFrame, size: int, leaf: str, codes: pl.Series) -> Ints:
-    """Counted units as leaves × kinds, in the order of the codes."""
+def arrange_units(counts: pl.DataFrame, size: int, leaf: str, codes: pl.Series) -> Ints:
+    """Return counted units as leaves × kinds, in the order of the codes."""
     number = pl.DataFrame({leaf: codes}).with_row_index("number")
     joined = counts.join(number, on=leaf, how="inner").drop_nulls()
     result = np.zeros((len(codes), size), np.int64)
@@ -160,13 +162,13 @@ def units_at(counts: pl.DataFrame, size: int, leaf: str, codes: pl.Series) -> In
     return result
 
 
-def summed_from(whole: Margin, part: Margin) -> bool:
-    """Whether the second table is made of sums of the first, whatever the domain is.
+def is_summed_from(whole: Margin, part: Margin) -> bool:
+    """Return whether the second table consists of sums of the first, whatever the domain is.
 
     >>> kinds = Margin("household", ("block", "kind"))
-    >>> summed_from(kinds, Margin("household", ("block",), {"kind": ["1"]}))
+    >>> is_summed_from(kinds, Margin("household", ("block",), {"kind": ["1"]}))
     True
-    >>> summed_from(kinds, Margin("household", ("block",), {"vacant": ["1"]}))
+    >>> is_summed_from(kinds, Margin("household", ("block",), {"vacant": ["1"]}))
     False
     """
     if whole.record_type != part.record_type:

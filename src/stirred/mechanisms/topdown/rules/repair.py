@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 
 from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown.rules.constraints import Constraints
-from stirred.mechanisms.topdown.rules.divided import DividedTypes
-from stirred.mechanisms.topdown.tree.counts import Sparse, answers
+from stirred.mechanisms.topdown.rules.divided import FacilityTypes
+from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.histogram import Query
 
 Ints = NDArray[np.int64]
 
 
-def repaired(
-    types: DividedTypes | None, constraints: Constraints, spine: Tree, levels: list[Sparse], first: int = 0
+def repair_leaves(
+    types: FacilityTypes | None, constraints: Constraints, spine: Tree, levels: list[Sparse], first: int = 0
 ) -> tuple[list[Sparse], tuple[int, int]]:
-    """The levels from ``first`` down with leaves that are within all bounds, and how many exchanges and moves it took."""
+    """Return the levels from ``first`` down with leaves within all bounds, and the exchanges and moves."""
     if types is None or not len(levels[-1].cells):
         return levels, (0, 0)
     work = Repair(types, constraints, spine.parent[-1])
@@ -44,18 +44,18 @@ def repaired(
 
 @dataclass(slots=True)
 class Repair:
-    """The work on the leaves of a tree; ``parent`` is the parent of each leaf."""
+    """Changes of the leaves of a tree until bounds by type hold; ``parent`` is the parent of each leaf."""
 
-    types: DividedTypes
+    types: FacilityTypes
     constraints: Constraints
     parent: Ints
     exchanged: int = 0
     moved: int = 0
 
     def run(self, leaves: Sparse) -> Sparse:
-        """The leaves within all bounds by type."""
+        """Return the leaves, changed to be within all bounds by type."""
         held = next(one for one in self.constraints.held if one.late)
-        found = answers(leaves, held.query)
+        found = sum_answers(leaves, held.query)
         wrong = np.flatnonzero(((found < held.low[-1]) | (found > held.high[-1])).any(axis=1))
         near = np.flatnonzero(np.isin(self.parent, self.parent[wrong]))
         work = {
@@ -106,12 +106,12 @@ class Repair:
         return False
 
     def _alike(self, leaf: "_Leaf", cell: int, into: int) -> Ints:
-        """The cells of a type that differ from another cell in the type alone, where structural zeros leave them open."""
+        """Return the possible cells of a type that differ from another cell in the type alone."""
         return self._open(leaf, cell, into, [np.array([level]) for level in self._levels(cell)])
 
     def _others(self, leaf: "_Leaf", cell: int, into: int) -> Ints:
-        """All cells of a type in the exact sum of another cell, the nearest first."""
-        factors = self.types.given.factors
+        """Return all cells of a type in the exact sum of another cell, the nearest first."""
+        factors = self.types.exact_query.factors
         same = [
             np.flatnonzero(np.array(factor) == factor[level])
             for factor, level in zip(factors, self._levels(cell), strict=True)
@@ -127,7 +127,7 @@ class Repair:
         choice[axis] = np.flatnonzero(np.array(leaf.query.factors[axis]) == into)
         levels = np.array(list(product(*choice)), np.int64).reshape(-1, len(choice)).T
         cells: Ints = np.asarray(np.ravel_multi_index(tuple(levels), histogram.shape), np.int64).reshape(-1)
-        given = self.types.given
+        given = self.types.exact_query
         cells = cells[given.of(cells) == given.of(np.array([cell]))[0]]
         return cells[self.constraints.possible(cells)]
 
@@ -137,9 +137,9 @@ class Repair:
 
 @dataclass(slots=True)
 class _Leaf:
-    """A leaf that is worked on: its persons by cell, and the numbers and bounds of its types."""
+    """A leaf under repair: its persons by cell, and the numbers and bounds of its types."""
 
-    types: DividedTypes
+    types: FacilityTypes
     cells: Ints
     counts: Ints
     numbers: Ints
@@ -148,15 +148,15 @@ class _Leaf:
 
     @property
     def query(self) -> Query:
-        """Persons by type."""
+        """Return the query of persons by type."""
         return self.types.workload.query(self.types.rule.query)
 
     def of(self, kind: int) -> Ints:
-        """Where the persons of a type are."""
+        """Return where the persons of a type are."""
         return np.flatnonzero((self.query.of(self.cells) == kind) & (self.counts > 0))
 
     def wrong(self) -> tuple[int, int] | None:
-        """A type that a person should leave and one it should change to; None where all are within their bounds."""
+        """Return a type that a person should leave and one to enter; None if all bounds are met."""
         few, many = np.flatnonzero(self.numbers < self.low), np.flatnonzero(self.numbers > self.high)
         if not len(few) and not len(many):
             return None
@@ -172,7 +172,7 @@ class _Leaf:
         return (other, one) if len(few) else (one, other)
 
     def change(self, out: int, into: int) -> None:
-        """One person less in a cell, one more in another."""
+        """Move one person from one cell to another."""
         cells = np.concatenate([self.cells, [out, into]])
         self.cells, place = np.unique(cells, return_inverse=True)
         counts = np.zeros(len(self.cells), np.int64)
@@ -182,14 +182,14 @@ class _Leaf:
 
 
 def _exchange(leaf: _Leaf, other: _Leaf, out: int, into: int) -> bool:
-    """Exchange a person of type ``out`` for a sibling's of type ``into`` in the same exact sum; the nearest two."""
+    """Exchange a person of type ``out`` for a sibling's of type ``fill`` in one exact sum; the nearest two."""
     if other.numbers[into] <= other.low[into] or other.numbers[out] >= other.high[out]:
         return False
     types = leaf.types
     mine, theirs = leaf.cells[leaf.of(out)], other.cells[other.of(into)]
     if not len(mine) or not len(theirs):
         return False
-    same = types.given.of(mine)[:, None] == types.given.of(theirs)[None, :]
+    same = types.exact_query.of(mine)[:, None] == types.exact_query.of(theirs)[None, :]
     if not same.any():
         return False
     off = np.zeros(same.shape, np.int64)

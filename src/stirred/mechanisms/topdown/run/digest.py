@@ -20,25 +20,25 @@ from stirred.mechanisms.topdown.tree.geounits import Tree
 Ints = NDArray[np.int64]
 
 
-def reader(key: Key) -> Key:
-    """The key for the digest of the census; workers may hold it, because no noise is derived from it."""
+def digest_key(key: Key) -> Key:
+    """Return the key for the digest of the census; workers may hold it, as no noise is derived from it."""
     return key.bind("reader")
 
 
-def whole(key: Key, levels: Sequence[str], names: Sequence[str], nodes: Sequence[bytes]) -> bytes:
-    """The digest of a run from those of its highest geounits (or of all leaves together, where there is one level)."""
+def digest_run(key: Key, levels: Sequence[str], names: Sequence[str], nodes: Sequence[bytes]) -> bytes:
+    """Return the digest of a run from those of its highest geounits, or of all leaves if there is one level."""
     return key.digest(b"tree", repr((tuple(levels), tuple(names))).encode(), *nodes)
 
 
-def nodes(
+def digest_nodes(
     key: Key, spine: Tree, constraints: Constraints, depth: int, below: Sequence[bytes] | Sparse
 ) -> list[bytes]:
-    """Digests of every geounit of a level above the leaves, from those of the next level or the leaves' records."""
+    """Return digests of every geounit of a level, from those of the next level or the leaves' records."""
     codes = [str(code).encode() for code in spine.codes[depth].cast(pl.String).to_list()]
     first = spine.first_child[depth].tolist()
-    own = _bounds(constraints, depth)
+    own = _list_bounds(constraints, depth)
     if isinstance(below, Sparse):
-        families = leaves(key, spine, constraints, below, first)
+        families = digest_leaves(key, spine, constraints, below, first)
     else:
         families = [key.digest(b"children", *below[a:b]) for a, b in pairwise(first)]
     return [
@@ -47,13 +47,13 @@ def nodes(
     ]
 
 
-def leaves(
+def digest_leaves(
     key: Key, spine: Tree, constraints: Constraints, records: Sparse, first: Sequence[int]
 ) -> list[bytes]:
-    """Digests of the leaves of each parent: codes, records by cell, bounds; ``first`` is the first leaf of each parent."""
+    """Return digests of the leaves of each parent; ``first`` is the first leaf of each parent."""
     last = len(spine.levels) - 1
-    codes, begin = _text(spine.codes[last])
-    own = _bounds(constraints, last)
+    codes, begin = _join_codes(spine.codes[last])
+    own = _list_bounds(constraints, last)
     lengths = np.diff(begin)  # so that different lists of codes have different bytes
     sizes = np.diff(records.first).astype(np.int64)
     result = []
@@ -66,10 +66,10 @@ def leaves(
     return result
 
 
-def _text(codes: pl.Series) -> tuple[bytes, Ints]:
-    """All codes as one text of bytes, and where each begins in it.
+def _join_codes(codes: pl.Series) -> tuple[bytes, Ints]:
+    """Return all codes as one text of bytes, and where each begins in it.
 
-    >>> _text(pl.Series(["a", "äb", ""]))
+    >>> _join_codes(pl.Series(["a", "äb", ""]))
     (b'a\\xc3\\xa4b', array([0, 1, 4, 4]))
     """
     column = codes.cast(pl.String)
@@ -78,18 +78,20 @@ def _text(codes: pl.Series) -> tuple[bytes, Ints]:
     return "".join(column.to_list()).encode(), begin
 
 
-def climbed(key: Key, spine: Tree, constraints: Constraints, records: Sparse, top: int = 0) -> list[bytes]:
-    """Digests of all geounits of level ``top``, made from the leaves upward."""
+def digest_upward(
+    key: Key, spine: Tree, constraints: Constraints, records: Sparse, top: int = 0
+) -> list[bytes]:
+    """Return digests of all geounits of level ``top``, computed from the leaves upward."""
     last = len(spine.levels) - 1
     if top == last:
-        return leaves(key, spine, constraints, records, [0, spine.size(last)])
-    found = nodes(key, spine, constraints, last - 1, records)
+        return digest_leaves(key, spine, constraints, records, [0, spine.size(last)])
+    found = digest_nodes(key, spine, constraints, last - 1, records)
     for depth in range(last - 2, top - 1, -1):
-        found = nodes(key, spine, constraints, depth, found)
+        found = digest_nodes(key, spine, constraints, depth, found)
     return found
 
 
-def _bounds(constraints: Constraints, depth: int) -> list[Ints]:
-    """What holds at a level, as whole numbers of one width."""
+def _list_bounds(constraints: Constraints, depth: int) -> list[Ints]:
+    """Return the bounds that hold at a level, as whole numbers of one width."""
     held = [one for one in constraints.held if depth < len(one.low)]
     return [np.ascontiguousarray(array[depth], np.int64) for one in held for array in (one.low, one.high)]

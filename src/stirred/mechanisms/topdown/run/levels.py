@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred.chance import Key
-from stirred.chance.authentic import AuthenticFolder, keep_mark, mark_of
+from stirred.chance.authentic import AuthenticFolder, keep_mark, read_mark
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import PrivacyError
 from stirred.mechanisms.topdown.solve.batched.cascade import Cascade
@@ -35,10 +35,10 @@ class Checkpoint:
         """Make the folder, or check that an existing one belongs to this run."""
         if self.folder is None:
             return
-        shutil.rmtree(self._gone(self.folder), ignore_errors=True)
+        shutil.rmtree(self._discard_path(self.folder), ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         mark = self.folder / "run"
-        if mark_of(mark) not in (None, self.identity.encode()):
+        if read_mark(mark) not in (None, self.identity.encode()):
             raise PrivacyError(
                 "the folder holds an interrupted run of another key, census or workload",
                 why=f"the folder {self.folder.name} was begun with something else",
@@ -46,15 +46,15 @@ class Checkpoint:
             )
         keep_mark(mark, self.identity)
 
-    def kept(self) -> AuthenticFolder | None:
-        """The folder, with the key that seals its files; None where nothing is kept."""
+    def open_folder(self) -> AuthenticFolder | None:
+        """Return the folder with the key that seals its files; None where nothing is kept."""
         if self.folder is None or self.key is None:
             return None
         return AuthenticFolder(self.folder, self.key, self.identity.encode())
 
     def save(self, depth: int, level: Sparse, certificate: Certificate) -> None:
         """Keep a finished level; the file is written completely or not at all."""
-        kept = self.kept()
+        kept = self.open_folder()
         if kept is None:
             return
         table = pa.table({"node": level.nodes, "cell": level.cells, "count": level.counts})
@@ -65,9 +65,9 @@ class Checkpoint:
         kept.adopt(f"level-{depth}.parquet", temporary)
 
     def load(self, depth: int) -> tuple[Sparse, Certificate] | None:
-        """A level finished before, or None; one that this run did not write is refused."""
-        kept = self.kept()
-        place = None if kept is None else kept.finished(f"level-{depth}.parquet")
+        """Return a level finished before, or None; refuse one that this run did not write."""
+        kept = self.open_folder()
+        place = None if kept is None else kept.find_finished(f"level-{depth}.parquet")
         if place is None:
             return None
         table = pq.read_table(place)
@@ -84,28 +84,28 @@ class Checkpoint:
         """Delete the levels, which are no longer needed after the release."""
         if self.folder is not None and self.folder.is_dir():
             # it loses its name first: a run that is killed here would find half of the levels, and take them for forged ones
-            gone = self._gone(self.folder)
+            gone = self._discard_path(self.folder)
             shutil.rmtree(gone, ignore_errors=True)
             shutil.rmtree(self.folder.replace(gone), ignore_errors=True)
 
     @staticmethod
-    def _gone(folder: Path) -> Path:
+    def _discard_path(folder: Path) -> Path:
         return folder.with_name(f"{folder.name}.gone")
 
 
 NOTHING_KEPT = Checkpoint()
 
 
-def threads(engine: Engine) -> int:
-    """How many threads an engine runs in this process."""
+def count_threads(engine: Engine) -> int:
+    """Return how many threads an engine runs in this process."""
     return engine.workers if isinstance(engine, Local) else Local().workers
 
 
-def at_once(depth: int) -> None:
-    """Wait for nothing: all linear terms are there."""
+def wait_for_nothing(depth: int) -> None:
+    """Return at once: all linear terms are there."""
 
 
-def descend(
+def solve_levels(
     estimator: Estimator,
     above: Sequence[Sparse],
     last: int,
@@ -113,9 +113,9 @@ def descend(
     *,
     progress: Progress | None = None,
     checkpoint: Checkpoint = NOTHING_KEPT,
-    ready: Callable[[int], None] = at_once,
+    ready: Callable[[int], None] = wait_for_nothing,
 ) -> tuple[list[Sparse], list[Certificate]]:
-    """The histograms of every level down to ``last``, those given first; levels finished before are used again.
+    """Solve every level down to ``last``, after those given; finished levels are used again.
 
     ``ready`` returns when the linear terms of a level are there.
     """
@@ -133,6 +133,12 @@ def descend(
         certificates.append(certificate)
 
     cascade = Cascade(
-        estimator, levels, last, workers=threads(engine), ready=ready, finished=finished, progress=progress
+        estimator,
+        levels,
+        last,
+        workers=count_threads(engine),
+        ready=ready,
+        finished=finished,
+        progress=progress,
     )
     return cascade.run(), certificates

@@ -15,7 +15,7 @@ from stirred.mechanisms.topdown.workload.histogram import HistogramAxis
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
 
-BUILD = "stirred-1"
+BUILD_ID = "stirred-1"
 GEOGRAPHY = {
     "TABBLKST": (0, 2),
     "TABBLKCOU": (2, 3),
@@ -23,16 +23,16 @@ GEOGRAPHY = {
     "TABBLKGRPCE": (11, 1),
     "TABBLK": (11, 4),
 }
-DIGITS = 15  # of the code of a block
-QUARTERS = (101, 102, 103, 104, 105, 106, 201, 202, 203, 301, 401, 402, 403, 404, 405, 501, 601, 602, 701, 801, 802,
+BLOCK_CODE_DIGITS = 15  # of the code of a block
+QUARTERS_CODES = (101, 102, 103, 104, 105, 106, 201, 202, 203, 301, 401, 402, 403, 404, 405, 501, 601, 602, 701, 801, 802,
             900, 901, 997)  # fmt: skip
-RESIDENT = 18  # the first relationship that is a type of group quarters
-INSTITUTIONAL = 15  # of the types, the first are institutions
-TENURES = 3  # of an occupied unit; the reasons of a vacancy follow
-SINGLE, NO_CHILD = 4, 3  # the householder without a couple; no own child
-UNIT = ("RTYPE", "GQTYPE", "TEN", "VACS", "HHSIZE", "HHT", "HHT2", "CPLT", "UPART", "MULTG", "HHLDRAGE", "HHSPAN", "HHRACE",
+FIRST_QUARTERS_RELATIONSHIP = 18  # the first relationship that is a type of group quarters
+INSTITUTIONAL_TYPES = 15  # of the types, the first are institutions
+TENURE_LEVELS = 3  # of an occupied unit; the reasons of a vacancy follow
+SINGLE_CODE, NO_CHILD_CODE = 4, 3  # the householder without a couple; no own child
+UNIT_COLUMNS = ("RTYPE", "GQTYPE", "TEN", "VACS", "HHSIZE", "HHT", "HHT2", "CPLT", "UPART", "MULTG", "HHLDRAGE", "HHSPAN", "HHRACE",
         "PAOC", "P18", "P60", "P65", "P75", "PAC", "HHSEX")  # fmt: skip
-PARTS = (
+HOUSEHOLD_RECODES = (
     "coupled",
     "own",
     "relatives",
@@ -41,29 +41,42 @@ PARTS = (
     "multig",
     "hhsize",
 )  # recodes of the household type
-WIDTHS = {"GQTYPE": 3, "HHT2": 2, "HHRACE": 2}  # digits of a code; the others have one
-OPENING = ("SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID", *GEOGRAPHY)
+CODE_DIGITS = {"GQTYPE": 3, "HHT2": 2, "HHRACE": 2}  # digits of a code; the others have one
+FIRST_COLUMNS = ("SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID", *GEOGRAPHY)
 LAYOUTS = {
-    "GQTYPE_PL": ("MPD", (*OPENING, "EPNUM", "RTYPE", "GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE")),
-    "HH_STATUS": ("MUD", (*OPENING, "RTYPE", "HH_STATUS")),
+    "GQTYPE_PL": ("MPD", (*FIRST_COLUMNS, "EPNUM", "RTYPE", "GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE")),
+    "HH_STATUS": ("MUD", (*FIRST_COLUMNS, "RTYPE", "HH_STATUS")),
     "RELSHIP": (
         "MPD",
-        (*OPENING, "EPNUM", "RTYPE", "GQTYPE", "RELSHIP", "QSEX", "QAGE", "CENHISP", "CENRACE", "LIVE_ALONE"),
+        (
+            *FIRST_COLUMNS,
+            "EPNUM",
+            "RTYPE",
+            "GQTYPE",
+            "RELSHIP",
+            "QSEX",
+            "QAGE",
+            "CENHISP",
+            "CENRACE",
+            "LIVE_ALONE",
+        ),
     ),
-    "HHTYPE": ("MUD", (*OPENING, *UNIT)),
+    "HHTYPE": ("MUD", (*FIRST_COLUMNS, *UNIT_COLUMNS)),
 }
 
 
-def layout(workload: Workload) -> str | None:
-    """The column that tells which layout a workload's records have; None where there is none."""
+def find_layout(workload: Workload) -> str | None:
+    """Return the column that identifies the layout of a workload's records, or None."""
     return next((name for _, name in workload.columns if name in LAYOUTS), None)
 
 
-def rows(found: str, records: pl.DataFrame, before: tuple[str, int] = ("", 0)) -> pl.DataFrame:
-    """Released records with the Bureau's names as rows of the layout; ``before``: the last block so far, its persons."""
+def make_rows(found: str, records: pl.DataFrame, before: tuple[str, int] = ("", 0)) -> pl.DataFrame:
+    """Return released records as rows of the layout; ``before`` is the last block so far and its persons."""
     kind, columns = LAYOUTS[found]
     block = pl.col("block").cast(pl.String)
-    frame = records.with_columns(SCHEMA_TYPE_CODE=pl.lit(kind), SCHEMA_BUILD_ID=pl.lit(BUILD), **_areas())
+    frame = records.with_columns(
+        SCHEMA_TYPE_CODE=pl.lit(kind), SCHEMA_BUILD_ID=pl.lit(BUILD_ID), **_area_columns()
+    )
     if found == "HH_STATUS":
         # Housing units: 1 occupied, 2 vacant; facilities have rows of their own.
         frame = frame.with_columns(
@@ -79,12 +92,12 @@ def rows(found: str, records: pl.DataFrame, before: tuple[str, int] = ("", 0)) -
         frame = frame.with_columns(RTYPE=pl.when(pl.col("GQTYPE_PL") == 0).then(3).otherwise(5))
     else:
         relationship = pl.col("RELSHIP").cast(pl.Int64)
-        resident = relationship >= RESIDENT
-        codes = {RESIDENT + i: code for i, code in enumerate(QUARTERS)}
+        resident = relationship >= FIRST_QUARTERS_RELATIONSHIP
+        codes = {FIRST_QUARTERS_RELATIONSHIP + i: code for i, code in enumerate(QUARTERS_CODES)}
         frame = frame.with_columns(
             RTYPE=pl.when(resident).then(5).otherwise(3),
             GQTYPE=relationship.replace_strict(codes, default=0).cast(pl.String).str.zfill(3),
-            RELSHIP=pl.when(relationship >= RESIDENT + INSTITUTIONAL)
+            RELSHIP=pl.when(relationship >= FIRST_QUARTERS_RELATIONSHIP + INSTITUTIONAL_TYPES)
             .then(38)
             .when(resident)
             .then(37)
@@ -94,19 +107,21 @@ def rows(found: str, records: pl.DataFrame, before: tuple[str, int] = ("", 0)) -
     return frame.select(pl.col(name).cast(pl.String) for name in columns)
 
 
-def homes(types: HistogramAxis, records: pl.DataFrame) -> pl.DataFrame:
-    """Released units of DHC as rows of its layout: all follows from the cell of a household; a vacant unit has zeros.
+def make_unit_rows(types: HistogramAxis, records: pl.DataFrame) -> pl.DataFrame:
+    """Return released units of DHC as rows of its layout; a vacant unit has zeros.
 
     A household that pays no rent is counted with those who rent, so that TEN is 1, 2 or 3.
     """
-    levels = pl.DataFrame({"HHTYPE": range(types.size)} | {name: types.recode(name) for name in PARTS})
+    levels = pl.DataFrame(
+        {"HHTYPE": range(types.size)} | {name: types.recode(name) for name in HOUSEHOLD_RECODES}
+    )
     frame = records.with_columns(pl.col("HHTYPE").cast(pl.Int64)).join(
         levels, on="HHTYPE", how="left", maintain_order="left"
     )
     couple, size, tenure = pl.col("coupled"), pl.col("hhsize") + 1, pl.col("tenvac").cast(pl.Int64)
-    home, alone, woman = tenure < TENURES, size == 1, pl.col("sex") == 1
-    related, parent, old = pl.col("relatives") == 0, pl.col("own") < NO_CHILD, pl.col("elderly")
-    wed, partners = couple < 2, (couple >= 2) & (couple < SINGLE)
+    home, alone, woman = tenure < TENURE_LEVELS, size == 1, pl.col("sex") == 1
+    related, parent, old = pl.col("relatives") == 0, pl.col("own") < NO_CHILD_CODE, pl.col("elderly")
+    wed, partners = couple < 2, (couple >= 2) & (couple < SINGLE_CODE)
     by_sex = pl.when(alone).then(0).when(parent).then(1).when(related).then(2).otherwise(3)
     codes = {
         "TEN": tenure + 1,
@@ -139,47 +154,52 @@ def homes(types: HistogramAxis, records: pl.DataFrame) -> pl.DataFrame:
         "PAC": pl.col("minors") + 1,
         "HHSEX": pl.col("sex") + 1,
     }
-    vacancy = pl.when(home).then(0).otherwise(tenure - TENURES + 1)
+    vacancy = pl.when(home).then(0).otherwise(tenure - TENURE_LEVELS + 1)
     made = {name: pl.when(home).then(code).otherwise(0) for name, code in codes.items()}
-    return _units(frame, {"RTYPE": pl.lit(2), "VACS": vacancy, **made})
+    return _fill_unit_rows(frame, {"RTYPE": pl.lit(2), "VACS": vacancy, **made})
 
 
-def facilities(counts: pl.DataFrame, found: str = "HH_STATUS") -> pl.DataFrame:
-    """The rows of group-quarters facilities in a file of units: record type 4, one row for each facility.
+def make_facility_rows(counts: pl.DataFrame, found: str = "HH_STATUS") -> pl.DataFrame:
+    """Return the rows of group-quarters facilities: record type 4, one row for each facility.
 
     >>> two = pl.DataFrame({"block": ["390599771001000"], "kind": [3], "count": [2]})
-    >>> facilities(two).select("TABBLK", "RTYPE", "HH_STATUS").rows()
+    >>> make_facility_rows(two).select("TABBLK", "RTYPE", "HH_STATUS").rows()
     [('1000', '4', '0'), ('1000', '4', '0')]
     """
     frame = counts.select(pl.col("block", "kind").repeat_by("count")).explode("block", "kind").drop_nulls()
     if found == "HHTYPE":
-        codes = {i + 1: code for i, code in enumerate(QUARTERS)}
+        codes = {i + 1: code for i, code in enumerate(QUARTERS_CODES)}
         code = pl.col("kind").cast(pl.Int64).replace_strict(codes, return_dtype=pl.Int64)
-        return _units(frame, {"RTYPE": pl.lit(4), "GQTYPE": code})
+        return _fill_unit_rows(frame, {"RTYPE": pl.lit(4), "GQTYPE": code})
     return frame.select(
         SCHEMA_TYPE_CODE=pl.lit("MUD"),
-        SCHEMA_BUILD_ID=pl.lit(BUILD),
-        **_areas(),
+        SCHEMA_BUILD_ID=pl.lit(BUILD_ID),
+        **_area_columns(),
         RTYPE=pl.lit("4"),
         HH_STATUS=pl.lit("0"),
     )
 
 
-def _units(frame: pl.DataFrame, codes: Mapping[str, pl.Expr]) -> pl.DataFrame:
-    """Rows of the unit file of DHC; a column without a code holds zeros."""
-    texts = {name: codes.get(name, pl.lit(0)).cast(pl.String).str.zfill(WIDTHS.get(name, 1)) for name in UNIT}
-    return frame.select(SCHEMA_TYPE_CODE=pl.lit("MUD"), SCHEMA_BUILD_ID=pl.lit(BUILD), **_areas(), **texts)
+def _fill_unit_rows(frame: pl.DataFrame, codes: Mapping[str, pl.Expr]) -> pl.DataFrame:
+    """Return rows of the unit file of DHC; a column without a code holds zeros."""
+    texts = {
+        name: codes.get(name, pl.lit(0)).cast(pl.String).str.zfill(CODE_DIGITS.get(name, 1))
+        for name in UNIT_COLUMNS
+    }
+    return frame.select(
+        SCHEMA_TYPE_CODE=pl.lit("MUD"), SCHEMA_BUILD_ID=pl.lit(BUILD_ID), **_area_columns(), **texts
+    )
 
 
-def _areas() -> dict[str, pl.Expr]:
+def _area_columns() -> dict[str, pl.Expr]:
     block = pl.col("block").cast(pl.String)
     return {name: block.str.slice(start, size) for name, (start, size) in GEOGRAPHY.items()}
 
 
-def counted(workload: Workload, beside: Sequence[Workload]) -> tuple[Workload, Rule] | None:
-    """The rule of another workload of the release that counts the facilities among these units; None where there is none."""
-    wanted = {"HH_STATUS": None, "HHTYPE": len(QUARTERS) + 1}  # the file of DHC says the detailed type
-    found = layout(workload)
+def find_facility_rule(workload: Workload, beside: Sequence[Workload]) -> tuple[Workload, Rule] | None:
+    """Return the rule of another workload that counts the facilities among these units, or None."""
+    wanted = {"HH_STATUS": None, "HHTYPE": len(QUARTERS_CODES) + 1}  # the file of DHC says the detailed type
+    found = find_layout(workload)
     if found not in wanted:
         return None
     pairs = ((one, rule) for one in beside for rule in one.rules if rule.kind == "facilities")
@@ -191,39 +211,39 @@ def counted(workload: Workload, beside: Sequence[Workload]) -> tuple[Workload, R
     return next(fits, None)
 
 
-def write(
+def write_mdf(
     workload: Workload, records: "pa.Table | pads.Dataset", folder: Path, quarters: pl.DataFrame | None = None
 ) -> Path | None:
-    """Write ``mdf-RECORD.txt`` beside the records; None where there is no layout or blocks have other codes.
+    """Write ``mdf-RECORD.txt`` beside the records; return its path, or None without layout or block codes.
 
     ``quarters`` (block, kind, count) are facilities, which have rows after those of the records.
     """
-    found = layout(workload)
+    found = find_layout(workload)
     if found is None or "block" not in records.schema.names:
         return None
     place = folder / f"mdf-{workload.record}.txt"
     before, first = ("", 0), True
     with place.open("wb") as file:
-        for part in _parts(records):
+        for part in _read_parts(records):
             block = part["block"].cast(pl.String)
-            if not (block.str.len_chars() == DIGITS).all():
+            if not (block.str.len_chars() == BLOCK_CODE_DIGITS).all():
                 place.unlink()
                 return None
             made = (
-                homes(workload.histogram.axis("hhtype"), part)
+                make_unit_rows(workload.histogram.axis("hhtype"), part)
                 if found == "HHTYPE"
-                else rows(found, part, before)
+                else make_rows(found, part, before)
             )
             made.write_csv(file, separator="|", include_header=first)
             first = False
             if "EPNUM" in made.columns and made.height:
                 before = (str(block[-1]), int(made["EPNUM"][-1]))
         if quarters is not None:
-            facilities(quarters, found).write_csv(file, separator="|", include_header=first)
+            make_facility_rows(quarters, found).write_csv(file, separator="|", include_header=first)
     return place
 
 
-def _parts(records: "pa.Table | pads.Dataset") -> Iterator[pl.DataFrame]:
+def _read_parts(records: "pa.Table | pads.Dataset") -> Iterator[pl.DataFrame]:
     if isinstance(records, pa.Table):
         yield pl.DataFrame(records)
         return

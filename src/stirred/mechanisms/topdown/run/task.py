@@ -40,7 +40,7 @@ def no_approval(checks: tuple[Check, ...], record: Record) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One workload to run; ``approve`` is called before any record is written, and raises an error if it must not be."""
+    """One workload to run; ``approve`` is called before any record is written, and may raise an error."""
 
     census: "Census"
     workload: Workload
@@ -61,22 +61,22 @@ class Task:
 
     @property
     def mode(self) -> Mode:
-        """The estimation mode."""
+        """Return the estimation mode."""
         return self.settings.mode or self.workload.mode
 
-    def say(self, step: str, done: int, total: int) -> None:
+    def report_progress(self, step: str, done: int, total: int) -> None:
         """Report progress of a step."""
         if self.progress is not None:
             self.progress(f"{self.workload.name}: {step}", done, total)
 
     def steps(self, step: str) -> Steps:
-        """The same as a function of the parts that are finished."""
-        return lambda done, total: self.say(step, done, total)
+        """Return a function that reports the finished parts of a step."""
+        return lambda done, total: self.report_progress(step, done, total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """Microdata and tables of one workload, with its checks."""
+class RunResult:
+    """Microdata, tables and checks of one workload."""
 
     microdata: "pa.Table | pads.Dataset"
     tables: Mapping[str, pa.Table] = field(default_factory=dict)

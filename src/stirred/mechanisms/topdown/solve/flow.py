@@ -8,13 +8,13 @@ and Orlin 1993, Section 9.7). With integer supplies and capacities the optimum f
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-@compiled
+@compile_kernel
 def _push(heap: Floats, items: Ints, size: int, value: float, item: int) -> int:
     i = size
     while i > 0:
@@ -29,7 +29,7 @@ def _push(heap: Floats, items: Ints, size: int, value: float, item: int) -> int:
     return size + 1
 
 
-@compiled
+@compile_kernel
 def _pop(heap: Floats, items: Ints, size: int) -> int:
     """Remove the least; it is left at position ``size - 1``."""
     size -= 1
@@ -56,11 +56,11 @@ def _pop(heap: Floats, items: Ints, size: int) -> int:
     return size
 
 
-@compiled
-def minimum_cost_flow(
+@compile_kernel
+def solve_flow(
     tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints, potential: Floats
 ) -> tuple[Ints, bool]:
-    """The flow on each arc, and whether every supply could be placed."""
+    """Return the flow on each arc, and whether every supply could be placed."""
     m = len(tail)
     n = len(supply)
     flow = np.zeros(m, np.int64)

@@ -13,9 +13,9 @@ from stirred.mechanisms.topdown.solve.problem import (
     HeldSums,
     ParentProblem,
     Solution,
-    held_sums,
-    merged,
-    worst_violation,
+    measure_violation,
+    merge_equal_queries,
+    sum_held,
 )
 
 Floats = NDArray[np.float64]
@@ -24,15 +24,15 @@ piqp: Any = OptionalModule("piqp", "solver", why=_WHY)
 highspy: Any = OptionalModule("highspy", "solver", why=_WHY)
 
 
-def structure(problem: ParentProblem) -> dict[str, Any]:
-    """The sparse matrices of the lifted problem, which parents of one shape share.
+def build_structure(problem: ParentProblem) -> dict[str, Any]:
+    """Return the sparse matrices of the lifted problem, which parents of one shape share.
 
     Variables are the allowed cells and, for every query that groups cells, one sum per child and group; the
     objective is then diagonal. Equalities: each sum, the parent's cells, and held sums with equal bounds; bounds that
     nothing non-negative below this parent can break are left out.
     """
     C, n = problem.linear.shape
-    gid, w, diag = merged(problem.groups, problem.weights)
+    gid, w, diag = merge_equal_queries(problem.groups, problem.weights)
     child, cell = np.nonzero(problem.allowed)
     N = len(child)
     number = np.full((C, n), -1)
@@ -65,7 +65,7 @@ def structure(problem: ParentProblem) -> dict[str, Any]:
     ]
     bounded, rows_of = [], []
     for held in problem.held:
-        matrix = _held_rows(held, child, cell, lifted)
+        matrix = _build_held_rows(held, child, cell, lifted)
         inside = held.groups >= 0
         most = np.bincount(held.groups[inside], problem.parent[inside], minlength=held.low.shape[1])
         # Fixed sums are equations: an interval without interior stops an interior-point method.
@@ -80,13 +80,13 @@ def structure(problem: ParentProblem) -> dict[str, Any]:
             "gid": gid, "w": w, "diag": diag}  # fmt: skip
 
 
-def prepared(problem: ParentProblem, parts: dict[str, Any], *, eps: float) -> tuple[Any, Floats]:
-    """PIQP with the problem set up, and the reference point from which its unknowns are counted."""
+def set_up_piqp(problem: ParentProblem, parts: dict[str, Any], *, eps: float) -> tuple[Any, Floats]:
+    """Return PIQP with the problem set up, and the reference point that its unknowns are relative to."""
     A, P, child, cell, live = (parts[k] for k in ("A", "P", "child", "cell", "live"))
     N, size = len(child), A.shape[1]
     # Reference: the parent spread evenly over the children that may have the cell; its gradient is the linear term.
     reference = np.where(problem.allowed, problem.parent / np.maximum(problem.allowed.sum(axis=0), 1), 0.0)
-    gradient = times_hessian(reference, problem, parts) - problem.linear
+    gradient = multiply_hessian(reference, problem, parts) - problem.linear
     linear = np.zeros(size)
     linear[:N] = gradient[child, cell]
     lower = np.full(size, -np.inf)
@@ -94,7 +94,7 @@ def prepared(problem: ParentProblem, parts: dict[str, Any], *, eps: float) -> tu
     equal_to = [np.zeros(parts["parent"]), problem.parent[live] - reference.sum(axis=0)[live]]
     lows, highs = [np.zeros(0)], [np.zeros(0)]
     for held, (same, apart) in zip(problem.held, parts["held"], strict=True):
-        shift = held_sums(reference, held).ravel()
+        shift = sum_held(reference, held).ravel()
         low, high = held.low.ravel(), held.high.ravel()
         equal_to.append((low - shift)[same])
         lows.append(np.where(low < -FREE / 2, -np.inf, low - shift)[apart])
@@ -109,21 +109,21 @@ def prepared(problem: ParentProblem, parts: dict[str, Any], *, eps: float) -> tu
     return solver, reference
 
 
-def piqp_solve(problem: ParentProblem, parts: dict[str, Any] | None = None, *, eps: float = 1e-9) -> Solution:
-    """Centred PIQP: the unknown is the difference from a reference point, so that large linear terms lose no digits."""
-    parts = structure(problem) if parts is None else parts
+def solve_piqp(problem: ParentProblem, parts: dict[str, Any] | None = None, *, eps: float = 1e-9) -> Solution:
+    """Solve by PIQP relative to a reference point, so that large linear terms lose no digits."""
+    parts = build_structure(problem) if parts is None else parts
     for accuracy in (eps, eps * 1e2, eps * 1e4):
-        solver, reference = prepared(problem, parts, eps=accuracy)
+        solver, reference = set_up_piqp(problem, parts, eps=accuracy)
         status = solver.solve()
         if status != piqp.PIQP_MAX_ITER_REACHED:
             break
-    return _found(problem, parts, solver, status, reference)
+    return _read_solution(problem, parts, solver, status, reference)
 
 
-def _found(
+def _read_solution(
     problem: ParentProblem, parts: dict[str, Any], solver: Any, status: Any, reference: Floats
 ) -> Solution:
-    """What the solver found, or why it did not."""
+    """Return what the solver found, or raise an error that says why it did not."""
     if status != piqp.PIQP_SOLVED:
         raise InfeasibleError(
             "the least-squares step of one parent has no solution",
@@ -133,13 +133,13 @@ def _found(
     X = np.zeros(problem.linear.shape)
     where = (parts["child"], parts["cell"])
     X[where] = np.maximum(np.asarray(solver.result.x)[: len(where[0])] + reference[where], 0.0)
-    return Solution(X, 0.0, worst_violation(X, problem.held), int(solver.result.info.iter), "piqp")
+    return Solution(X, 0.0, measure_violation(X, problem.held), int(solver.result.info.iter), "piqp")
 
 
 def round_with_rows(
     x: Floats, parent: NDArray[np.int64], allowed: NDArray[np.bool_], held: tuple[HeldSums, ...]
 ) -> NDArray[np.int64]:
-    """Rounding when the held sums cross each other and no network exists: a small integer programme.
+    """Round by a small integer programme, where held sums cross and no network exists.
 
     Cells may move up to two from their fractional value, because floors and ceilings alone need not be enough here.
     """
@@ -203,8 +203,8 @@ def round_with_rows(
     return result
 
 
-def times_hessian(X: Floats, problem: ParentProblem, parts: dict[str, Any]) -> Floats:
-    """H x of every child."""
+def multiply_hessian(X: Floats, problem: ParentProblem, parts: dict[str, Any]) -> Floats:
+    """Return H x of every child."""
     gid, w, diag = parts["gid"], parts["w"], parts["diag"]
     out: Floats = X * diag[problem.classes][:, None]
     for q in range(len(gid)):
@@ -217,7 +217,7 @@ def times_hessian(X: Floats, problem: ParentProblem, parts: dict[str, Any]) -> F
     return out
 
 
-def _held_rows(held: HeldSums, child: NDArray[np.int64], cell: NDArray[np.int64], size: int) -> Any:
+def _build_held_rows(held: HeldSums, child: NDArray[np.int64], cell: NDArray[np.int64], size: int) -> Any:
     C, m = held.low.shape
     inside = held.groups[cell] >= 0
     rows = child[inside] * m + held.groups[cell][inside]

@@ -2,14 +2,14 @@ r"""The memory layout of the compiled solver: the histograms of four children si
 
 Histograms of four children are interleaved (cell 0 of all four, then cell 1, …), so sums by query, which access
 cells in no order, still process four numbers at a time. Arrays have one row of 4n numbers per four children; a missing
-child or a cell that a child may not hold has a measurement that forces it to zero (``NEVER``).
+child or a cell that a child may not hold has a measurement that forces it to zero (``NEVER_COUNT``).
 All sums run in a fixed order.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import add_four, compiled, scale_four
+from stirred.compiled import add_four, compile_kernel, scale_four
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -17,12 +17,15 @@ Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Nesting = tuple[Longs, Longs, Longs, Ints]
 Bounds = tuple[Ints, Floats, Floats, Floats, Floats]
-NEVER = 1e200
+NEVER_COUNT = 1e200
 
 
-@compiled
-def distinct(groups: Ints, weights: Floats, gid: Ints, w: Floats, diagonal: Floats) -> int:
-    """Queries renumbered by first appearance; equal ones joined, those that keep every cell apart as a diagonal."""
+@compile_kernel
+def merge_queries(groups: Ints, weights: Floats, gid: Ints, w: Floats, diagonal: Floats) -> int:
+    """Merge equal queries, renumbered by first appearance; return how many remain.
+
+    Queries that keep every cell apart become a diagonal.
+    """
     Q, n = groups.shape
     top = 0
     for q in range(Q):
@@ -57,9 +60,9 @@ def distinct(groups: Ints, weights: Floats, gid: Ints, w: Floats, diagonal: Floa
     return kept
 
 
-@compiled
-def tree(gid: Ints, size: Longs, source: Longs, begin: Longs, length: Longs, into: Ints) -> None:
-    """Queries from fine to coarse: each is summed from the coarsest finer one that refines it (-1: from the cells).
+@compile_kernel
+def nest_queries(gid: Ints, size: Longs, source: Longs, begin: Longs, length: Longs, into: Ints) -> None:
+    """Nest queries from fine to coarse: each is summed from the coarsest finer one (-1: from the cells).
 
     Fills in that source, where the sums of each query begin, how many numbers it sums, and into which sum each goes.
     The last sum is a bin for what a query leaves out.
@@ -93,30 +96,32 @@ def tree(gid: Ints, size: Longs, source: Longs, begin: Longs, length: Longs, int
             into[k, a] = begin[k] + g if g >= 0 else begin[Q]
 
 
-@compiled
+@compile_kernel
 def fold(x: Floats, first: int, into: Ints, length: int, sums: Floats) -> None:
     """Add every number of x to its sum."""
     for a in range(length):
         add_four(sums, 4 * np.int64(into[a]), x, first + 4 * a)
 
 
-@compiled
+@compile_kernel
 def spread(sums: Floats, into: Ints, length: int, first: int, y: Floats) -> None:
     """Add to every number of y its sum."""
     for a in range(length):
         add_four(y, first + 4 * a, sums, 4 * np.int64(into[a]))
 
 
-@compiled
-def scaled(x: Floats, first: int, last: int, w: Floats, y: Floats) -> None:
+@compile_kernel
+def scale_children(x: Floats, first: int, last: int, w: Floats, y: Floats) -> None:
     """Multiply the numbers of each child by its own weight."""
     for i in range(first, last, 4):
         scale_four(y, i, x, i, w, 0)
 
 
-@compiled
-def times(X: Floats, queries: Nesting, weights: Floats, diagonal: Floats, sums: Floats, out: Floats) -> None:
-    """out = X H: sums from fine to coarse, weighed, and back from coarse to fine."""
+@compile_kernel
+def multiply_hessian(
+    X: Floats, queries: Nesting, weights: Floats, diagonal: Floats, sums: Floats, out: Floats
+) -> None:
+    """Compute out = X H: sums from fine to coarse, weighted, and back from coarse to fine."""
     source, begin, length, into = queries
     Q = len(source)
     for b in range(len(X)):
@@ -128,8 +133,8 @@ def times(X: Floats, queries: Nesting, weights: Floats, diagonal: Floats, sums: 
                 fold(sums, 4 * begin[source[q]], into[q], length[q], sums)
         sums[4 * begin[Q] :] = 0.0
         for q in range(Q):
-            scaled(sums, 4 * begin[q], 4 * begin[q + 1], weights[b, q], sums)
-        scaled(X[b], 0, X.shape[1], diagonal[b], out[b])
+            scale_children(sums, 4 * begin[q], 4 * begin[q + 1], weights[b, q], sums)
+        scale_children(X[b], 0, X.shape[1], diagonal[b], out[b])
         for q in range(Q - 1, -1, -1):
             if source[q] < 0:
                 spread(sums, into[q], length[q], 0, out[b])
@@ -137,8 +142,8 @@ def times(X: Floats, queries: Nesting, weights: Floats, diagonal: Floats, sums: 
                 spread(sums, into[q], length[q], 4 * begin[source[q]], sums)
 
 
-@compiled
-def thresholds(T: Floats, p: Floats, tau: Floats, count: Floats, total: Floats) -> None:
+@compile_kernel
+def move_thresholds(T: Floats, p: Floats, tau: Floats, count: Floats, total: Floats) -> None:
     r"""Move tau to where $\sum_c \max(T_c - \tau, 0) = p$ in every cell: Newton on a convex function, from any tau.
 
     One step from too far right lands left of the root, and from the left the steps only go right (Michelot 1986),
@@ -156,7 +161,7 @@ def thresholds(T: Floats, p: Floats, tau: Floats, count: Floats, total: Floats) 
     for i in range(0, size, 4):
         k = count[i] + count[i + 1] + count[i + 2] + count[i + 3]
         s = total[i] + total[i + 1] + total[i + 2] + total[i + 3]
-        level = (s - p[i // 4]) / k if k > 0.0 else -0.5 * NEVER
+        level = (s - p[i // 4]) / k if k > 0.0 else -0.5 * NEVER_COUNT
         shrinks = False
         for _ in range(4 * K + 3):
             k0 = k1 = k2 = k3 = s0 = s1 = s2 = s3 = 0.0
@@ -180,17 +185,17 @@ def thresholds(T: Floats, p: Floats, tau: Floats, count: Floats, total: Floats) 
         tau[i] = tau[i + 1] = tau[i + 2] = tau[i + 3] = level
 
 
-@compiled
-def cut(T: Floats, tau: Floats, X: Floats) -> None:
-    """X = max(T − τ, 0)."""
+@compile_kernel
+def clip(T: Floats, tau: Floats, X: Floats) -> None:
+    """Compute X = max(T − τ, 0)."""
     for b in range(len(T)):
         t, x = T[b], X[b]
         for i in range(len(t)):
             x[i] = max(t[i] - tau[i], 0.0)
 
 
-@compiled
-def pull(x: Floats, b: int, bounds: Bounds, sums: Floats, g: Floats) -> None:
+@compile_kernel
+def add_pull(x: Floats, b: int, bounds: Bounds, sums: Floats, g: Floats) -> None:
     """Add to the gradient of four children the terms of the augmented Lagrangian that hold sums between bounds."""
     into, low, high, multiplier, mu = bounds
     for r in range(len(into)):
@@ -203,9 +208,9 @@ def pull(x: Floats, b: int, bounds: Bounds, sums: Floats, g: Floats) -> None:
         spread(sums, into[r], into.shape[1], 0, g)
 
 
-@compiled
-def pulling(X: Floats, bounds: Bounds, sums: Floats, stiff: Floats) -> None:
-    """Which held sums are active at X: there the curvature is μ, elsewhere 0."""
+@compile_kernel
+def find_active_sums(X: Floats, bounds: Bounds, sums: Floats, stiff: Floats) -> None:
+    """Find which held sums are active at X: there the curvature is μ, elsewhere 0."""
     into, low, high, multiplier, mu = bounds
     for r in range(len(into)):
         for b in range(len(X)):
@@ -217,8 +222,8 @@ def pulling(X: Floats, bounds: Bounds, sums: Floats, stiff: Floats) -> None:
                 stiff[r, b, a] = 0.0 if within else mu[r]
 
 
-@compiled
-def side_by_side(A: Floats, kept: Bools, out: Floats) -> None:
+@compile_kernel
+def lay_out(A: Floats, kept: Bools, out: Floats) -> None:
     """Copy a child × cell array into the layout, where kept; the rest of ``out`` does not change."""
     for c in range(len(A)):
         for j in range(A.shape[1]):
@@ -226,9 +231,9 @@ def side_by_side(A: Floats, kept: Bools, out: Floats) -> None:
                 out[c // 4, 4 * j + c % 4] = A[c, j]
 
 
-@compiled
-def one_by_one(X: Floats, A: Floats) -> None:
-    """Back to child × cell."""
+@compile_kernel
+def lay_back(X: Floats, A: Floats) -> None:
+    """Copy the layout back to a child × cell array."""
     for c in range(len(A)):
         for j in range(A.shape[1]):
             A[c, j] = X[c // 4, 4 * j + c % 4]

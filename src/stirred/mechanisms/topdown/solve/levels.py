@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from stirred.engine import Engine, Progress
 from stirred.errors import InfeasibleError
-from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.linear import Targets
 from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery
 from stirred.mechanisms.topdown.solve import generic
 from stirred.mechanisms.topdown.solve.batched import batch
-from stirred.mechanisms.topdown.solve.nested import by_group, nested
+from stirred.mechanisms.topdown.solve.nested import build_nested_network, round_by_group
 from stirred.mechanisms.topdown.solve.problem import (
-    CROWDED,
+    CROWDED_SUMS_PER_CHILD,
     FREE,
     SUMS,
     Certificate,
@@ -27,20 +27,20 @@ from stirred.mechanisms.topdown.solve.problem import (
     solve,
 )
 from stirred.mechanisms.topdown.solve.root import round_root, solve_root
-from stirred.mechanisms.topdown.solve.rounding import network, rounded
-from stirred.mechanisms.topdown.solve.sets import chain, network_of_sets
+from stirred.mechanisms.topdown.solve.rounding import build_network, round_network
+from stirred.mechanisms.topdown.solve.sets import build_set_network, list_sets
 from stirred.mechanisms.topdown.tree.counts import Sparse
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-SMALL = 1_000  # answers of a query whose sums the rounding of a large root keeps
-MANY = 4_000  # cells from which the start of a solve matters
-GENERIC_CELLS = 20_000  # beyond this the interior-point method is the slower one
+MAX_SMALL_ANSWERS = 1_000  # answers of a query whose sums the rounding of a large root keeps
+MIN_FINE_START_CELLS = 4_000  # cells from which the start of a solve matters
+MAX_GENERIC_CELLS = 20_000  # beyond this the interior-point method is the slower one
 
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """Everything a parent needs; pure, so parents can be solved in any order and on any number of threads."""
+    """All data that a parent needs; pure, so parents can be solved in any order and on any thread."""
 
     allotment: Allotment
     constraints: Constraints
@@ -62,7 +62,7 @@ class Estimator:
         rounder: str = "own",
         geounits: int = 0,
     ) -> "Estimator":
-        """The estimator that weighs queries as the measurements of its targets do."""
+        """Build the estimator that weighs queries as the measurements of its targets do."""
         measurements = targets.measurements
         allotment = measurements.allotment
         weights = {pair: measurements.solve_weights(*pair) for pair in allotment.rho}
@@ -71,23 +71,23 @@ class Estimator:
         )  # fmt: skip
 
     def root(self) -> tuple[Sparse, Certificate]:
-        """The histogram of the root."""
+        """Return the histogram of the root, with its certificate."""
         spine, workload = self.allotment.spine, self.allotment.workload
         node = np.zeros(1, np.int64)
         if not spine.size(0):  # a census without areas has no records
             nobody = Sparse.of(node[:0], node[:0], node[:0], 0, workload.histogram.cells)
             return nobody, Certificate(spine.levels[0])
         cells = np.arange(workload.histogram.cells)
-        possible = self.constraints.possible(cells) & self.constraints.allowed(0, node, cells)[0]
+        possible = self.constraints.possible(cells) & self.constraints.find_allowed(0, node, cells)[0]
         cells = cells[possible]
         names, groups = self._groups(cells)
         weights = self._weights(0, node, names)
         linear = self.targets.linear(0, node, cells)[0]
         exact, sums = np.zeros(len(cells), np.int32), np.full(1, np.nan)
-        for held in self.constraints.solved:
+        for held in self.constraints.solve_queries:
             if held.whole and (held.low[0] == held.high[0]).all():
                 sums = held.low[0][0].astype(float)
-        families, partition, low, high, _, _ = self._held(0, node, cells)
+        families, partition, low, high, _, _ = self._hold_sums(0, node, cells)
         for family in families:
             if (family.low == family.high).all():
                 # An exact partition of the root: every part is its own simplex; other rules are not changed.
@@ -104,14 +104,14 @@ class Estimator:
         certificate = Certificate(spine.levels[0])
         if not len(cells):
             return Sparse.of(node[:0], node[:0], node[:0], 1, workload.histogram.cells), certificate
-        start = self._fine_start(0, node, cells, names, groups, weights)
+        start = self._find_fine_start(0, node, cells, names, groups, weights)
         solution = solve_root(
             linear, groups, weights[0], exact, sums, families, start=None if start is None else start[0]
         )
         certificate.add(solution)
-        if len(cells) >= MANY:
+        if len(cells) >= MIN_FINE_START_CELLS:
             # Most fractions are far below one half: keep the small queries' sums, or rounding would distort them.
-            partition = self._coarse(cells)
+            partition = self._cross_small_queries(cells)
             low, high = (
                 np.full((1, int(partition.max()) + 1), -FREE),
                 np.full((1, int(partition.max()) + 1), FREE),
@@ -130,40 +130,40 @@ class Estimator:
     def level(
         self, depth: int, above: Sparse, engine: Engine, progress: Progress | None = None
     ) -> tuple[Sparse, Certificate]:
-        """The histograms of a level, given those of the level above."""
+        """Return the histograms of a level, given those of the level above."""
         spine = self.allotment.spine
         certificate = Certificate(spine.levels[depth])
         solver = batch.LevelSolver(self, depth)
-        tasks = solver.families(batch.Family(0, above), 2)
+        tasks = solver.split_families(batch.Family(0, above), 2)
         results: list[batch.Triples] = []
         for done, (triples, own) in enumerate(engine.map(solver.solve, tasks), 1):
             certificate.join(own)
             results.append(triples)
             if progress is not None:
                 progress(spine.levels[depth], done, len(tasks))
-        return batch.joined(results, 0, spine.size(depth)), certificate
+        return batch.join_results(results, 0, spine.size(depth)), certificate
 
     def batchable(self, depth: int) -> bool:
-        """Whether compiled code solves the parents of a level: one pass, and no earlier product that is held."""
+        """Return whether compiled code solves a level: one pass, and no earlier product held."""
         passes = self.allotment.workload.passes.get(self.allotment.spine.levels[depth], ())
-        one = isinstance(self.targets, Informed) or len(passes) < 2 or "*" in passes[0]
+        one = isinstance(self.targets, TreeEstimate) or len(passes) < 2 or "*" in passes[0]
         plain = (self.guide is None or self.guide.adds(depth) != SUMS) and self.rounder == "own"
-        return self.solver == "fast" and plain and one and not self._crowded(depth)
+        return self.solver == "fast" and plain and one and not self._holds_product(depth)
 
     def parent(
         self, depth: int, parent: int, cells: Ints, counts: Ints, certificate: Certificate
     ) -> tuple[Ints, Ints, Ints]:
-        """Children of one parent, from its own cells and counts: nodes, cells and counts."""
+        """Return nodes, cells and counts of the children of one parent."""
         spine = self.allotment.spine
         first, last = spine.first_child[depth - 1][parent : parent + 2]
         children = np.arange(first, last)
         if len(children) == 1:
             return np.full(len(cells), first), cells, counts
-        allowed = self.constraints.allowed(depth, children, cells)
+        allowed = self.constraints.find_allowed(depth, children, cells)
         live = np.flatnonzero(allowed.any(axis=1))
         children, allowed = children[live], allowed[live]
         if not allowed.any(axis=0).all():
-            raise self._infeasible(depth, "no child may have a cell that its parent has")
+            raise self._infeasible_error(depth, "no child may have a cell that its parent has")
         values = self.children(depth, children, cells, counts, allowed, certificate)
         row, column = np.nonzero(values)
         return children[row], cells[column], values[row, column]
@@ -177,48 +177,50 @@ class Estimator:
         allowed: NDArray[np.bool_],
         certificate: Certificate,
     ) -> Ints:
-        """Solve and round; the integers of each child on the parent's cells."""
+        """Solve and round; return the integers of each child on the parent's cells."""
         problem, low, high, partition, total_low, total_high = self.problem(
             depth, children, cells, counts, allowed
         )
         solution = self._solve(problem)
         certificate.add(solution)
         if low.shape[1] > 1 and np.array_equal(low, high):
-            values = by_group(solution.x, counts, allowed, partition, low)
+            values = round_by_group(solution.x, counts, allowed, partition, low)
             self._check(depth, children, cells, values)
             return values
-        values = self._rounded(
+        values = self._round(
             depth, problem, solution.x, counts, cells, partition, low, high, total_low, total_high
         )
         self._check(depth, children, cells, values)
         return values
 
-    def _rounded(
+    def _round(
         self, depth: int, problem: ParentProblem, x: Floats, counts: Ints, cells: Ints, partition: NDArray[np.int32],
         low: Floats, high: Floats, total_low: Floats | None, total_high: Floats | None,
     ) -> Ints:  # fmt: skip
-        """The network, with more room if it must be; an integer programme where the sums cross."""
+        """Round by the network, with more room if needed, or an integer programme if sums cross."""
         if self.rounder == "production":
             workload = self.allotment.workload
-            one = network_of_sets(
-                x, counts, problem.allowed, chain(workload.histogram, cells), partition, low, high, total_low=total_low,
+            one = build_set_network(
+                x, counts, problem.allowed, list_sets(workload.histogram, cells), partition, low, high, total_low=total_low,
                 total_high=total_high, first=len(workload.passes.get(self.allotment.spine.levels[depth], ())) > 1,
             )  # fmt: skip
-            found = rounded(one) if one is not None and (one.capacity >= 0).all() else None
+            found = round_network(one) if one is not None and (one.capacity >= 0).all() else None
             if found is not None:
                 return found
         if problem.aims is not None:
-            net = nested(x, counts, problem, partition, low, high, total_low=total_low, total_high=total_high)
-            aimed = rounded(net) if (net.capacity >= 0).all() else None
+            net = build_nested_network(
+                x, counts, problem, partition, low, high, total_low=total_low, total_high=total_high
+            )
+            aimed = round_network(net) if (net.capacity >= 0).all() else None
             if aimed is not None:
                 return aimed
-        inner = sum(not held.whole for held in self._here(depth)) <= 1
+        inner = sum(not held.whole for held in self._list_constraints(depth)) <= 1
         for snap, wide in ((2e-4, False), (1e-2, False), (0.0, False), (0.0, inner)):
-            net = network(
+            net = build_network(
                 x, counts, problem.allowed, partition, low, high,
                 total_low=total_low, total_high=total_high, snap=snap, wide=wide,
             )  # fmt: skip
-            found = rounded(net) if (net.capacity >= 0).all() else None
+            found = round_network(net) if (net.capacity >= 0).all() else None
             if found is not None:
                 return found
         return generic.round_with_rows(x, counts, problem.allowed, problem.held)
@@ -226,25 +228,25 @@ class Estimator:
     def problem(
         self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_]
     ) -> tuple[ParentProblem, Floats, Floats, NDArray[np.int32], Floats | None, Floats | None]:
-        """The least-squares problem of one parent and what its rounding must keep."""
+        """Return the least-squares problem of one parent and what its rounding must keep."""
         level = self.allotment.spine.levels[depth]
         names, groups = self._groups(cells)
         weights, classes = self._classes(depth, children, names)
-        families, partition, low, high, total_low, total_high = self._held(depth, children, cells)
+        families, partition, low, high, total_low, total_high = self._hold_sums(depth, children, cells)
         parent = counts.astype(float)
         passes = self.allotment.workload.passes.get(level, ())
         first = frozenset(passes[0]) if len(passes) > 1 else frozenset()
-        if isinstance(self.targets, Informed) or not first or "*" in first:
+        if isinstance(self.targets, TreeEstimate) or not first or "*" in first:
             linear = self.targets.linear(depth, children, cells)
-            start = self._fine_start(depth, children, cells, names, groups, weights[classes])
+            start = self._find_fine_start(depth, children, cells, names, groups, weights[classes])
             problem = ParentProblem(
-                parent, linear, allowed, groups, weights, classes, families, start, self._crowded(depth)
+                parent, linear, allowed, groups, weights, classes, families, start, self._holds_product(depth)
             )
             if self.guide is not None:
-                problem = self.guide.shaped(depth, children, cells, problem)
+                problem = self.guide.shape_problem(depth, children, cells, problem)
             return problem, low, high, partition, total_low, total_high
         # Classic: the queries of the first pass alone, then the others with the first pass's answers fixed.
-        pinned = self._first_pass(
+        pinned = self._solve_first_pass(
             depth, children, cells, parent, allowed, first, families, names, groups, weights, classes
         )
         rest = frozenset(names) - first
@@ -253,7 +255,7 @@ class Estimator:
         problem = ParentProblem(parent, linear, allowed, groups, later, classes, (*families, pinned))
         return problem, low, high, partition, total_low, total_high
 
-    def _first_pass(
+    def _solve_first_pass(
         self, depth: int, children: Ints, cells: Ints, parent: Floats, allowed: NDArray[np.bool_],
         first: frozenset[str], families: tuple[HeldSums, ...], names: Sequence[str], groups: NDArray[np.int32],
         weights: Floats, classes: NDArray[np.int32],
@@ -274,11 +276,11 @@ class Estimator:
         totals = solution.x.sum(axis=1, keepdims=True)
         return HeldSums(np.zeros(len(cells), np.int32), totals, totals)
 
-    def _fine_start(
+    def _find_fine_start(
         self, depth: int, nodes: Ints, cells: Ints, names: Sequence[str], groups: NDArray[np.int32], weights: Floats
     ) -> Floats | None:  # fmt: skip
-        """For very many cells begin at the fine queries' answers: coarse errors vanish in a few steps, fine ones last."""
-        if len(cells) < MANY and not self._crowded(depth):
+        """Return a start at the fine queries' answers for very many cells, else None."""
+        if len(cells) < MIN_FINE_START_CELLS and not self._holds_product(depth):
             return None
         inside = groups >= 0
         # Fine: every cell it counts is a group of its own, and it counts nearly all.
@@ -293,31 +295,31 @@ class Estimator:
         result: Floats = self.targets.linear(depth, nodes, cells, only) / total[:, None]
         return result
 
-    def _coarse(self, cells: Ints) -> NDArray[np.int32]:
-        """The common refinement of all small queries: cells that none of them distinguishes share a group."""
+    def _cross_small_queries(self, cells: Ints) -> NDArray[np.int32]:
+        """Return the common refinement of all small queries, as a group for each cell."""
         label = np.zeros(len(cells), np.int64)
         for query in self.allotment.workload.queries:
-            if 1 < query.size <= SMALL:
+            if 1 < query.size <= MAX_SMALL_ANSWERS:
                 label = np.unique(label * (query.size + 1) + query.of(cells) + 1, return_inverse=True)[
                     1
                 ].ravel()
         return label.astype(np.int32)
 
-    def _crowded(self, depth: int) -> bool:
-        """Whether a whole earlier product is held."""
-        return any(held.query.size > CROWDED for held in self._here(depth))
+    def _holds_product(self, depth: int) -> bool:
+        """Return whether a whole earlier product is held."""
+        return any(held.query.size > CROWDED_SUMS_PER_CHILD for held in self._list_constraints(depth))
 
-    def _here(self, depth: int) -> list[HeldQuery]:
-        """The constraints that apply at this level."""
-        return [held for held in self.constraints.solved if depth < len(held.low)]
+    def _list_constraints(self, depth: int) -> list[HeldQuery]:
+        """Return the constraints that apply at this level."""
+        return [held for held in self.constraints.solve_queries if depth < len(held.low)]
 
     def _solve(self, problem: ParentProblem) -> Solution:
         if self.solver == "piqp":
-            return generic.piqp_solve(problem)
+            return generic.solve_piqp(problem)
         solution = solve(problem, tolerance=self.tolerance)
-        stuck = solution.distance > 2 * self.tolerance and problem.linear.size <= GENERIC_CELLS
+        stuck = solution.distance > 2 * self.tolerance and problem.linear.size <= MAX_GENERIC_CELLS
         if not problem.crowded and (solution.violation > 5e-3 or stuck):
-            solution = generic.piqp_solve(problem)
+            solution = generic.solve_piqp(problem)
         return solution
 
     def _groups(self, cells: Ints) -> tuple[list[str], NDArray[np.int32]]:
@@ -325,7 +327,7 @@ class Estimator:
         return [q.name for q in queries], np.stack([batch.compact(q.of(cells)) for q in queries])
 
     def _weights(self, depth: int, nodes: Ints, names: Sequence[str]) -> Floats:
-        level, node = self.allotment.holder(depth, nodes)
+        level, node = self.allotment.find_holders(depth, nodes)
         rows = []
         for d, i in zip(level, node, strict=True):
             own = self.weights[int(self.allotment.start[d][i]), int(d)]
@@ -333,21 +335,21 @@ class Estimator:
         return np.array(rows)
 
     def _classes(self, depth: int, nodes: Ints, names: Sequence[str]) -> tuple[Floats, NDArray[np.int32]]:
-        level, node = self.allotment.holder(depth, nodes)
+        level, node = self.allotment.find_holders(depth, nodes)
         starts = np.array([self.allotment.start[d][i] for d, i in zip(level, node, strict=True)])
         unique, inverse = np.unique(np.stack([starts, level], axis=1), axis=0, return_inverse=True)
         table = [[self.weights[int(a), int(d)].get(name, 0.0) for name in names] for a, d in unique]
         return np.array(table), inverse.ravel().astype(np.int32)
 
-    def _held(
+    def _hold_sums(
         self, depth: int, nodes: Ints, cells: Ints
     ) -> tuple[tuple[HeldSums, ...], NDArray[np.int32], Floats, Floats, Floats | None, Floats | None]:
-        """The held sums for the solve, and the partition and totals that the rounding network keeps."""
+        """Return the held sums for the solve, and the partition and totals that rounding keeps."""
         families: list[HeldSums] = []
         partition = np.zeros(len(cells), np.int32)
         low, high = np.full((len(nodes), 1), -FREE), np.full((len(nodes), 1), FREE)
         total_low = total_high = None
-        for held in self.constraints.solved:
+        for held in self.constraints.solve_queries:
             if depth >= len(held.low):
                 continue
             groups = held.query.of(cells)
@@ -371,8 +373,8 @@ class Estimator:
     def _check(self, depth: int, nodes: Ints, cells: Ints, values: Ints) -> None:
         """Check every bound again on the integers; a failure is an error."""
         if (values < 0).any():
-            raise self._infeasible(depth, "a rounded cell is negative")
-        for held in self.constraints.solved:
+            raise self._infeasible_error(depth, "a rounded cell is negative")
+        for held in self.constraints.solve_queries:
             if depth >= len(held.low):
                 continue
             index = held.query.of(cells)
@@ -380,9 +382,9 @@ class Estimator:
             inside = np.flatnonzero(index >= 0)
             np.add.at(sums.T, index[inside], values[:, inside].T)
             if ((sums < held.low[depth][nodes]) | (sums > held.high[depth][nodes])).any():
-                raise self._infeasible(depth, f"constraint {held.name!r} does not hold after rounding")
+                raise self._infeasible_error(depth, f"constraint {held.name!r} does not hold after rounding")
 
-    def _infeasible(self, depth: int, why: str) -> InfeasibleError:
+    def _infeasible_error(self, depth: int, why: str) -> InfeasibleError:
         return InfeasibleError(
             f"a parent of level {self.allotment.spine.levels[depth]} has no children that meet every constraint",
             why=why,

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown.solve.problem import ParentProblem
 from stirred.mechanisms.topdown.solve.rounding import (
-    SNAP,
+    SNAP_DISTANCE,
     TOTAL_WEIGHT,
     Network,
-    _greedy_potentials,
-    _step_cost,
-    network,
-    rounded,
+    _compute_step_cost,
+    _set_greedy_potentials,
+    build_network,
+    round_network,
 )
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 AIM_WEIGHT = 8.0  # aimed sums before cells, after totals
 
 
-def nested(
+def build_nested_network(
     x: Floats,
     parent: Ints,
     problem: ParentProblem,
@@ -35,9 +35,12 @@ def nested(
     *,
     total_low: Floats | None = None,
     total_high: Floats | None = None,
-    snap: float = SNAP,
+    snap: float = SNAP_DISTANCE,
 ) -> Network:
-    """The network for C children and n cells; an aimed sum is one of the problem's ``aims`` inside one of ``groups``."""
+    """Build the network for C children and n cells, with aimed sums inside the ``groups``.
+
+    An aimed sum is one of the problem's ``aims`` inside one of ``groups``.
+    """
     C, n = x.shape
     allowed, aims = problem.allowed, groups if problem.aims is None else problem.aims
     pairs, place_of = np.unique(np.stack([groups, aims], axis=1), axis=0, return_inverse=True)
@@ -85,17 +88,17 @@ def nested(
         tail.append(nodes[i])
         head.append(above[i])
         capacity.append(most - least)
-        cost.append(weights[i] * _step_cost(values[i].ravel(), lows[i].astype(np.int64).ravel()))
+        cost.append(weights[i] * _compute_step_cost(values[i].ravel(), lows[i].astype(np.int64).ravel()))
     supply[sink] -= int(supply.sum())
     potential = np.zeros(sink + 1)
-    _greedy_potentials(potential, cell, cost[0], left)
+    _set_greedy_potentials(potential, cell, cost[0], left)
     return Network(
         np.concatenate(tail), np.concatenate(head), np.concatenate(capacity), np.concatenate(cost), supply, potential,
         child, cell, floor,
     )  # fmt: skip
 
 
-def by_group(
+def round_by_group(
     x: Floats, counts: Ints, allowed: NDArray[np.bool_], partition: NDArray[np.int32], exact: Floats
 ) -> Ints:
     """Round each exact group separately, as a small transport problem between cells and children."""
@@ -109,8 +112,8 @@ def by_group(
         one = exact[rows, group][:, None]
         zero = np.zeros(len(columns), np.int32)
         for wide in (False, True):
-            net = network(x[part], counts[columns], allowed[part], zero, one, one, wide=wide)
-            found = rounded(net) if (net.capacity >= 0).all() else None
+            net = build_network(x[part], counts[columns], allowed[part], zero, one, one, wide=wide)
+            found = round_network(net) if (net.capacity >= 0).all() else None
             if found is not None:
                 break
         if found is None:

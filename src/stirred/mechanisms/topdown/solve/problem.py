@@ -12,25 +12,27 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior
 from stirred.mechanisms.topdown.solve.descend import descend
 from stirred.mechanisms.topdown.solve.layout import (
-    NEVER,
+    NEVER_COUNT,
     Bounds,
     Nesting,
-    distinct,
-    one_by_one,
-    side_by_side,
-    tree,
+    lay_back,
+    lay_out,
+    merge_queries,
+    nest_queries,
 )
 
 Floats = NDArray[np.float64]
 FREE = 1e300
-LARGE = 4_000  # cells
-WORK = 8e9  # additions of one parent
+MIN_LARGE_CELLS = 4_000  # cells
+MAX_ADDITIONS = 8e9  # additions of one parent
 NOTHING, WEIGHTS, SUMS = "nothing", "weights", "sums"  # that a guide adds to a problem
-CROWDED = 64  # with this many held sums per child the unconstrained optimum is not a useful start
+CROWDED_SUMS_PER_CHILD = (
+    64  # with this many held sums per child the unconstrained optimum is not a useful start
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +69,18 @@ class ParentProblem:
 
 
 class SolveGuide(Protocol):
-    """More than the measurements: sums that are held first, or knowledge of the children."""
+    """Protocol of what a solve knows besides measurements: sums held first, or a prior of the children."""
 
     def adds(self, depth: int) -> str:
-        """What ``shaped`` adds to the parents of a level: NOTHING, WEIGHTS (more queries of the same kind) or SUMS."""
+        """Return what the guide adds to a level: NOTHING, WEIGHTS (more queries of the same kind) or SUMS."""
         ...
 
-    def shaped(
+    def shape_problem(
         self, depth: int, children: NDArray[np.int64], cells: NDArray[np.int64], problem: ParentProblem
     ) -> ParentProblem: ...
 
     def leaves(self, cells: NDArray[np.int64]) -> LeafPrior:
-        """What ``shaped`` adds where that is WEIGHTS, as arrays for compiled code, with the kind of each of the cells."""
+        """Return the added WEIGHTS as arrays for compiled code, with the kind of each of the cells."""
         ...
 
     def root(
@@ -98,22 +100,24 @@ class Solution:
     distance: float = field(default=0.0)  # a bound on the root mean square distance to the optimum per child
 
 
-def merged(groups: NDArray[np.int32], weights: Floats) -> tuple[NDArray[np.int32], Floats, Floats]:
-    """Queries that are the same on these cells become one; those that keep every cell apart become a diagonal.
+def merge_equal_queries(
+    groups: NDArray[np.int32], weights: Floats
+) -> tuple[NDArray[np.int32], Floats, Floats]:
+    """Merge queries that are the same on these cells; those that keep every cell become a diagonal.
 
-    >>> g, w, d = merged(np.array([[0, 0], [1, 1], [0, 1]], np.int32), np.array([[1.0, 2.0, 4.0]]))
+    >>> g, w, d = merge_equal_queries(np.array([[0, 0], [1, 1], [0, 1]], np.int32), np.array([[1.0, 2.0, 4.0]]))
     >>> g.tolist(), w.tolist(), d.tolist()
     ([[0, 0]], [[3.0]], [4.0])
     """
     gid, w, diagonal = np.full(groups.shape, -1, np.int32), np.zeros(weights.shape), np.zeros(len(weights))
-    kept = distinct(np.ascontiguousarray(groups), np.ascontiguousarray(weights), gid, w, diagonal)
+    kept = merge_queries(np.ascontiguousarray(groups), np.ascontiguousarray(weights), gid, w, diagonal)
     if not kept:
         return np.full((1, groups.shape[1]), -1, np.int32), np.zeros((len(weights), 1)), diagonal
     return gid[:kept], w[:, :kept], diagonal
 
 
-def metric(groups: NDArray[np.int32], weights: Floats, diagonal: Floats) -> Floats:
-    """The row sums of the Hessian, largest over classes: a diagonal that dominates it."""
+def sum_hessian_rows(groups: NDArray[np.int32], weights: Floats, diagonal: Floats) -> Floats:
+    """Return the row sums of the Hessian, largest over classes: a diagonal that dominates it."""
     n = groups.shape[1]
     d = np.tile(diagonal[:, None], (1, n))
     for q, row in enumerate(groups):
@@ -125,8 +129,8 @@ def metric(groups: NDArray[np.int32], weights: Floats, diagonal: Floats) -> Floa
 
 
 @dataclass(frozen=True, slots=True)
-class Laid:
-    """A problem in the memory layout of ``layout``."""
+class ProblemLayout:
+    """A problem in the memory layout of the compiled solver."""
 
     linear: Floats
     queries: Nesting
@@ -135,7 +139,7 @@ class Laid:
     curvature: float  # the least one in any direction
 
     @staticmethod
-    def out(problem: ParentProblem, gid: NDArray[np.int32], w: Floats, diag: Floats) -> "Laid":
+    def out(problem: ParentProblem, gid: NDArray[np.int32], w: Floats, diag: Floats) -> "ProblemLayout":
         """Lay a problem out, its queries from fine to coarse."""
         C, n = problem.linear.shape
         size = gid.max(axis=1).astype(np.int64) + 1
@@ -147,50 +151,53 @@ class Laid:
             np.empty(Q, np.int64),
             np.empty((Q, n), np.int32),
         )
-        tree(gid[order], size[order], *queries)
-        linear = np.full((K, 4 * n), -NEVER)
-        side_by_side(problem.linear, problem.allowed, linear)
+        nest_queries(gid[order], size[order], *queries)
+        linear = np.full((K, 4 * n), -NEVER_COUNT)
+        lay_out(problem.linear, problem.allowed, linear)
         # Padded children weigh nothing and hold nothing.
         weights, diagonal = np.zeros((4 * K, Q)), np.zeros(4 * K)
         weights[:C], diagonal[:C] = w[problem.classes][:, order], diag[problem.classes]
         by_query = np.ascontiguousarray(weights.reshape(K, 4, Q).transpose(0, 2, 1))
-        return Laid(linear, queries, by_query, diagonal.reshape(K, 4), float(diag.min()))
+        return ProblemLayout(linear, queries, by_query, diagonal.reshape(K, 4), float(diag.min()))
 
     def descend(
         self, problem: ParentProblem, X: Floats, d: Floats, bounds: Bounds, goal: float, limit: int
     ) -> tuple[int, float]:
-        """Minimise in place from X with the sums in ``bounds`` held by multipliers; products with H, and the gap."""
+        """Minimise in place from X, with held sums in ``bounds``; return products with H, and the gap."""
         into, *sides, mu = bounds
         m = sides[0].shape[2]
         held = np.where(into < 0, m, into).astype(np.int32)
         laid = [np.zeros((len(into), len(self.linear), 4 * m)) for _ in sides]
         for side, out in zip(sides, laid, strict=True):
             for r in range(len(into)):
-                side_by_side(side[r], np.ones(side[r].shape, bool), out[r])
-        start, result = np.full(self.linear.shape, -NEVER), np.empty(self.linear.shape)
-        side_by_side(X, problem.allowed, start)
+                lay_out(side[r], np.ones(side[r].shape, bool), out[r])
+        start, result = np.full(self.linear.shape, -NEVER_COUNT), np.empty(self.linear.shape)
+        lay_out(X, problem.allowed, start)
         spent, gap = descend(
             result, start, self.linear, problem.parent, self.queries, self.weights, self.diagonal, np.repeat(1.0 / d, 4),
             (held, laid[0], laid[1], laid[2], mu), self.curvature, goal, limit,
         )  # fmt: skip
-        one_by_one(result, X)
+        lay_back(result, X)
         return spent, gap
 
 
 def solve(
     problem: ParentProblem, *, tolerance: float = 2e-3, limit: int = 4000, rounds: int = 60
 ) -> Solution:
-    """The optimum to within ``tolerance`` persons (Euclidean distance over all cells and children, certified)."""
+    """Return the optimum to within ``tolerance`` persons, certified.
+
+    The distance is Euclidean over all cells and children.
+    """
     C, n = problem.linear.shape
-    gid, w, diag = merged(problem.groups, problem.weights)
-    d = metric(gid, w, diag)
+    gid, w, diag = merge_equal_queries(problem.groups, problem.weights)
+    d = sum_hessian_rows(gid, w, diag)
     weakest = float(diag.min()) if diag.min() > 0 else float(problem.weights.max())
     # Beyond some thousand cells the tolerance is per child and cell: a joint tolerance for 50,000 cells is not needed.
-    goal = 0.5 * weakest * tolerance * tolerance * (C * n / 400.0 if n > LARGE else 1.0)
-    X = _start(problem, d) if problem.start is None else problem.start.copy()
-    laid = Laid.out(problem, gid, w, diag)
+    goal = 0.5 * weakest * tolerance * tolerance * (C * n / 400.0 if n > MIN_LARGE_CELLS else 1.0)
+    X = _find_start(problem, d) if problem.start is None else problem.start.copy()
+    laid = ProblemLayout.out(problem, gid, w, diag)
     # Work, not time, limits the largest problems, so that the result does not depend on the machine.
-    limit = min(limit, max(100, int(WORK / (X.size * 2 * len(gid)))))
+    limit = min(limit, max(100, int(MAX_ADDITIONS / (X.size * 2 * len(gid)))))
     crowded = problem.crowded
     nothing = (
         np.zeros((0, n), np.int32),
@@ -200,11 +207,13 @@ def solve(
         np.zeros(0),
     )
     iterations, gap = laid.descend(problem, X, d, nothing, goal, 0 if crowded else limit)
-    violation = worst_violation(X, problem.held)
+    violation = measure_violation(X, problem.held)
     method = "fista"
     if violation > 1e-6 or crowded:
         method = "fista + multipliers"
-        held, low, high, mu = _stack([_binding(one, problem.parent) for one in problem.held], C, n, d)
+        held, low, high, mu = _stack_held(
+            [_find_binding(one, problem.parent) for one in problem.held], C, n, d
+        )
         multiplier = np.zeros_like(low)
         heavy = d.copy()
         for r in range(len(held)):
@@ -227,19 +236,19 @@ def solve(
     )
 
 
-def worst_violation(X: Floats, held: Sequence[HeldSums]) -> float:
-    """How far the furthest held sum is outside its bounds."""
+def measure_violation(X: Floats, held: Sequence[HeldSums]) -> float:
+    """Return how far the furthest held sum is outside its bounds."""
     worst = 0.0
     for one in held:
-        sums = held_sums(X, one)
+        sums = sum_held(X, one)
         worst = max(
             worst, float((one.low - sums).max(initial=0.0)), float((sums - one.high).max(initial=0.0))
         )
     return worst
 
 
-def held_sums(X: Floats, held: HeldSums) -> Floats:
-    """The held sums of each child."""
+def sum_held(X: Floats, held: HeldSums) -> Floats:
+    """Return the held sums of each child."""
     sums = np.zeros(held.low.shape)
     inside = np.flatnonzero(held.groups >= 0)
     for j in inside:
@@ -247,8 +256,8 @@ def held_sums(X: Floats, held: HeldSums) -> Floats:
     return sums
 
 
-def _binding(held: HeldSums, parent: Floats) -> HeldSums:
-    """Only the groups whose bounds can be active: the others would slow the solver down."""
+def _find_binding(held: HeldSums, parent: Floats) -> HeldSums:
+    """Return only the groups whose bounds can be active: the others would slow the solver down."""
     inside = held.groups >= 0
     sums = np.bincount(held.groups[inside], parent[inside], minlength=held.low.shape[1])
     matters = np.asarray((held.low > 0).any(axis=0) | (held.high < sums).any(axis=0))
@@ -257,14 +266,14 @@ def _binding(held: HeldSums, parent: Floats) -> HeldSums:
     )
 
 
-def _start(problem: ParentProblem, d: Floats) -> Floats:
-    """The starting point: the measurement divided by the metric, which the first projection makes feasible."""
+def _find_start(problem: ParentProblem, d: Floats) -> Floats:
+    """Return the starting point: the measurement divided by the metric; a projection makes it feasible."""
     shares = problem.allowed / np.maximum(problem.allowed.sum(axis=0), 1)
     result: Floats = shares * problem.parent + (problem.linear - problem.linear.mean(axis=0)) / d
     return result
 
 
-def _stack(
+def _stack_held(
     held: Sequence[HeldSums], C: int, n: int, d: Floats
 ) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
     size = max(one.low.shape[1] for one in held)
@@ -316,11 +325,11 @@ class Certificate:
         self.generic += other.generic
 
 
-@compiled
+@compile_kernel
 def update_multipliers(
     X: Floats, held: NDArray[np.int32], low: Floats, high: Floats, multiplier: Floats, mu: Floats
 ) -> float:
-    """One step of the multipliers of the held sums; returns the largest violation."""
+    """Update the multipliers of the held sums by one step; return the largest violation."""
     C, n = X.shape
     worst = 0.0
     m = low.shape[2]

@@ -9,33 +9,33 @@ a fixed order, so the same input gives the same bits on any number of threads.
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.errors import InfeasibleError
-from stirred.mechanisms.topdown.solve.descend import FACE, FALL, RARELY, TURN
+from stirred.mechanisms.topdown.solve.descend import CG_STEPS, CG_TOLERANCE, FISTA_STEPS, MAX_PAUSE_STEPS
 from stirred.mechanisms.topdown.solve.problem import (
-    WORK,
+    MAX_ADDITIONS,
     HeldSums,
     Solution,
-    _stack,
-    merged,
-    metric,
+    _stack_held,
+    measure_violation,
+    merge_equal_queries,
+    sum_hessian_rows,
     update_multipliers,
-    worst_violation,
 )
-from stirred.mechanisms.topdown.solve.rounding import network, rounded
+from stirred.mechanisms.topdown.solve.rounding import build_network, round_network
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Groups = NDArray[np.int32]
 
 
-@compiled
-def hessian_times(
+@compile_kernel
+def multiply_root_hessian(
     x: Floats, into: Groups, weight: Floats, diagonal: float, sums: Floats, out: Floats
 ) -> None:
-    """out = x H. All queries take a cell together, because one query alone waits for its own last sum.
+    """Compute out = x H, taking all queries of a cell together, which is faster than one by one.
 
-    ``into`` is cells × queries: the sum that a cell counts in, the last one where it counts in none.
+    ``fill`` is cells × queries: the sum that a cell counts in, the last one where it counts in none.
     """
     sums[:] = 0.0
     for j in range(len(x)):
@@ -50,8 +50,8 @@ def hessian_times(
         out[j] = total
 
 
-@compiled
-def held_gradient(
+@compile_kernel
+def add_held_gradient(
     X: Floats, held: Groups, low: Floats, high: Floats, multiplier: Floats, mu: Floats, G: Floats
 ) -> None:
     """Add the gradient of the augmented-Lagrangian terms that hold sums of cells between bounds."""
@@ -73,11 +73,11 @@ def held_gradient(
                     G[c, j] += s[held[r, j]]
 
 
-@compiled
+@compile_kernel
 def project_whole(
     v: Floats, d: Floats, inverse: Floats, group: Groups, sums: Floats, tau: Floats, x: Floats
 ) -> None:
-    """The nearest x ≥ 0 in the metric d whose group sums are given (NaN: free); for the root, which has no parent.
+    """Compute the nearest x ≥ 0 in the metric d with the given group sums (NaN: free), for the root.
 
     Newton's method from any ``tau``, such as that of the last iteration; at -∞ all cells of a group count.
     """
@@ -133,11 +133,11 @@ def project_whole(
         x[j] = y if y > 0.0 else 0.0
 
 
-@compiled
-def along_whole(
+@compile_kernel
+def project_on_root_face(
     R: Floats, F: Floats, inverse: Floats, group: Groups, share: Floats, mean: Floats, Z: Floats
 ) -> float:
-    """Z = the part of R / d that stays on the face F and keeps every fixed sum; returns Σ R Z.
+    """Project R / d on the face F, keeping every fixed sum, into Z; return Σ R Z.
 
     ``share`` is one over the summed 1/d of each group's cells on the face, 0 where the sum is free.
     """
@@ -154,12 +154,12 @@ def along_whole(
     return total
 
 
-@compiled
-def face_whole(
+@compile_kernel
+def step_on_root_face(
     x: Floats, g: Floats, inverse: Floats, group: Groups, sums: Floats, into: Groups, weight: Floats, diagonal: float,
     own: Floats, most: int, S: Floats,
 ) -> int:  # fmt: skip
-    """S = the step from x, where the gradient is g, towards the minimum over histograms positive where x is."""
+    """Compute the step S from x, with gradient g, towards the minimum where x is positive."""
     n, m = len(x), len(sums)
     F, R, P, Z = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     share, mean = np.zeros(m), np.empty(m)
@@ -171,10 +171,10 @@ def face_whole(
             share[group[j]] += F[j] * inverse[j]
     for a in range(m):
         share[a] = 1.0 / share[a] if share[a] > 0.0 and not np.isnan(sums[a]) else 0.0
-    left = along_whole(R, F, inverse, group, share, mean, P)
-    enough = FALL * left
+    left = project_on_root_face(R, F, inverse, group, share, mean, P)
+    enough = CG_TOLERANCE * left
     for k in range(most):
-        hessian_times(P, into, weight, diagonal, own, Z)
+        multiply_root_hessian(P, into, weight, diagonal, own, Z)
         curve = 0.0
         for j in range(n):
             curve += P[j] * Z[j]
@@ -184,15 +184,15 @@ def face_whole(
         for j in range(n):
             S[j] += forward * P[j]
             R[j] -= forward * Z[j] * F[j]
-        fresh = along_whole(R, F, inverse, group, share, mean, Z)
+        fresh = project_on_root_face(R, F, inverse, group, share, mean, Z)
         for j in range(n):
             P[j] = Z[j] + fresh / left * P[j]
         left = fresh
     return most
 
 
-@compiled
-def fista_whole(
+@compile_kernel
+def minimise_root(
     X: Floats,
     B: Floats,
     gid: Groups,
@@ -231,34 +231,36 @@ def fista_whole(
     momentum = 1.0
     beta = 0.0
     moved = np.inf
-    spent, iteration, wait, pause = 0, 0, TURN, TURN
+    spent, iteration, wait, pause = 0, 0, FISTA_STEPS, FISTA_STEPS
     while spent < limit:
         if len(held) == 0 and iteration >= wait:
-            hessian_times(X[0], into, weight, diag[0], own, XH[0])
+            multiply_root_hessian(X[0], into, weight, diag[0], own, XH[0])
             for j in range(n):
                 G[0, j] = XH[0, j] - B[0, j]
-            spent += face_whole(X[0], G[0], inverse, group, sums, into, weight, diag[0], own, FACE, V[0])
+            spent += step_on_root_face(
+                X[0], G[0], inverse, group, sums, into, weight, diag[0], own, CG_STEPS, V[0]
+            )
             for j in range(n):
                 V[0, j] += X[0, j]
             project_whole(V[0], d, inverse, group, sums, tau, old[0])
-            hessian_times(old[0], into, weight, diag[0], own, XH[0])
+            multiply_root_hessian(old[0], into, weight, diag[0], own, XH[0])
             rise = 0.0  # twice the change of the objective, by the trapezoid rule
             for j in range(n):
                 rise += (old[0, j] - X[0, j]) * (G[0, j] + XH[0, j] - B[0, j])
             if rise < 0.0:
                 X[:] = old
             else:
-                pause = min(2 * pause, RARELY)
+                pause = min(2 * pause, MAX_PAUSE_STEPS)
             wait = iteration + pause
             momentum, beta = 1.0, 0.0
         iteration += 1
         spent += 1
         for j in range(n):
             V[0, j] = X[0, j] + beta * (X[0, j] - old[0, j])
-        hessian_times(V[0], into, weight, diag[0], own, XH[0])
+        multiply_root_hessian(V[0], into, weight, diag[0], own, XH[0])
         for j in range(n):
             G[0, j] = XH[0, j] - B[0, j]
-        held_gradient(V, held, low, high, multiplier, mu, G)
+        add_held_gradient(V, held, low, high, multiplier, mu, G)
         old[:] = X
         for j in range(n):
             G[0, j] = V[0, j] - G[0, j] / d[j]
@@ -295,11 +297,11 @@ def solve_root(
 ) -> Solution:
     """Minimise ½x'Hx − b'x over x ≥ 0 with the sums of ``exact`` groups fixed (NaN: free) and held sums in bounds."""
     n = len(linear)
-    gid, w, diag = merged(groups, weights[None])
-    d = metric(gid, w, diag)
+    gid, w, diag = merge_equal_queries(groups, weights[None])
+    d = sum_hessian_rows(gid, w, diag)
     weakest = float(diag[0]) if diag[0] > 0 else float(weights[weights > 0].min())
     X = (linear / d)[None].copy() if start is None else start[None].copy()
-    limit = max(100, min(limit, int(WORK / (n * 2 * len(gid)))))
+    limit = max(100, min(limit, int(MAX_ADDITIONS / (n * 2 * len(gid)))))
     empty = (
         np.zeros((0, n), np.int32),
         np.zeros((0, 1, 1)),
@@ -309,19 +311,19 @@ def solve_root(
     )
     common = (gid, w, diag, d, exact, sums)
     step = weakest * tolerance
-    iterations, moved = fista_whole(X, linear[None], *common, *empty, step, limit)
-    violation = worst_violation(X, held)
+    iterations, moved = minimise_root(X, linear[None], *common, *empty, step, limit)
+    violation = measure_violation(X, held)
     method = "fista"
     if violation > 1e-6:
         method = "fista + multipliers"
-        stacked, low, high, mu = _stack(held, 1, n, d)
+        stacked, low, high, mu = _stack_held(held, 1, n, d)
         multiplier = np.zeros_like(low)
         heavy = d.copy()
         for r in range(len(stacked)):
             inside = stacked[r] >= 0
             heavy[inside] += mu[r] * np.bincount(stacked[r][inside], minlength=1)[stacked[r][inside]]
         for _ in range(60):
-            more, moved = fista_whole(
+            more, moved = minimise_root(
                 X,
                 linear[None],
                 gid,
@@ -348,7 +350,7 @@ def solve_root(
 def round_root(
     x: Floats, exact: NDArray[np.int32], sums: Floats, partition: NDArray[np.int32], low: Floats, high: Floats
 ) -> Ints:
-    """Integers near x (1, n) with the exact sums kept; without any the total is rounded to the nearest integer."""
+    """Round x (1, n) and keep the exact sums; without any, round the total to the nearest integer."""
     supply = np.array([int(np.rint(x.sum()))]) if np.isnan(sums).any() else sums.astype(np.int64)
     column_of = np.zeros(x.shape[1], np.int64) if len(supply) == 1 else exact.astype(np.int64)
     result = None
@@ -356,8 +358,8 @@ def round_root(
         x > 1e-7,
         np.ones(x.shape, bool),
     ):  # few cells are positive; all of them only if that is not enough
-        net = network(x, supply, allowed, partition, low, high, column_of=column_of)
-        result = rounded(net) if (net.capacity >= 0).all() else None
+        net = build_network(x, supply, allowed, partition, low, high, column_of=column_of)
+        result = round_network(net) if (net.capacity >= 0).all() else None
         if result is not None:
             break
     if result is None:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.mechanisms.topdown.solve.flow import minimum_cost_flow
+from stirred.mechanisms.topdown.solve.flow import solve_flow
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-SNAP = 2e-4  # a sum this near to an integer is meant to be that integer; see proof.md for why a rounding still exists
+SNAP_DISTANCE = 2e-4  # a sum this near to an integer is meant to be that integer; see proof.md for why a rounding still exists
 TOTAL_WEIGHT = (
     64.0  # totals before cells: more than any one exchange of cells can gain on a path of that length
 )
@@ -40,7 +40,7 @@ class Network:
     floor: Ints
 
 
-def network(
+def build_network(
     x: Floats,
     parent: Ints,
     allowed: NDArray[np.bool_],
@@ -51,14 +51,14 @@ def network(
     total_low: Floats | None = None,
     total_high: Floats | None = None,
     column_of: Ints | None = None,
-    snap: float = SNAP,
+    snap: float = SNAP_DISTANCE,
     wide: bool = False,
 ) -> Network:
-    """Build it for C children, n cells and the partition ``groups`` of the cells into m held groups.
+    """Build the network for C children, n cells and the partition ``groups`` into m held groups.
 
     Every cell belongs to a group (one group for all when nothing is held). ``low`` and ``high`` bound the groups of
     each child, ``total_low`` and ``total_high`` its total. With ``parent`` of length 1 and several cells, all cells
-    share one supply: the root, whose only sum is its total. A ``wide`` network lets a cell move further than to its
+    share one supply: the root, whose only sum is its total. A ``is_wide`` network lets a cell move further than to its
     floor or ceiling, at the same cost per step: it exists whenever the sums agree at all.
     """
     C, n = x.shape
@@ -70,7 +70,7 @@ def network(
     fraction = np.clip(x - floor, 0.0, 1.0)
     child, cell = np.nonzero(allowed)
     if wide:
-        return _wide(x, parent, child, cell, column_of, groups, low, high, total_low, total_high)
+        return _build_wide(x, parent, child, cell, column_of, groups, low, high, total_low, total_high)
     left: Ints = parent.astype(np.int64).copy()
     np.subtract.at(left, column_of, floor.sum(axis=0))
     cost = 1.0 - 2.0 * fraction[child, cell]
@@ -101,19 +101,19 @@ def network(
     capacity = np.concatenate(
         [np.ones(len(cell), np.int64), (high_group - low_group).ravel(), high_total - low_total]
     )
-    group_cost = _step_cost(group_sum.ravel(), (low_group + group_floor).ravel())
-    total_cost = TOTAL_WEIGHT * _step_cost(total, low_total + total_floor)
+    group_cost = _compute_step_cost(group_sum.ravel(), (low_group + group_floor).ravel())
+    total_cost = TOTAL_WEIGHT * _compute_step_cost(total, low_total + total_floor)
     costs = np.concatenate([cost, group_cost, total_cost])
     potential = np.zeros(sink + 1)
-    _greedy_potentials(potential, column_of[cell], cost, left)
+    _set_greedy_potentials(potential, column_of[cell], cost, left)
     return Network(tail, head, capacity, costs, supply, potential, child, cell, floor)
 
 
-def _wide(
+def _build_wide(
     x: Floats, parent: Ints, child: Ints, cell: Ints, column_of: Ints, groups: NDArray[np.int32], low: Floats,
     high: Floats, total_low: Floats | None, total_high: Floats | None,
 ) -> Network:  # fmt: skip
-    """Every cell from zero to the parent's count, with costs that rise: down, the fractional step, up."""
+    """Build the network of cells from zero to the parent's count, with costs that rise."""
     C, m = low.shape
     columns, sink = len(parent), len(parent) + C * m + C
     floor = np.floor(x + 1e-9).astype(np.int64)[child, cell]
@@ -150,11 +150,9 @@ def _wide(
     )
 
 
-def rounded(net: Network) -> Ints | None:
-    """Solve the flow; None when no rounding keeps every sum."""
-    flow, balanced = minimum_cost_flow(
-        net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy()
-    )
+def round_network(net: Network) -> Ints | None:
+    """Solve the flow and return the rounding; None when no rounding keeps every sum."""
+    flow, balanced = solve_flow(net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy())
     if not balanced:
         return None
     result: Ints = net.floor.copy()
@@ -163,14 +161,14 @@ def rounded(net: Network) -> Ints | None:
     return result
 
 
-def _step_cost(value: Floats, base: Ints) -> Floats:
-    """Cost of one unit above the lower end: negative when the fractional value is nearer to the upper end."""
+def _compute_step_cost(value: Floats, base: Ints) -> Floats:
+    """Return the cost of one unit above the lower end, negative if the value is nearer to the upper end."""
     result: Floats = np.clip(1.0 - 2.0 * (value - base), -1.0, 1.0)
     return result
 
 
-def _greedy_potentials(potential: Floats, column: Ints, cost: Floats, left: Ints) -> None:
-    """Column potentials at which each column takes its cheapest cells: the optimum but for the children's sums."""
+def _set_greedy_potentials(potential: Floats, column: Ints, cost: Floats, left: Ints) -> None:
+    """Set column potentials at which each column takes its cheapest cells."""
     order = np.lexsort((cost, column))
     starts = np.searchsorted(column[order], np.arange(len(left) + 1))
     ranked = cost[order]

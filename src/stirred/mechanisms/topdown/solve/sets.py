@@ -12,23 +12,23 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.mechanisms.topdown.solve.rounding import Network, _greedy_potentials
+from stirred.mechanisms.topdown.solve.rounding import Network, _set_greedy_potentials
 from stirred.mechanisms.topdown.workload.histogram import Histogram
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-AXES = ("hhgq", "hispanic", "cenrace")  # each set has one axis more than the one before
-FIRST = 2.0**20  # the weight of a pass before the others
+SET_AXES = ("hhgq", "hispanic", "cenrace")  # each set has one axis more than the one before
+FIRST_PASS_WEIGHT = 2.0**20  # the weight of a pass before the others
 
 
-def chain(histogram: Histogram, cells: Ints) -> list[Ints]:
-    """The group of each cell in every set, finest first; a histogram without these axes has none."""
+def list_sets(histogram: Histogram, cells: Ints) -> list[Ints]:
+    """Return the group of each cell in every set, finest first; none without these axes."""
     names = [axis.name for axis in histogram.axes]
-    known = [name for name in AXES if name in names]
+    known = [name for name in SET_AXES if name in names]
     return [histogram.query("", tuple(known[:size])).of(cells) for size in range(len(known), 0, -1)]
 
 
-def network_of_sets(
+def build_set_network(
     x: Floats,
     parent: Ints,
     allowed: NDArray[np.bool_],
@@ -41,7 +41,7 @@ def network_of_sets(
     total_high: Floats | None = None,
     first: bool = False,
 ) -> Network | None:
-    """The network for C children; None where the sets are not nested in the held ``partition`` of the cells.
+    """Build the network for C children; None where the sets are not nested in ``partition``.
 
     ``first`` puts the total before all other sums, as a pass of its own does.
     """
@@ -50,7 +50,7 @@ def network_of_sets(
     fraction = np.where(allowed, np.clip(x - floor, 0.0, 1.0), 0.0)
     labels = [np.unique(one, return_inverse=True)[1].ravel() for one in sets]
     layers = [*labels, partition.astype(np.int64), np.zeros(n, np.int64)]
-    weights = [*([1.0] * len(labels)), 0.0, FIRST if first else 1.0]
+    weights = [*([1.0] * len(labels)), 0.0, FIRST_PASS_WEIGHT if first else 1.0]
     sizes = [int(layer.max(initial=0)) + 1 for layer in layers]
     sizes[-2] = low.shape[1]
     start = np.cumsum([n, *(C * size for size in sizes)])
@@ -70,7 +70,7 @@ def network_of_sets(
             up[layer] = layers[i + 1]
             if (up[layer] != layers[i + 1]).any():
                 return None
-        room, near, floors = (_sums(values, layer, size) for values in (allowed, fraction, floor))
+        room, near, floors = (_sum_groups(values, layer, size) for values in (allowed, fraction, floor))
         least, most = np.zeros((C, size), np.int64), np.rint(room).astype(np.int64)
         lowest, highest = (low, high) if i == len(layers) - 2 else (None, None)
         if i == len(layers) - 1:
@@ -94,15 +94,15 @@ def network_of_sets(
             cost.append(np.full(C * size, price))
     supply[sink] -= int(supply.sum())
     potential = np.zeros(sink + 1)
-    _greedy_potentials(potential, cell, cost[0], left)
+    _set_greedy_potentials(potential, cell, cost[0], left)
     return Network(
         np.concatenate(tail), np.concatenate(head), np.concatenate(capacity), np.concatenate(cost), supply, potential,
         child, cell, floor,
     )  # fmt: skip
 
 
-def _sums(values: NDArray[np.generic], layer: Ints, size: int) -> Floats:
-    """Sums of the cells of each group, by child."""
+def _sum_groups(values: NDArray[np.generic], layer: Ints, size: int) -> Floats:
+    """Return sums of the cells of each group, by child."""
     result = np.zeros((len(values), size))
     np.add.at(result.T, layer, values.astype(float).T)
     return result

@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.errors import DataError, InputError, did_you_mean
-from stirred.mechanisms.released_parts import cells
+from stirred.mechanisms.released_parts import count_cells
 from stirred.mechanisms.topdown.tree.geounits import Tree
 from stirred.mechanisms.topdown.workload.histogram import Query, cell_expression
 from stirred.mechanisms.topdown.workload.workload import Workload
@@ -35,7 +35,7 @@ class Sparse:
 
     @staticmethod
     def of(node: Ints, cell: Ints, count: Ints, nodes: int, size: int) -> "Sparse":
-        """From triples in any order; equal pairs are added, zeros dropped."""
+        """Build histograms from triples in any order; equal pairs are added, zeros dropped."""
         label = node * size + cell
         unique, inverse = np.unique(label, return_inverse=True)
         total = np.zeros(len(unique), np.int64)
@@ -46,28 +46,28 @@ class Sparse:
 
     @property
     def nodes(self) -> Ints:
-        """The node of each entry."""
+        """Return the node of each entry."""
         return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     def at(self, node: int) -> tuple[Ints, Ints]:
-        """Cells and counts of one node."""
+        """Return cells and counts of one node."""
         part = slice(self.first[node], self.first[node + 1])
         return self.cells[part], self.counts[part]
 
     def up(self, parent: Ints, parents: int, size: int) -> "Sparse":
-        """The same counts one level up."""
+        """Return the same counts one level up."""
         return Sparse.of(parent[self.nodes], self.cells, self.counts, parents, size)
 
     @property
     def totals(self) -> Ints:
-        """The total of every node."""
+        """Return the total of every node."""
         result = np.zeros(len(self.first) - 1, np.int64)
         np.add.at(result, self.nodes, self.counts)
         return result
 
 
-def stacked(entries: Sequence[tuple[Ints, Ints]]) -> Sparse:
-    """Histograms of several geounits, one after the other."""
+def stack_histograms(entries: Sequence[tuple[Ints, Ints]]) -> Sparse:
+    """Stack the histograms of several geounits, one after the other."""
     none = np.zeros(0, np.int64)
     first = np.cumsum([0, *(len(cells) for cells, _ in entries)])
     return Sparse(
@@ -77,29 +77,29 @@ def stacked(entries: Sequence[tuple[Ints, Ints]]) -> Sparse:
     )
 
 
-def histograms(census: "Census", workload: Workload, spine: Tree) -> list[Sparse]:
-    """The census's histograms at every level of the spine, root first."""
-    return placed(counted(census, workload), workload, spine, census.schema.spine[-1])
+def count_histograms(census: "Census", workload: Workload, spine: Tree) -> list[Sparse]:
+    """Return the census's histograms at every level of the spine, root first."""
+    return place_counts(count_records(census, workload), workload, spine, census.schema.spine[-1])
 
 
-def counted(census: "Census", workload: Workload) -> pl.DataFrame:
-    """The census's records by the code of their leaf and their cell."""
+def count_records(census: "Census", workload: Workload) -> pl.DataFrame:
+    """Count the census's records by the code of their leaf and their cell."""
     leaf = census.schema.spine[-1]
-    wanted = list(dict.fromkeys([leaf, *_needed(workload)]))
+    wanted = list(dict.fromkeys([leaf, *_list_columns(workload)]))
     frame = census.scan(workload.record, wanted, ordered=False)
     for name, values in workload.where:
         frame = frame.filter(pl.col(name).is_in(list(values)))
     types = frame.collect_schema()
     chosen = frame.select(pl.col(leaf), cell_expression(workload.histogram, types).alias("cell"))
-    found = cells(chosen, [leaf, "cell"]).collect(engine="streaming")
+    found = count_cells(chosen, [leaf, "cell"]).collect(engine="streaming")
     strangers = int(found.filter(pl.col("cell").is_null())["count"].sum())
     if strangers:
-        raise no_cell(strangers, workload)
+        raise no_cell_error(strangers, workload)
     return found
 
 
-def _needed(workload: Workload) -> list[str]:
-    """The columns by which a workload counts records."""
+def _list_columns(workload: Workload) -> list[str]:
+    """Return the columns by which a workload counts records."""
     axes = workload.histogram.axes
     needed = [name for axis in axes for name in (axis.source.columns if axis.source else (axis.name,))]
     return [*needed, *(name for name, _ in workload.where)]
@@ -112,7 +112,7 @@ def require_columns(census: "Census", workload: Workload) -> None:
     there = [*census.columns(record.name), *schema.spine, *(off.name for off in schema.geography.off_spine)]
     if record.linked_to:
         there += census.columns(record.linked_to)
-    for name in _needed(workload):
+    for name in _list_columns(workload):
         if name not in there:
             raise InputError(
                 f"{record.name} records have no column {name}",
@@ -121,14 +121,14 @@ def require_columns(census: "Census", workload: Workload) -> None:
             )
 
 
-def placed(found: pl.DataFrame, workload: Workload, spine: Tree, leaf: str) -> list[Sparse]:
-    """The counts of records as histograms of every level of the spine."""
+def place_counts(found: pl.DataFrame, workload: Workload, spine: Tree, leaf: str) -> list[Sparse]:
+    """Return the counts of records as histograms of every level of the spine."""
     depth = len(spine.levels) - 1
     number = pl.DataFrame({leaf: spine.codes[depth]}).with_row_index("number")
     joined = found.join(number, on=leaf, how="left")
     lost = int(joined["number"].null_count())
     if lost:
-        raise no_area(lost)
+        raise no_area_error(lost)
     size = workload.histogram.cells
     low = Sparse.of(
         joined["number"].to_numpy().astype(np.int64),
@@ -143,8 +143,8 @@ def placed(found: pl.DataFrame, workload: Workload, spine: Tree, leaf: str) -> l
     return result[::-1]
 
 
-def no_cell(strangers: int, workload: Workload) -> DataError:
-    """The error for records outside the histogram."""
+def no_cell_error(strangers: int, workload: Workload) -> DataError:
+    """Return the error for records outside the histogram."""
     return DataError(
         f"{strangers} {workload.record} records fall in no cell of workload {workload.name}",
         why="a value is missing or outside the axis",
@@ -152,8 +152,8 @@ def no_cell(strangers: int, workload: Workload) -> DataError:
     )
 
 
-def no_area(lost: int) -> InputError:
-    """The error for records outside the geography."""
+def no_area_error(lost: int) -> InputError:
+    """Return the error for records outside the geography."""
     return InputError(
         f"{lost} cells lie in areas that the spine does not have",
         why="records name areas that the file of areas does not list",
@@ -161,8 +161,8 @@ def no_area(lost: int) -> InputError:
     )
 
 
-def ordinary(published: Tree, spine: Tree, leaves: Sparse, size: int) -> Sparse:
-    """The leaf histograms of the tree that was measured, in the order of the ordinary geography."""
+def reorder_leaves(published: Tree, spine: Tree, leaves: Sparse, size: int) -> Sparse:
+    """Return the leaf histograms of the measured tree in the order of the published geography."""
     if published is spine:
         return leaves
     number = {code: i for i, code in enumerate(published.codes[-1].to_list())}
@@ -172,16 +172,16 @@ def ordinary(published: Tree, spine: Tree, leaves: Sparse, size: int) -> Sparse:
     )
 
 
-def upward(spine: Tree, leaves: Sparse, size: int) -> list[Sparse]:
-    """The histograms of every level, root first, from those of the leaves."""
+def sum_upward(spine: Tree, leaves: Sparse, size: int) -> list[Sparse]:
+    """Return the histograms of every level, root first, from those of the leaves."""
     levels = [leaves]
     for d in range(len(spine.levels) - 1, 0, -1):
         levels.append(levels[-1].up(spine.parent[d], spine.size(d - 1), size))
     return levels[::-1]
 
 
-def answers(histograms: Sparse, query: Query) -> Ints:
-    """Exact answers of a query for every node of a level."""
+def sum_answers(histograms: Sparse, query: Query) -> Ints:
+    """Return the exact answers of a query for every node of a level."""
     index = query.of(histograms.cells)
     keep = index >= 0
     result = np.zeros((len(histograms.first) - 1, query.size), np.int64)

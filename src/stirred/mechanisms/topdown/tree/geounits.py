@@ -30,21 +30,23 @@ class Tree:
 
     @staticmethod
     def of(frame: pl.DataFrame, levels: Sequence[str], *, root: str = "root") -> "Tree":
-        """From one row per leaf (repeats allowed) with a column per level; several tops get a common root."""
+        """Build the tree from one row per leaf with a column per level; several tops get a common root."""
         table = frame.select(levels)
         for level in levels:
             if table[level].null_count():
-                raise no_code(table.unique()[level].null_count(), level)
-        tree = Tree.sorted(table.sort(levels), levels, root=root if table[levels[0]].n_unique() > 1 else None)
+                raise missing_code_error(table.unique()[level].null_count(), level)
+        tree = Tree.from_sorted(
+            table.sort(levels), levels, root=root if table[levels[0]].n_unique() > 1 else None
+        )
         for level, codes in zip(levels, tree.codes[-len(levels) :], strict=True):
             twice = len(codes) - codes.n_unique()
             if twice:
-                raise two_parents(twice, level)
+                raise two_parents_error(twice, level)
         return tree
 
     @staticmethod
-    def sorted(frame: pl.DataFrame, levels: Sequence[str], *, root: str | None = None) -> "Tree":
-        """The same from leaves that are sorted and checked; ``root`` adds a common root.
+    def from_sorted(frame: pl.DataFrame, levels: Sequence[str], *, root: str | None = None) -> "Tree":
+        """Build the tree from leaves that are sorted and checked; ``root`` adds a common root.
 
         >>> frame = pl.DataFrame({"county": ["x", "x", "y"], "block": ["1", "2", "3"]})
         >>> [parent.tolist() for parent in Tree.sorted(frame, ("county", "block"), root="state").parent]
@@ -67,30 +69,32 @@ class Tree:
             codes.append(column.gather(first))
             number = np.cumsum(fresh) - 1
         return Tree(
-            (*(() if root is None else (root_name(root, levels),)), *levels), tuple(codes), tuple(parents)
+            (*(() if root is None else (choose_root_name(root, levels),)), *levels),
+            tuple(codes),
+            tuple(parents),
         )
 
     def size(self, depth: int) -> int:
-        """The number of geounits of a level."""
+        """Return the number of geounits of a level."""
         return len(self.codes[depth])
 
     @cached_property
     def first_child(self) -> tuple[Ints, ...]:
-        """For every level but the last: where each node's children begin in the next level, and where the last end."""
+        """Return where each node's children begin in the next level, for every level but the last."""
         return tuple(
             np.searchsorted(self.parent[d + 1], np.arange(self.size(d) + 1))
             for d in range(len(self.levels) - 1)
         )
 
     def ancestor(self, depth: int) -> Ints:
-        """For each leaf the number of its ancestor at a level."""
+        """Return, for each leaf, the number of its ancestor at a level."""
         node = np.arange(self.size(len(self.levels) - 1))
         for d in range(len(self.levels) - 1, depth, -1):
             node = self.parent[d][node]
         return node
 
     def depth(self, level: str) -> int | None:
-        """The depth of a workload's level here, or None if the census does not have it."""
+        """Return the depth of a workload's level here, or None if the census does not have it."""
         for name in (level, *ALIASES.get(level, ())):
             if name in self.levels:
                 return self.levels.index(name)
@@ -114,8 +118,8 @@ def require_order(levels: Sequence[str], spine: Sequence[str]) -> None:
         )
 
 
-def no_code(missing: int, level: str) -> InputError:
-    """The error for areas without a code."""
+def missing_code_error(missing: int, level: str) -> InputError:
+    """Return the error for areas without a code."""
     return InputError(
         f"{missing} areas have no {level}",
         why="a child without a parent cannot be part of the tree",
@@ -123,8 +127,8 @@ def no_code(missing: int, level: str) -> InputError:
     )
 
 
-def two_parents(twice: int, level: str) -> InputError:
-    """The error for codes with two parents."""
+def two_parents_error(twice: int, level: str) -> InputError:
+    """Return the error for codes with two parents."""
     return InputError(
         f"{twice} codes of level {level} have two parents",
         why="an area has one parent",
@@ -132,10 +136,10 @@ def two_parents(twice: int, level: str) -> InputError:
     )
 
 
-def root_name(wanted: str, levels: Sequence[str]) -> str:
-    """The name of a common root of several tops: never that of a level of theirs, whose shares and rules it would take.
+def choose_root_name(wanted: str, levels: Sequence[str]) -> str:
+    """Return a name for the common root that no level has, so that it takes no level's shares or rules.
 
-    >>> root_name("us", ["state", "county"]), root_name("state", ["state", "county"])
+    >>> choose_root_name("us", ["state", "county"]), choose_root_name("state", ["state", "county"])
     ('us', 'root')
     """
     return "root" if wanted in levels else wanted

@@ -1,14 +1,14 @@
 """Decide which areas the tree has: those of a public file of areas, or else those of the records with a home.
 
 A tree made from records shows in which areas there are records, of every type that was used. Each of these types
-is therefore an invariant. All engines take the types from ``deciding``, so that every tree is declared.
+is therefore an invariant. All engines take the types from ``area_record_types``, so that every tree is declared.
 """
 
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stirred.census.geography import ancestors, deciding
+from stirred.census.geography import area_record_types, read_ancestors
 from stirred.errors import InputError
 from stirred.languages import Phrase, unit
 from stirred.spec import AtLeast, Margin
@@ -33,12 +33,12 @@ def tree_invariants(census: "Census") -> tuple[AtLeast, ...]:
             1,
             Phrase("topdown.areas", level=leaf, a_record=unit(record, "a_record")),
         )
-        for record in deciding(census.schema)
+        for record in area_record_types(census.schema)
     )
 
 
-def spine_of(census: "Census") -> tuple[str, ...]:
-    """The levels of the census's geography; raises an error if it has none."""
+def require_spine(census: "Census") -> tuple[str, ...]:
+    """Return the levels of the census's geography; raise an error if it has none."""
     if not census.schema.spine:
         raise InputError(
             "the census has no geography",
@@ -48,14 +48,14 @@ def spine_of(census: "Census") -> tuple[str, ...]:
     return census.schema.spine
 
 
-def leaf_table(census: "Census", workload: "Workload") -> pl.DataFrame:
-    """One row per leaf with its areas: from the public file of areas, else from the records with a home."""
-    spine = list(spine_of(census))
+def list_leaves(census: "Census", workload: "Workload") -> pl.DataFrame:
+    """Return one row per leaf with its areas: from the public file, else from records with a home."""
+    spine = list(require_spine(census))
     if census.schema.geography.areas is not None:
-        areas = ancestors(census.schema, census.folder).select(spine).collect()
+        areas = read_ancestors(census.schema, census.folder).select(spine).collect()
         # a linked record has the codes of its home
         home = census.schema.record(workload.record).linked_to or workload.record
         types = census.scan(home, spine).collect_schema()
         return areas.select(pl.col(name).cast(types[name]) for name in spine)
-    frames = [census.scan(record, spine).unique() for record in deciding(census.schema)]
+    frames = [census.scan(record, spine).unique() for record in area_record_types(census.schema)]
     return pl.concat(frames).unique().collect(engine="streaming")

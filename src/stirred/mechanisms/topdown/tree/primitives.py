@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from stirred.errors import InputError
-from stirred.mechanisms.topdown.workload.options import CUTOFF
+from stirred.mechanisms.topdown.workload.options import GROUP_SIZE_ALLOWANCE
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 PRIM, GROUP, SUBSET = "prim", "tract_subset_group", "tract_subset"
@@ -27,10 +27,13 @@ def require_shares(workload: Workload) -> None:
             )
 
 
-def with_primitives(
+def add_primitives(
     entities: Sequence[str], frame: pl.DataFrame, levels: list[str], renamed: dict[str, str]
 ) -> tuple[pl.DataFrame, list[str]]:
-    """The frame with the three levels, in the place of the tract, and the new list of levels; ``renamed`` is completed."""
+    """Return the frame and levels with the three levels of DHC in the place of the tract.
+
+    The names of replaced levels are added to ``renamed``.
+    """
     county, tract = (renamed.get(name, name) for name in ("county", "tract"))
     if county not in levels or levels[levels.index(county) + 1] != tract:
         raise InputError(
@@ -46,7 +49,7 @@ def with_primitives(
     )
     subsets = frame.select(PRIM, SUBSET).unique().sort(PRIM, SUBSET)
     size = pl.len().over(PRIM).cast(pl.Int64)
-    limit = (pl.len().over(PRIM).sqrt().floor() + CUTOFF + 1).cast(pl.Int64)
+    limit = (pl.len().over(PRIM).sqrt().floor() + GROUP_SIZE_ALLOWANCE + 1).cast(pl.Int64)
     groups = (size + limit - 1) // limit  # as even as can be
     number = pl.int_range(pl.len(), dtype=pl.Int64).over(PRIM) * groups // size
     subsets = subsets.with_columns(

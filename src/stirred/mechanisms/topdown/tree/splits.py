@@ -22,11 +22,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from stirred.census.geography import attach, deciding
+from stirred.census.geography import area_record_types, attach_levels
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.topdown.tree.geounits import ALIASES
-from stirred.mechanisms.topdown.tree.primitives import require_shares, with_primitives
-from stirred.mechanisms.topdown.workload.options import CUTOFF, MADE, PART, PLACE, STRONG, SpineOptions
+from stirred.mechanisms.topdown.tree.primitives import add_primitives, require_shares
+from stirred.mechanisms.topdown.workload.options import (
+    GROUP_SIZE_ALLOWANCE,
+    OPTIMIZED_SUFFIX,
+    PART_SUFFIX,
+    PLACE_GEOGRAPHY,
+    STRONG_SUBDIVISION_STATES,
+    SpineOptions,
+)
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
 
@@ -35,26 +42,26 @@ if TYPE_CHECKING:
     from stirred.census.codebook.schema import OffSpine
 
 NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
-QUARTERS = "stirred:quarters"  # which types of group quarters a leaf has, as the bits of a number
+QUARTERS_COLUMN = "stirred:quarters"  # which types of group quarters a leaf has, as the bits of a number
 
 
-def split(
+def split_tree(
     options: SpineOptions, frame: pl.DataFrame, spine: tuple[str, ...], workload: Workload
 ) -> tuple[pl.DataFrame, tuple[str, ...], Workload]:
-    """The leaves with the columns of the new tree, its levels, and the workload with its levels renamed.
+    """Return the leaves with the columns of the new tree, its levels, and the workload on these levels.
 
     The frame has a row per leaf; its columns are the spine's levels and the entities of the options.
     """
-    frame, levels, renamed = extended(options, frame, spine)
+    frame, levels, renamed = extend_frame(options, frame, spine)
     if options.primitives is not None:
         require_shares(workload)
     _refuse_rules(workload, spine, levels)
-    workload = _renamed(workload, spine, renamed)
-    return frame.select(levels), tuple(levels), with_part_bounds(workload, options)
+    workload = _rename_levels(workload, spine, renamed)
+    return frame.select(levels), tuple(levels), add_part_bounds(workload, options)
 
 
-def with_part_bounds(workload: Workload, options: SpineOptions) -> Workload:
-    """The workload with the rule that bounds facilities by the totals of parts, where it is asked for."""
+def add_part_bounds(workload: Workload, options: SpineOptions) -> Workload:
+    """Return the workload with the rule that bounds facilities by totals of parts, if asked for."""
     totals = (
         query.name for query in workload.queries if query.size == 1 and all(map(_keeps_all, query.factors))
     )
@@ -62,7 +69,9 @@ def with_part_bounds(workload: Workload, options: SpineOptions) -> Workload:
     counted = any(rule.kind == "facilities" for rule in workload.rules)
     if not options.bounds or options.aian is None or total is None or not counted:
         return workload
-    rule = Rule(name="parts", kind="parts", query=total, level=options.split_at + PART, areas=options.aian)
+    rule = Rule(
+        name="parts", kind="parts", query=total, level=options.split_at + PART_SUFFIX, areas=options.aian
+    )
     return replace(workload, rules=(*workload.rules, rule))
 
 
@@ -70,10 +79,10 @@ def _keeps_all(factor: Sequence[int]) -> bool:
     return min(factor) >= 0
 
 
-def extended(
+def extend_frame(
     options: SpineOptions, frame: pl.DataFrame, spine: tuple[str, ...]
 ) -> tuple[pl.DataFrame, list[str], dict[str, str]]:
-    """The frame with the columns of the new tree beside its own, the tree's levels, and their names by old ones."""
+    """Return the frame with the columns of the new tree, its levels, and their names by old ones."""
     levels = list(spine)
     leaf = spine[-1]
     renamed: dict[str, str] = {}
@@ -89,17 +98,17 @@ def extended(
         flag = pl.when(inside).then(pl.lit("1")).otherwise(pl.lit("0"))
         whole = spine[top]
         for level in spine[top:-1]:
-            renamed[level] = level + PART
-            frame = frame.with_columns(pl.format("{}|{}", flag, pl.col(level)).alias(level + PART))
+            renamed[level] = level + PART_SUFFIX
+            frame = frame.with_columns(pl.format("{}|{}", flag, pl.col(level)).alias(level + PART_SUFFIX))
         levels = [*spine[:top], whole, *(renamed[level] for level in spine[top:-1]), leaf]
     if options.primitives is not None:
-        frame, levels = with_primitives(options.primitives, frame, levels, renamed)
-    if options.regrouped:
-        frame, levels = _grouped(options, frame, spine, levels, renamed)
+        frame, levels = add_primitives(options.primitives, frame, levels, renamed)
+    if options.has_new_block_groups:
+        frame, levels = _group_leaves(options, frame, spine, levels, renamed)
     return frame, levels, renamed
 
 
-def _grouped(
+def _group_leaves(
     options: SpineOptions,
     frame: pl.DataFrame,
     spine: tuple[str, ...],
@@ -115,17 +124,17 @@ def _grouped(
             why="they are made from the blocks of one tract",
             fix="name the tract in the census's spine",
         )
-    tract, name = above[-1], "block_group" + MADE
+    tract, name = above[-1], "block_group" + OPTIMIZED_SUFFIX
     renamed["block_group"] = name
     entities = [*(options.block_groups or ())]
-    if options.quarters and QUARTERS in frame.columns:
-        entities.append(QUARTERS)
+    if options.quarters and QUARTERS_COLUMN in frame.columns:
+        entities.append(QUARTERS_COLUMN)
     keys = [f"entity {entity}" for entity in entities]
     table = frame.with_columns(
-        _entity(options, spine, entity).alias(key) for entity, key in zip(entities, keys, strict=True)
+        _place_entity(options, spine, entity).alias(key) for entity, key in zip(entities, keys, strict=True)
     ).sort([tract, *keys, leaf])
     table = table.with_columns(
-        limit=(pl.len().over(tract).sqrt().floor() + CUTOFF + 1).cast(pl.Int64),
+        limit=(pl.len().over(tract).sqrt().floor() + GROUP_SIZE_ALLOWANCE + 1).cast(pl.Int64),
         size=pl.len().over(tract, *keys).cast(pl.Int64),
         place=pl.int_range(pl.len(), dtype=pl.Int64).over(tract, *keys),
     )
@@ -135,10 +144,10 @@ def _grouped(
     return table.with_columns(pl.format("{}.{}", pl.col(tract), number).alias(name)), [*above, name, leaf]
 
 
-def _entity(options: SpineOptions, spine: tuple[str, ...], name: str) -> pl.Expr:
-    """The area of an entity that a leaf lies in; in some states a county subdivision stands for the place."""
+def _place_entity(options: SpineOptions, spine: tuple[str, ...], name: str) -> pl.Expr:
+    """Return the area of an entity that a leaf lies in; in some states a subdivision replaces the place."""
     own = pl.col(name).cast(pl.String).fill_null("")
-    if name != PLACE or options.strong_mcd is None:
+    if name != PLACE_GEOGRAPHY or options.strong_mcd is None:
         return own
     if options.split_at not in spine:
         raise InputError(
@@ -146,12 +155,12 @@ def _entity(options: SpineOptions, spine: tuple[str, ...], name: str) -> pl.Expr
             why="in some states county subdivisions stand for places",
             fix="leave out the county subdivisions, or name the state in the census's spine",
         )
-    strong = pl.col(options.split_at).cast(pl.String).str.zfill(2).is_in(STRONG)
+    strong = pl.col(options.split_at).cast(pl.String).str.zfill(2).is_in(STRONG_SUBDIVISION_STATES)
     return pl.when(strong).then(pl.col(options.strong_mcd).cast(pl.String).fill_null("")).otherwise(own)
 
 
-def beside(census: "Census", name: str) -> "OffSpine":
-    """A geography beside the spine that may shape the tree: each leaf lies in one area of it, publicly known."""
+def find_off_spine(census: "Census", name: str) -> "OffSpine":
+    """Return an off-spine geography that may shape the tree: each leaf lies in one public area of it."""
     schema = census.schema
     known = {off.name: off for off in schema.geography.off_spine}
     if name not in known:
@@ -177,15 +186,15 @@ def beside(census: "Census", name: str) -> "OffSpine":
     return off
 
 
-def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> pl.DataFrame:
-    """The leaves with the geographies beside the spine that were named; each leaf lies in one area of each."""
+def add_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> pl.DataFrame:
+    """Add the named off-spine geographies to the leaves; each leaf lies in one area of each."""
     schema = census.schema
     for name in dict.fromkeys(names):
-        off = beside(census, name)
+        off = find_off_spine(census, name)
         if off.files:
-            leaves = attach(schema, leaves.lazy(), [name], census.folder).collect()
+            leaves = attach_levels(schema, leaves.lazy(), [name], census.folder).collect()
             continue
-        holders = [record for record in deciding(census.schema) if name in census.columns(record)]
+        holders = [record for record in area_record_types(census.schema) if name in census.columns(record)]
         if not holders:
             raise InputError(
                 f"no record type has the column {name}",
@@ -197,13 +206,13 @@ def with_entities(census: "Census", leaves: pl.DataFrame, names: list[str]) -> p
         frames = [census.scan(record, [off.of, name]).select(codes) for record in holders]
         table = pl.concat(frames).unique().collect()
         if table[off.of].n_unique() < table.height:
-            raise mixed_areas(name, off.of)
+            raise mixed_areas_error(name, off.of)
         leaves = leaves.join(table, on=off.of, how="left", maintain_order="left")
     return leaves
 
 
-def mixed_areas(name: str, of: str) -> InputError:
-    """The error for areas that lie in several areas beside the spine."""
+def mixed_areas_error(name: str, of: str) -> InputError:
+    """Return the error for areas that lie in several off-spine areas."""
     return InputError(
         f"some areas of level {of} lie in several areas of {name}",
         why="each area must lie in one area beside the spine",
@@ -211,8 +220,8 @@ def mixed_areas(name: str, of: str) -> InputError:
     )
 
 
-def _level(name: str, spine: tuple[str, ...]) -> str:
-    """The census's own name of a workload's level."""
+def _name_level(name: str, spine: tuple[str, ...]) -> str:
+    """Return the census's own name of a workload's level."""
     return next((own for own in (name, *ALIASES.get(name, ())) if own in spine), name)
 
 
@@ -221,8 +230,8 @@ def _refuse_rules(workload: Workload, spine: tuple[str, ...], levels: list[str])
     for rule in workload.rules:
         if (
             rule.kind != "zero"
-            and _level(rule.level, spine) in spine
-            and _level(rule.level, spine) not in levels
+            and _name_level(rule.level, spine) in spine
+            and _name_level(rule.level, spine) not in levels
         ):
             raise InputError(
                 f"rule {rule.name} names level {rule.level}, which this spine cuts into parts",
@@ -231,11 +240,11 @@ def _refuse_rules(workload: Workload, spine: tuple[str, ...], levels: list[str])
             )
 
 
-def _renamed(workload: Workload, spine: tuple[str, ...], names: Mapping[str, str]) -> Workload:
-    """The same budget on the new levels; rules keep their own."""
+def _rename_levels(workload: Workload, spine: tuple[str, ...], names: Mapping[str, str]) -> Workload:
+    """Return the workload with the same budget on the new levels; rules keep their own."""
 
     def new(level: str) -> str:
-        return names.get(_level(level, spine), level)
+        return names.get(_name_level(level, spine), level)
 
     return replace(
         workload,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.tree.geounits import ALIASES, Tree
-from stirred.mechanisms.topdown.tree.leaves import leaf_table
+from stirred.mechanisms.topdown.tree.leaves import list_leaves
 from stirred.mechanisms.topdown.workload.histogram import Query
 from stirred.mechanisms.topdown.workload.workload import Workload
 
@@ -32,14 +32,14 @@ class TreeShape:
 
     @property
     def fans(self) -> tuple[float, ...]:
-        """The mean number of children of every level but the last, at least one."""
+        """Return the mean number of children of every level but the last, at least one."""
         pairs = zip(self.areas, self.areas[1:], strict=False)
         return tuple(max(below / above, 1.0) for above, below in pairs)
 
 
-def shape(census: "Census", workload: Workload) -> TreeShape:
-    """How many areas each level has, and nothing else of the census: a public number, or an invariant of the run."""
-    tree = Tree.of(leaf_table(census, workload), census.schema.spine, root=workload.levels[0])
+def measure_shape(census: "Census", workload: Workload) -> TreeShape:
+    """Count the areas of each level, which is public or an invariant; nothing else of the census is read."""
+    tree = Tree.of(list_leaves(census, workload), census.schema.spine, root=workload.levels[0])
     found = [(level, depth) for level in workload.levels if (depth := tree.depth(level)) is not None]
     return TreeShape(tuple(level for level, _ in found), tuple(tree.size(depth) for _, depth in found))
 
@@ -57,16 +57,16 @@ class LinearErrors:
 
     @staticmethod
     def of(workload: Workload, shape: TreeShape, pairs: Sequence[tuple[str, str]]) -> "LinearErrors":
-        """For variables that are the ρ of these pairs."""
+        """Build the errors for variables that are the ρ of these pairs."""
         algebra = Algebra.of(workload.histogram, workload.queries)
-        algebra.require()
+        algebra.require_fit()
         by_query = {query.name: algebra.information({query.name: 1.0}) for query in workload.queries}
         return LinearErrors(
             workload, shape, algebra, tuple(pairs), tuple(by_query[query] for _, query in pairs)
         )
 
     def covariances(self, rho: Floats) -> list["LevelCovariance"]:
-        """The covariances of every level, from the root down."""
+        """Return the covariances of every level, from the root down."""
         levels, found = self.shape.levels, list[LevelCovariance]()
         exact = {
             rule.level for rule in self.workload.rules if rule.kind == "exact" and self._whole(rule.query)
@@ -78,8 +78,8 @@ class LinearErrors:
                 if level == levels[depth]:
                     P += rho[place] * self.units[place]
             V = found[-1].C * self.shape.fans[depth] if found else None
-            H: Floats | None = None if V is None else _inverse(one + V @ P)
-            C: Floats = _inverse(P) if V is None or H is None else H @ V
+            H: Floats | None = None if V is None else _invert(one + V @ P)
+            C: Floats = _invert(P) if V is None or H is None else H @ V
             C = 0.5 * (C + np.swapaxes(C, -1, -2))
             W = np.broadcast_to(one, C.shape).copy()
             own = C
@@ -99,17 +99,17 @@ class LinearErrors:
         return query.size == 1 and all(min(factor) == 0 for factor in query.factors)
 
     def variances(self, rho: Floats, tables: Sequence[tuple[str, Query]]) -> Floats:
-        """The mean variance of a cell of each table."""
+        """Return the mean variance of a cell of each table."""
         found = {level: step.E for level, step in zip(self.shape.levels, self.covariances(rho), strict=True)}
         return np.array([max(float((found[level] * self._weights(q)).sum()), 0.0) for level, q in tables])
 
     def _weights(self, query: Query) -> Floats:
-        """What a cell's mean variance takes of every entry of the covariance (F × K × K)."""
+        """Return the weight of every covariance entry (F × K × K) in a cell's mean variance."""
         if query.factors in self.known:
             return self.known[query.factors]
         groups = self.algebra.recode(query)
         R = (groups[None, :] == np.arange(groups.max() + 1)[:, None]).astype(float)
-        kept = self.algebra.kept(query)
+        kept = self.algebra.find_kept_axes(query)
         factors = np.array([self._weight(kept, f) for f in range(self.algebra.parts)])
         self.known[query.factors] = np.asarray(np.multiply.outer(factors, R.T @ R / len(R)))
         return self.known[query.factors]
@@ -124,7 +124,7 @@ class LinearErrors:
         return weight
 
     def gradients(self, rho: Floats, tables: Sequence[tuple[str, Query]]) -> tuple[Floats, Floats]:
-        """The variances and their derivatives by ρ (tables × pairs), by going back through both passes."""
+        """Return variances and their derivatives by ρ (tables × pairs), by backward passes."""
         steps, levels = self.covariances(rho), self.shape.levels
         E = [np.zeros((len(tables), *step.C.shape)) for step in steps]
         for place, (level, query) in enumerate(tables):
@@ -149,7 +149,7 @@ class LinearErrors:
         return np.maximum(values, 0.0), slopes
 
 
-def _inverse(matrices: Floats) -> Floats:
+def _invert(matrices: Floats) -> Floats:
     return np.linalg.inv(matrices).astype(np.float64)
 
 
@@ -164,6 +164,6 @@ class LevelCovariance:
     E: Floats
 
 
-def tables_of(workload: Workload, levels: Sequence[str]) -> Mapping[tuple[str, str], Query]:
-    """Every query of the workload at every level: what is to stay about as accurate as it is."""
+def list_tables(workload: Workload, levels: Sequence[str]) -> Mapping[tuple[str, str], Query]:
+    """Return every query of the workload at every level: the tables whose accuracy is to be kept."""
     return {(level, query.name): query for level in levels for query in workload.queries}

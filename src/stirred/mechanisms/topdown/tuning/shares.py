@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.proposal import Cap, Goal
-from stirred.mechanisms.topdown.accounting import DELTA
-from stirred.mechanisms.topdown.inside import determined, exact_at
-from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, tables_of
+from stirred.mechanisms.topdown.accounting import CERTIFICATE_DELTA
+from stirred.mechanisms.topdown.inside import is_determined, list_exact_queries
+from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, list_tables
 from stirred.mechanisms.topdown.workload.histogram import Query
 from stirred.mechanisms.topdown.workload.workload import Workload
 from stirred.spec import rho_squared_to_epsilon
@@ -24,16 +24,16 @@ from stirred.spec import rho_squared_to_epsilon
 Floats = NDArray[np.float64]
 Pair = tuple[str, str]
 Tables = tuple[tuple[tuple[str, Query], ...], Floats]  # tables, and the variance that each may have
-MAE = (2 / np.pi) ** 0.5  # the mean of |z| for a standard normal z
-MARGIN = 0.995  # of what goals and limits allow, for the rounding to exact shares
-HELD = 0.92  # of a goal above the leaves: where its sums are held, whole numbers and non-negativity add about 5 %
-LEAST = 1e-6  # of the total: what a query that helps nobody is left with before rounding drops it
-ITERATIONS = 200, 60  # of the choice, and of the smallest total that reaches the goals
+MAE_PER_DEVIATION = (2 / np.pi) ** 0.5  # the mean of |z| for a standard normal z
+SAFETY_FACTOR = 0.995  # of what goals and limits allow, for the rounding to exact shares
+HELD_GOAL_FACTOR = 0.92  # of a goal above the leaves: where its sums are held, whole numbers and non-negativity add about 5 %
+MIN_SHARE = 1e-6  # of the total: what a query that helps nobody is left with before rounding drops it
+MAX_ITERATIONS = 200, 60  # of the choice, and of the smallest total that reaches the goals
 
 
 @dataclass(frozen=True)
 class ShareProblem:
-    """The parts of ρ² to choose, the errors as a function of them, and what is asked."""
+    """The parts of ρ² to choose, the errors as a function of them, the goals and the limits."""
 
     workload: Workload
     errors: LinearErrors
@@ -45,26 +45,28 @@ class ShareProblem:
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
-        """Level and query of each variable."""
+        """Return level and query of each variable."""
         return self.errors.pairs
 
 
-def problem(workload: Workload, shape: TreeShape, goals: Sequence[Goal], caps: Sequence[Cap]) -> ShareProblem:
-    """Bring a workload, the shape of its tree, goals and limits together; tables that are new become queries."""
+def build_problem(
+    workload: Workload, shape: TreeShape, goals: Sequence[Goal], caps: Sequence[Cap]
+) -> ShareProblem:
+    """Build the problem from a workload, its tree's shape, goals and limits; new tables become queries."""
     asked: list[tuple[str, Query]] = []
     queries = list(workload.queries)
     for goal in goals:
-        level, query = table_of(workload, shape, goal)
+        level, query = find_table(workload, shape, goal)
         same = next((one for one in queries if one.factors == query.factors), None)
         if same is None:
             queries.append(query)
         asked.append((level, same or query))
-    wide = _with(workload, tuple(queries), shape)
+    wide = _add_queries(workload, tuple(queries), shape)
     pairs = [
         (level, query.name)
         for level in shape.levels
         for query in wide.queries
-        if not determined(query, [wide.query(name) for name in exact_at(wide, level)])
+        if not is_determined(query, [wide.query(name) for name in list_exact_queries(wide, level)])
     ]
     if all(query.size < workload.histogram.cells for query in wide.queries):
         raise InputError(
@@ -73,15 +75,15 @@ def problem(workload: Workload, shape: TreeShape, goals: Sequence[Goal], caps: S
             fix="add one: [[query]] with all axes in of",
         )
     total = float(workload.rho_squared)
-    reference = np.maximum(_reference(workload, shape, pairs), LEAST * total)
-    limits = tuple((cap, *_limit(wide, pairs, cap)) for cap in caps)
+    reference = np.maximum(_list_reference(workload, shape, pairs), MIN_SHARE * total)
+    limits = tuple((cap, *_build_limit(wide, pairs, cap)) for cap in caps)
     return ShareProblem(
         wide, LinearErrors.of(wide, shape, pairs), reference, tuple(goals), tuple(asked), limits, total
     )
 
 
-def table_of(workload: Workload, shape: TreeShape, goal: Goal) -> tuple[str, Query]:
-    """The level and the marginal that a goal names."""
+def find_table(workload: Workload, shape: TreeShape, goal: Goal) -> tuple[str, Query]:
+    """Return the level and the marginal that a goal names."""
     levels = [name for name in goal.by if name in shape.levels]
     if len(levels) != 1:
         raise InputError(
@@ -101,8 +103,8 @@ def table_of(workload: Workload, shape: TreeShape, goal: Goal) -> tuple[str, Que
     return levels[0], workload.histogram.query(" * ".join(parts) or "total", parts)
 
 
-def _with(workload: Workload, queries: tuple[Query, ...], shape: TreeShape) -> Workload:
-    """The workload on the levels of the census alone, with queries that goals added; its shares do not matter here."""
+def _add_queries(workload: Workload, queries: tuple[Query, ...], shape: TreeShape) -> Workload:
+    """Return the workload on the census's levels with queries that goals added; its shares are arbitrary."""
     even = Fraction(1, len(shape.levels))
     return Workload(
         name=workload.name,
@@ -118,8 +120,8 @@ def _with(workload: Workload, queries: tuple[Query, ...], shape: TreeShape) -> W
     )
 
 
-def _reference(workload: Workload, shape: TreeShape, pairs: Sequence[Pair]) -> Floats:
-    """The workload's own parts of ρ², those of levels that the census lacks one level down."""
+def _list_reference(workload: Workload, shape: TreeShape, pairs: Sequence[Pair]) -> Floats:
+    """Return the workload's own parts of ρ²; those of missing levels go one level down."""
     found = dict.fromkeys(pairs, 0.0)
     present = [level in shape.levels for level in workload.levels]
     for i, level in enumerate(workload.levels):
@@ -131,8 +133,8 @@ def _reference(workload: Workload, shape: TreeShape, pairs: Sequence[Pair]) -> F
     return np.array([found[pair] for pair in pairs])
 
 
-def _limit(workload: Workload, pairs: Sequence[Pair], cap: Cap) -> tuple[NDArray[np.bool_], float]:
-    """Which pairs a limit counts, and the largest ρ² with its ε."""
+def _build_limit(workload: Workload, pairs: Sequence[Pair], cap: Cap) -> tuple[NDArray[np.bool_], float]:
+    """Return which pairs a limit counts, and the largest ρ² with its ε."""
     axes = [axis.name for axis in workload.histogram.axes]
     if cap.what in axes:
         number = axes.index(cap.what)
@@ -146,63 +148,65 @@ def _limit(workload: Workload, pairs: Sequence[Pair], cap: Cap) -> tuple[NDArray
             why="ε is limited for a change of one attribute, or for a move inside an area of one level",
             fix=did_you_mean(cap.what, [*axes, *workload.levels[:-1]]),
         )
-    return counts, float(largest_rho_squared(cap.epsilon))
+    return counts, float(find_largest_rho_squared(cap.epsilon))
 
 
-def largest_rho_squared(epsilon: Fraction) -> Fraction:
-    """The largest ρ², to a millionth, whose ε at the certificates' δ does not exceed this one."""
+def find_largest_rho_squared(epsilon: Fraction) -> Fraction:
+    """Return the largest ρ², to a millionth, whose ε at the certificates' δ is at most this one."""
     low, high = 0, 10**6
-    while rho_squared_to_epsilon(Fraction(high, 10**6), DELTA, tight=True) <= epsilon:
+    while rho_squared_to_epsilon(Fraction(high, 10**6), CERTIFICATE_DELTA, tight=True) <= epsilon:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        if rho_squared_to_epsilon(Fraction(middle, 10**6), DELTA, tight=True) <= epsilon:
+        if rho_squared_to_epsilon(Fraction(middle, 10**6), CERTIFICATE_DELTA, tight=True) <= epsilon:
             low = middle
         else:
             high = middle
     return Fraction(low, 10**6)
 
 
-def excess(asked: ShareProblem) -> float:
-    """How many times the total of the workload's own shares may fall before a goal is missed; below 1 one is missed.
+def compute_excess(asked: ShareProblem) -> float:
+    """Return the factor by which the total may fall before a goal is missed; below 1 one is missed.
 
     Every variance is inversely proportional to the total.
     """
-    return float((_allowed(asked) / asked.errors.variances(asked.reference, asked.asked)).min())
+    return float((_limit_variances(asked) / asked.errors.variances(asked.reference, asked.asked)).min())
 
 
 def keeps_limits(asked: ShareProblem) -> bool:
-    """Whether the workload's own shares keep every limit of ε."""
+    """Return whether the workload's own shares keep every limit of ε."""
     return all(asked.reference[counts].sum() <= most for _, counts, most in asked.limits)
 
 
-def smallest(asked: ShareProblem) -> Floats:
-    """The parts of ρ² by pair with the smallest sum that reaches the goals, which the workload's own shares reach."""
-    scaled = asked.reference / excess(asked)
-    found = _least(asked, start=scaled)
+def minimise_total(asked: ShareProblem) -> Floats:
+    """Return the parts of ρ² with the smallest sum that reaches goals the own shares reach."""
+    scaled = asked.reference / compute_excess(asked)
+    found = _minimise_from(asked, start=scaled)
     return scaled if found is None or found.sum() > scaled.sum() else found
 
 
-def _least(asked: ShareProblem, *, start: Floats) -> Floats | None:
+def _minimise_from(asked: ShareProblem, *, start: Floats) -> Floats | None:
     nothing: Tables = ((), np.empty(0))
-    return _solved(asked, np.sum, lambda x: np.ones(len(x)), nothing, total=None, start=start)
+    return _minimise(asked, np.sum, lambda x: np.ones(len(x)), nothing, total=None, start=start)
 
 
-def _allowed(asked: ShareProblem) -> Floats:
-    """The variance that the table of each goal may have."""
+def _limit_variances(asked: ShareProblem) -> Floats:
+    """Return the variance that the table of each goal may have."""
     leaf = asked.errors.shape.levels[-1]
-    parts = (MARGIN if level == leaf else HELD for level, _ in asked.asked)
-    return np.array([(goal.limit * part / MAE) ** 2 for goal, part in zip(asked.goals, parts, strict=True)])
+    parts = (SAFETY_FACTOR if level == leaf else HELD_GOAL_FACTOR for level, _ in asked.asked)
+    return np.array(
+        [(goal.limit * part / MAE_PER_DEVIATION) ** 2 for goal, part in zip(asked.goals, parts, strict=True)]
+    )
 
 
-def chosen(asked: ShareProblem) -> Floats:
-    """The parts of ρ² by pair; raises an error that says what is missing where the goals cannot be reached."""
+def choose_shares(asked: ShareProblem) -> Floats:
+    """Return the parts of ρ² by pair; raise an error that says what is missing if goals cannot be reached."""
     nothing: Tables = ((), np.empty(0))
-    least = _least(asked, start=4 * asked.reference)
+    least = _minimise_from(asked, start=4 * asked.reference)
     if least is None:
         raise InputError(
             "the goals cannot be reached within the limits of ε",
-            why=f"no total ρ² reaches {_words(asked.goals)} while ε is limited for "
+            why=f"no total ρ² reaches {_describe_goals(asked.goals)} while ε is limited for "
             + ", ".join(cap.what for cap, _, _ in asked.limits),
             fix="allow larger errors, or a larger ε for what the tables show",
         )
@@ -210,10 +214,10 @@ def chosen(asked: ShareProblem) -> Floats:
         needed = np.ceil(least.sum() * 1000) / 1000
         raise InputError(
             f"the goals need a total ρ² of about {needed:.3f}; the plan has {asked.total:.3f}",
-            why=f"{_words(asked.goals)} cannot be had together for less, even if nothing else is measured well",
+            why=f"{_describe_goals(asked.goals)} cannot be had together for less, even if nothing else is measured well",
             fix=f'allow larger errors, fewer or coarser tables, or rho_squared = "{needed:.3f}"',
         )
-    tables = tables_of(asked.workload, asked.errors.shape.levels)
+    tables = list_tables(asked.workload, asked.errors.shape.levels)
     every = [(level, query) for (level, _), query in tables.items()]
     now = asked.errors.variances(asked.reference, every)
     counted = [place for place, value in enumerate(now) if value > 1e-9]
@@ -229,17 +233,17 @@ def chosen(asked: ShareProblem) -> Floats:
     start = np.maximum(least, asked.reference)
     start = start * asked.total / start.sum()
     for held in (kept, nothing):
-        found = _solved(asked, value, slope, held, total=asked.total, start=start)
+        found = _minimise(asked, value, slope, held, total=asked.total, start=start)
         if found is not None:
             return found
     return np.asarray(least * asked.total / least.sum())
 
 
-def _words(goals: Sequence[Goal]) -> str:
+def _describe_goals(goals: Sequence[Goal]) -> str:
     return "; ".join(f"{goal} within {goal.limit:g}" for goal in goals)
 
 
-def _solved(
+def _minimise(
     asked: ShareProblem,
     value: Callable[[Floats], float],
     slope: Callable[[Floats], Floats],
@@ -253,7 +257,7 @@ def _solved(
 
     scale = asked.total / 100
     leaf = asked.errors.shape.levels[-1]
-    allowed = np.array([*_allowed(asked), *held[1]])
+    allowed = np.array([*_limit_variances(asked), *held[1]])
     tables = (*asked.asked, *held[0])
 
     def slack(z: Floats) -> Floats:
@@ -267,10 +271,10 @@ def _solved(
     if tables:
         limits.append(NonlinearConstraint(slack, 0.0, np.inf, jac=slack_slope))
     for _, counts, most in asked.limits:
-        limits.append(LinearConstraint(counts.astype(float)[None] * scale / most, -np.inf, MARGIN))
+        limits.append(LinearConstraint(counts.astype(float)[None] * scale / most, -np.inf, SAFETY_FACTOR))
     if total is not None:
         limits.append(LinearConstraint(np.full((1, len(start)), scale / total), 1.0, 1.0))
-    lowest: Floats = np.full(len(start), 100 * LEAST)
+    lowest: Floats = np.full(len(start), 100 * MIN_SHARE)
     for place, (level, query) in enumerate(asked.pairs):
         if level == leaf and asked.workload.query(query).size == asked.workload.histogram.cells:
             # what no query distinguishes has no estimate
@@ -282,10 +286,10 @@ def _solved(
         method="SLSQP",
         bounds=Bounds(lowest, np.full(len(start), np.inf)),
         constraints=limits,
-        options={"maxiter": ITERATIONS[total is None], "ftol": 1e-7},
+        options={"maxiter": MAX_ITERATIONS[total is None], "ftol": 1e-7},
     )
     x = np.maximum(np.asarray(made.x, np.float64), lowest) * scale
     if total is not None:
         x *= total / x.sum()
-    kept = not tables or slack(x / scale).min() > MARGIN**2 - 1
+    kept = not tables or slack(x / scale).min() > SAFETY_FACTOR**2 - 1
     return x if kept and all(x[counts].sum() <= most for _, counts, most in asked.limits) else None

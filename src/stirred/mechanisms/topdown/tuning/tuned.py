@@ -10,36 +10,36 @@ import numpy as np
 
 from stirred.errors import InputError
 from stirred.mechanisms.base import TunedCost, TunedError, TunedSettings
-from stirred.mechanisms.config import toml
+from stirred.mechanisms.config import write_toml
 from stirred.mechanisms.proposal import Cap, Goal
 from stirred.mechanisms.topdown import accounting
-from stirred.mechanisms.topdown.inside import inside
-from stirred.mechanisms.topdown.tuning.shape import shape
+from stirred.mechanisms.topdown.inside import cost_in_multiverse
+from stirred.mechanisms.topdown.tuning.shape import measure_shape
 from stirred.mechanisms.topdown.tuning.shares import (
-    MAE,
+    MAE_PER_DEVIATION,
     Floats,
     ShareProblem,
-    chosen,
-    excess,
+    build_problem,
+    choose_shares,
+    compute_excess,
     keeps_limits,
-    problem,
-    smallest,
+    minimise_total,
 )
-from stirred.mechanisms.topdown.workload.shipped import preset_text
+from stirred.mechanisms.topdown.workload.shipped import read_preset
 from stirred.mechanisms.topdown.workload.workload import Mode, Workload
 from stirred.spec import Budget
-from stirred.toml_text import plain_text, toml_of
+from stirred.toml_text import parse_toml, read_plain_text
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
-PARTS = 100_000  # the shares are whole numbers of these parts of the total
-FILE = "tuned-workload.toml"
-STEP = 1.001  # from one total to the next, where the rounding of shares misses a goal
-NOTABLE = 1.02  # how many times larger an error must get to be named
+PARTS_OF_TOTAL = 100_000  # the shares are whole numbers of these parts of the total
+TUNED_FILE = "tuned-workload.toml"
+TOTAL_STEP_FACTOR = 1.001  # from one total to the next, where the rounding of shares misses a goal
+MIN_NOTABLE_RATIO = 1.02  # how many times larger an error must get to be named
 
 
-def tuned_workload(
+def tune_workload(
     census: "Census",
     workload: Workload,
     source: str | Path | Workload,
@@ -47,7 +47,7 @@ def tuned_workload(
     caps: Sequence[Cap],
     mode: Mode | None = None,
 ) -> TunedSettings:
-    """The workload that reaches the goals, with its file; only the number of areas is read.
+    """Return the workload that reaches the goals, with its file; only the number of areas is read.
 
     Goals that its own shares miss are reached at its own total; goals that they meet at the smallest total that is found.
     ``mode`` is the estimate that the plan asks for, where it does not leave that to the workload.
@@ -58,35 +58,39 @@ def tuned_workload(
             why="the shares are written into the text of its file",
             fix="name a preset or a TOML file as the workload",
         )
-    asked = problem(workload, shape(census, workload), goals, caps)
-    met = excess(asked) >= 1 and keeps_limits(asked)
-    rho_squared, parts = _fewest(asked) if met else (workload.rho_squared, rounded(asked, chosen(asked)))
-    text = written(workload, _text(source), asked, parts, goals, rho_squared=rho_squared)
+    asked = build_problem(workload, measure_shape(census, workload), goals, caps)
+    met = compute_excess(asked) >= 1 and keeps_limits(asked)
+    rho_squared, parts = (
+        _find_smallest_total(asked)
+        if met
+        else (workload.rho_squared, round_shares(asked, choose_shares(asked)))
+    )
+    text = write_workload(workload, _read_source(source), asked, parts, goals, rho_squared=rho_squared)
     made = Workload.parse(text)
     for cap in caps:
-        _require(made, cap)
-    rho = _in_floats(asked, rho_squared, parts)
+        _require_cap(made, cap)
+    rho = _compute_rho(asked, rho_squared, parts)
     errors = tuple(
         TunedError(table=str(goal), limit=goal.limit, before=before, after=after)
         for goal, before, after in zip(
-            goals, _errors(asked, asked.reference), _errors(asked, rho), strict=True
+            goals, _predict_errors(asked, asked.reference), _predict_errors(asked, rho), strict=True
         )
     )
-    costs = _costs(workload, made)
+    costs = _compare_costs(workload, made)
     return TunedSettings(
-        settings={"workload": FILE},
-        files={FILE: text},
+        settings={"workload": TUNED_FILE},
+        files={TUNED_FILE: text},
         errors=errors,
         costs=costs,
-        sentence=_bought(workload, made, asked, errors, costs)
-        + _worse(asked, rho)
-        + _released(workload, mode or made.mode),
+        sentence=_describe_trade(workload, made, asked, errors, costs)
+        + _describe_worst(asked, rho)
+        + _describe_estimate(workload, mode or made.mode),
         read="of the census only the number of areas of each level was read, which is public or an invariant",
     )
 
 
-def other_tree(workload: Workload) -> InputError:
-    """The error for a workload that is measured on a tree of its own."""
+def other_tree_error(workload: Workload) -> InputError:
+    """Return the error for a workload that is measured on a tree of its own."""
     return InputError(
         "shares are tuned for the census's own tree",
         why=f"workload {workload.name} measures another one, whose areas are not those of the tables",
@@ -94,68 +98,70 @@ def other_tree(workload: Workload) -> InputError:
     )
 
 
-def rounded(asked: ShareProblem, rho: Floats) -> dict[tuple[str, str], int]:
-    """The parts of the total by level and query, whole numbers that sum to all of it."""
-    floors = np.floor(rho / rho.sum() * PARTS + 1e-9).astype(int)
-    floors[np.argmax(floors)] += PARTS - floors.sum()
+def round_shares(asked: ShareProblem, rho: Floats) -> dict[tuple[str, str], int]:
+    """Return the parts of the total by level and query, as whole numbers that sum to the total."""
+    floors = np.floor(rho / rho.sum() * PARTS_OF_TOTAL + 1e-9).astype(int)
+    floors[np.argmax(floors)] += PARTS_OF_TOTAL - floors.sum()
     return {pair: int(number) for pair, number in zip(asked.pairs, floors, strict=True) if number}
 
 
-def _fewest(asked: ShareProblem) -> tuple[Fraction, dict[tuple[str, str], int]]:
-    """The smallest total that was found, rounded up to an exact fraction, and its parts: predicted to reach the goals."""
-    rho = smallest(asked)
-    parts, limits = rounded(asked, rho), [goal.limit for goal in asked.goals]
-    total = Fraction(_readable(float(rho.sum())))
+def _find_smallest_total(asked: ShareProblem) -> tuple[Fraction, dict[tuple[str, str], int]]:
+    """Return the smallest total found, rounded up to an exact fraction, and its parts."""
+    rho = minimise_total(asked)
+    parts, limits = round_shares(asked, rho), [goal.limit for goal in asked.goals]
+    total = Fraction(_round_up(float(rho.sum())))
     while any(
         error > limit
-        for error, limit in zip(_errors(asked, _in_floats(asked, total, parts)), limits, strict=True)
+        for error, limit in zip(
+            _predict_errors(asked, _compute_rho(asked, total, parts)), limits, strict=True
+        )
     ):
-        total = Fraction(_readable(float(total) * STEP))
+        total = Fraction(_round_up(float(total) * TOTAL_STEP_FACTOR))
     # what is rounded must not cost more than the plan has
     total = min(total, asked.workload.rho_squared)
     return total, parts
 
 
-def _readable(number: float) -> Decimal:
-    """A number rounded up to four digits.
+def _round_up(number: float) -> Decimal:
+    """Return a number rounded up to four digits.
 
-    >>> _readable(0.123412), _readable(2.0)
+    >>> _round_up(0.123412), _round_up(2.0)
     (Decimal('0.1235'), Decimal('2.000'))
     """
     exact = Decimal(number)
     return exact.quantize(Decimal(1).scaleb(exact.adjusted() - 3), rounding=ROUND_CEILING)
 
 
-def _in_floats(asked: ShareProblem, total: Fraction, parts: Mapping[tuple[str, str], int]) -> Floats:
-    """ρ² by pair, for predictions."""
-    return np.array([float(total) * parts.get(pair, 0) / PARTS for pair in asked.pairs])
+def _compute_rho(asked: ShareProblem, total: Fraction, parts: Mapping[tuple[str, str], int]) -> Floats:
+    """Return ρ² by pair, for predictions."""
+    return np.array([float(total) * parts.get(pair, 0) / PARTS_OF_TOTAL for pair in asked.pairs])
 
 
-def _errors(asked: ShareProblem, rho: Floats) -> list[float]:
-    return [float(MAE * variance**0.5) for variance in asked.errors.variances(rho, asked.asked)]
+def _predict_errors(asked: ShareProblem, rho: Floats) -> list[float]:
+    return [float(MAE_PER_DEVIATION * variance**0.5) for variance in asked.errors.variances(rho, asked.asked)]
 
 
-def _worse(asked: ShareProblem, rho: Floats) -> str:
-    """The table among the measured ones whose expected error rises most in proportion, in words; empty if none does."""
+def _describe_worst(asked: ShareProblem, rho: Floats) -> str:
+    """Describe the measured table whose expected error rises most in proportion; empty if none does."""
     pairs = [(level, asked.workload.query(name)) for level, name in asked.pairs]
     before, after = (np.sqrt(asked.errors.variances(r, pairs)) for r in (asked.reference, rho))
     ratio = after / np.maximum(before, 1e-12)
     most = int(np.argmax(ratio))
-    if ratio[most] < NOTABLE:
+    if ratio[most] < MIN_NOTABLE_RATIO:
         return ""
     level, query = pairs[most]
     table = " × ".join((*query.parts, level)) if query.parts else f"total × {level}"
-    return f" Most is lost in {table}: from {MAE * before[most]:.2f} to {MAE * after[most]:.2f}."
+    return f" Most is lost in {table}: from {MAE_PER_DEVIATION * before[most]:.2f} to {MAE_PER_DEVIATION * after[most]:.2f}."
 
 
-def _text(source: str | Path) -> str:
-    return plain_text(Path(source)) if Path(source).suffix else preset_text(str(source))
+def _read_source(source: str | Path) -> str:
+    return read_plain_text(Path(source)) if Path(source).suffix else read_preset(str(source))
 
 
-def _require(made: Workload, cap: Cap) -> None:
-    """Hold an exact limit against the exact shares."""
-    lines = {axis.name: accounting.attribute(made, axis.name) for axis in made.histogram.axes}
-    lines |= {level: accounting.within(made, level) for level in made.levels[:-1]}
+def _require_cap(made: Workload, cap: Cap) -> None:
+    """Check an exact limit of ε against the exact shares."""
+    lines = {axis.name: accounting.cost_of_attribute(made, axis.name) for axis in made.histogram.axes}
+    lines |= {level: accounting.cost_within(made, level) for level in made.levels[:-1]}
     if accounting.epsilon(lines[cap.what]) > Decimal(cap.epsilon.numerator) / cap.epsilon.denominator:
         raise InputError(
             f"the shares that were found exceed the limit of {cap.what}",
@@ -164,7 +170,7 @@ def _require(made: Workload, cap: Cap) -> None:
         )
 
 
-def written(
+def write_workload(
     workload: Workload,
     text: str,
     asked: ShareProblem,
@@ -173,8 +179,8 @@ def written(
     *,
     rho_squared: Fraction | None = None,
 ) -> str:
-    """The text of the workload with other shares, and another total where one is given; all else is as it was."""
-    document = dict(toml_of(text))
+    """Return the text of the workload with other shares, and another total where one is given."""
+    document = dict(parse_toml(text))
     levels = list(asked.errors.shape.levels)
     new = [query for query in asked.workload.queries if query.name not in {q.name for q in workload.queries}]
     queries = [*document.pop("query"), *({"name": q.name, "of": list(q.parts)} for q in new)]
@@ -193,29 +199,36 @@ def written(
     }
     plain = {name: value for name, value in document.items() if not isinstance(value, dict)}
     tables = {name: value for name, value in document.items() if isinstance(value, dict)}
-    lines = [f"{name} = {toml(value)}" for name, value in (head | plain).items()]
-    lines += [f"{name} = {toml(value)}" for name, value in tables.items()]
+    lines = [f"{name} = {write_toml(value)}" for name, value in (head | plain).items()]
+    lines += [f"{name} = {write_toml(value)}" for name, value in tables.items()]
     for title, entries in (("axis", axes), ("query", queries), ("rule", rules)):
         for entry in entries:
-            lines += ["", f"[[{title}]]", *(f"{name} = {toml(value)}" for name, value in entry.items())]
+            lines += ["", f"[[{title}]]", *(f"{name} = {write_toml(value)}" for name, value in entry.items())]
     totals = {level: sum(n for (own, _), n in parts.items() if own == level) for level in levels}
-    lines += ["", "[level_shares]", *(f'{toml(level)} = "{n}/{PARTS}"' for level, n in totals.items())]
+    lines += [
+        "",
+        "[level_shares]",
+        *(f'{write_toml(level)} = "{n}/{PARTS_OF_TOTAL}"' for level, n in totals.items()),
+    ]
     for level in (level for level in levels if totals[level]):
         shares = {query: n for (own, query), n in parts.items() if own == level}
-        lines += ["", f"[query_shares.{toml(level)}]"]
-        lines += [f'{toml(query)} = "{n}/{totals[level]}"' for query, n in shares.items()]
+        lines += ["", f"[query_shares.{write_toml(level)}]"]
+        lines += [f'{write_toml(query)} = "{n}/{totals[level]}"' for query, n in shares.items()]
     lines += [
         "",
         "[passes]",
-        *(f"{toml(level)} = {toml(_passes(workload, level, parts, asked))}" for level in levels),
+        *(
+            f"{write_toml(level)} = {write_toml(_list_passes(workload, level, parts, asked))}"
+            for level in levels
+        ),
     ]
     return "\n".join([*lines, ""])
 
 
-def _passes(
+def _list_passes(
     workload: Workload, level: str, parts: Mapping[tuple[str, str], int], asked: ShareProblem
 ) -> list[list[str]]:
-    """The passes of a level: what is still measured, and first the tables that goals ask for there or below it.
+    """Return the passes of a level: first the tables of goals there or below, then what is measured.
 
     Non-negativity and rounding move sums that nothing holds, and a goal is about the linear estimate of its sums.
     """
@@ -233,36 +246,39 @@ def _passes(
     return [list(dict.fromkeys([*first, *wanted])), *found]
 
 
-def _costs(before: Workload, after: Workload) -> tuple[TunedCost, ...]:
-    """ε by attribute and area, as it was and as it is; and inside the multiverse, where that was smaller."""
-    old, new = accounting.semantics(before), accounting.semantics(after)
+def _compare_costs(before: Workload, after: Workload) -> tuple[TunedCost, ...]:
+    """Return ε by attribute and area before and after, and inside the multiverse if that was smaller."""
+    old, new = accounting.list_semantics(before), accounting.list_semantics(after)
     lines = [
         TunedCost(what=str(name), before=old[name][1], after=new[name][1]) for name in old if name in new
     ]
-    found = inside(before)
-    if found.saved:
-        inner = accounting.epsilon(found.rho_squared), accounting.epsilon(inside(after).rho_squared)
+    found = cost_in_multiverse(before)
+    if found.saving:
+        inner = (
+            accounting.epsilon(found.rho_squared),
+            accounting.epsilon(cost_in_multiverse(after).rho_squared),
+        )
         lines.insert(
             1, TunedCost(what="all, inside the multiverse (proved)", before=inner[0], after=inner[1])
         )
     return tuple(lines)
 
 
-def _shown(epsilon: Decimal) -> str:
-    """An ε as everywhere: rounded up at the fourth digit."""
+def _format_epsilon(epsilon: Decimal) -> str:
+    """Return an ε rounded up at the fourth digit."""
     return str(Budget.of(str(epsilon)))
 
 
-def _bought(
+def _describe_trade(
     workload: Workload,
     made: Workload,
     asked: ShareProblem,
     errors: Sequence[TunedError],
     costs: Sequence[TunedCost],
 ) -> str:
-    """What was bought and who pays for it, in words."""
+    """Describe what was gained and which tables or people pay for it."""
     if made.rho_squared < workload.rho_squared:
-        own = Fraction(_readable(float(workload.rho_squared) / excess(asked)))
+        own = Fraction(_round_up(float(workload.rho_squared) / compute_excess(asked)))
         met = ", ".join(f"{one.table} {one.before:.2f} of {one.limit:g} allowed" for one in errors)
         return (
             f"The goals are met already at ρ² = {Budget.of(workload.rho_squared)} ({met}). The smallest ρ² that was found "
@@ -277,15 +293,15 @@ def _bought(
     told = told.replace(" changes:", " falls:") if all(one.after < one.before for one in falls) else told
     dearest = max(costs[1:], key=lambda one: one.after - one.before)
     paid = (
-        f"; in return the ε of {dearest.what} rises from {_shown(dearest.before)} to {_shown(dearest.after)}"
+        f"; in return the ε of {dearest.what} rises from {_format_epsilon(dearest.before)} to {_format_epsilon(dearest.after)}"
         if dearest.after > dearest.before
         else "; no ε rises"
     )
     return f"At the same ρ² = {Budget.of(workload.rho_squared)} the expected error (linear estimate){told}{paid}."
 
 
-def _released(workload: Workload, mode: Mode) -> str:
-    """What the estimate that will be released adds to the predicted errors, in words."""
+def _describe_estimate(workload: Workload, mode: Mode) -> str:
+    """Describe what the released estimate adds to the predicted errors."""
     leaf = f"{workload.levels[-1]}s"
     return (
         f" The counts that are released (mode guided) were about 5 % further off above {leaf} when this was"

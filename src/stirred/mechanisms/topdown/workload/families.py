@@ -20,12 +20,14 @@ FAMILIES = {
     "dhc-light": ("dhc-light-persons", "dhc-light-units"),
     "pl94-stirred": ("pl94-stirred-persons", "pl94-stirred-units"),
 }
-PRODUCTION = ("pl94-persons", "pl94-units", "dhc-persons", "dhc-units")
-AIAN = "aiannh"  # the geography of AIAN areas in the Bureau's files
+PRODUCTION_PRESETS = ("pl94-persons", "pl94-units", "dhc-persons", "dhc-units")
+AIAN_GEOGRAPHY = "aiannh"  # the geography of AIAN areas in the Bureau's files
 
 
-def asked(workload: str | Path | Workload, rho_squared: Fraction | str | int | None) -> tuple[Workload, ...]:
-    """The workloads of that name, file or object; a total replaces theirs and is shared out as they share theirs."""
+def load_workloads(
+    workload: str | Path | Workload, rho_squared: Fraction | str | int | None
+) -> tuple[Workload, ...]:
+    """Return the workloads of that name, file or object; a given total is shared out as theirs is."""
     if isinstance(workload, Workload):
         found: tuple[Workload, ...] = (workload,)
     elif str(workload) in FAMILIES:
@@ -48,11 +50,13 @@ def asked(workload: str | Path | Workload, rho_squared: Fraction | str | int | N
 
 
 def production_tree(workload: Workload, schema: "Schema") -> SpineOptions | None:
-    """The split of states that production measured, where the census says which blocks are in AIAN areas."""
-    if workload.name not in PRODUCTION or "state" not in schema.spine[:-1]:
+    """Return production's split of states, where the census says which blocks are in AIAN areas."""
+    if workload.name not in PRODUCTION_PRESETS or "state" not in schema.spine[:-1]:
         return None
     public = schema.geography.areas is not None
     known = [
-        one for one in schema.geography.off_spine if one.name == AIAN and one.of and (one.files or not public)
+        one
+        for one in schema.geography.off_spine
+        if one.name == AIAN_GEOGRAPHY and one.of and (one.files or not public)
     ]
-    return SpineOptions(aian=AIAN) if known else None
+    return SpineOptions(aian=AIAN_GEOGRAPHY) if known else None

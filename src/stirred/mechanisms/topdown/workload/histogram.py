@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Recode = tuple[int, ...]  # level → group, -1 where the level is dropped
 Cells = NDArray[np.int64]
-FEW = 1 << 16  # cells of a histogram up to which the answers of all of them are kept
+MAX_TABLED_CELLS = 1 << 16  # cells of a histogram up to which the answers of all of them are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class AxisSource:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Every column that it uses."""
+        """Return every column that it uses."""
         if self.product:
             return tuple({name: None for part, _ in self.product for name in part.columns})
         return (
@@ -80,11 +80,11 @@ class HistogramAxis:
                 )
 
     def recode(self, name: str) -> Recode:
-        """The recode of that name; the axis's own name keeps every level."""
+        """Return the recode of that name; the axis's own name keeps every level."""
         return tuple(range(self.size)) if name == self.name else self.recodes[name]
 
     def groups(self, name: str) -> int:
-        """How many groups the recode makes."""
+        """Return how many groups the recode makes."""
         return max(self.recode(name)) + 1
 
 
@@ -101,16 +101,16 @@ class Histogram:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Levels by axis."""
+        """Return the number of levels by axis."""
         return tuple(axis.size for axis in self.axes)
 
     @property
     def cells(self) -> int:
-        """The number of cells."""
+        """Return the number of cells."""
         return prod(self.shape)
 
     def axis(self, name: str) -> HistogramAxis:
-        """The axis of that name."""
+        """Return the axis of that name."""
         for axis in self.axes:
             if axis.name == name:
                 return axis
@@ -121,11 +121,11 @@ class Histogram:
         )
 
     def coordinates(self, cells: Cells) -> tuple[NDArray[np.int64], ...]:
-        """Levels by axis of the given cells."""
+        """Return the levels by axis of the given cells."""
         return tuple(np.unravel_index(cells, self.shape))
 
     def query(self, name: str, parts: tuple[str, ...]) -> "Query":
-        """The marginal that keeps the named axes or recodes and sums the others."""
+        """Return the marginal that keeps the named axes or recodes and sums the others."""
         by_axis: dict[str, str] = {}
         for part in parts:
             for axis in self.axes:
@@ -171,12 +171,12 @@ class Query:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Groups by axis (1 where the axis is summed)."""
+        """Return the number of groups by axis (1 where the axis is summed)."""
         return tuple(max(factor) + 1 for factor in self.factors)
 
     @property
     def size(self) -> int:
-        """The number of answers."""
+        """Return the number of answers."""
         return prod(self.shape)
 
     @cached_property
@@ -188,17 +188,19 @@ class Query:
         )
 
     def of(self, cells: Cells) -> NDArray[np.int64]:
-        """The answer each cell of the histogram is counted in, -1 where it is dropped."""
-        if FEW >= prod(len(factor) for factor in self.factors) < len(cells):  # each is met more than once
+        """Return the answer each cell of the histogram is counted in, -1 where it is dropped."""
+        if (
+            MAX_TABLED_CELLS >= prod(len(factor) for factor in self.factors) < len(cells)
+        ):  # each is met more than once
             return self._of_each[cells]
-        return self._computed(cells)
+        return self._compute_answers(cells)
 
     @cached_property
     def _of_each(self) -> NDArray[np.int64]:
-        """The answer of every cell of the histogram."""
-        return self._computed(np.arange(prod(len(factor) for factor in self.factors)))
+        """Return the answer of every cell of the histogram."""
+        return self._compute_answers(np.arange(prod(len(factor) for factor in self.factors)))
 
-    def _computed(self, cells: Cells) -> NDArray[np.int64]:
+    def _compute_answers(self, cells: Cells) -> NDArray[np.int64]:
         coordinates = np.unravel_index(cells, tuple(len(factor) for factor in self.factors))
         index = np.zeros(len(cells), dtype=np.int64)
         for table, levels in zip(self._tables, coordinates, strict=True):
@@ -206,24 +208,24 @@ class Query:
         return np.where(index < 0, -1, index)
 
     def answers(self, cells: Cells, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The query's exact answers on a sparse histogram."""
+        """Return the query's exact answers on a sparse histogram."""
         index = self.of(cells)
         keep = index >= 0
         result = np.zeros(self.size, dtype=np.int64)
         np.add.at(result, index[keep], counts[keep])
         return result
 
-    def published(self, answers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Answers (geounits × answers) as they are shown, in the order of the shape."""
+    def arrange_answers(self, answers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return answers (geounits × answers) as they are published, in the order of the shape."""
         return answers
 
     def counts_for(self, axis: int) -> bool:
-        """Whether it distinguishes levels of this axis: two or more rows of its factor are non-empty."""
+        """Return whether the query distinguishes levels of this axis."""
         return len(set(self.factors[axis]) - {-1}) >= 2
 
 
 def axis_expression(axis: HistogramAxis, types: pl.Schema) -> pl.Expr:
-    """The level of each record on an axis; null where the record has none."""
+    """Return an expression for the level of each record on an axis; null where it has none."""
     source = axis.source
     if source is None:
         return pl.col(axis.name).cast(pl.Int64)
@@ -266,7 +268,7 @@ def axis_expression(axis: HistogramAxis, types: pl.Schema) -> pl.Expr:
 
 
 def cell_expression(histogram: Histogram, types: pl.Schema) -> pl.Expr:
-    """The number of the cell each record falls in."""
+    """Return an expression for the number of the cell each record falls in."""
     cell: pl.Expr = pl.lit(0, dtype=pl.Int64)
     for axis in histogram.axes:
         level = axis_expression(axis, types)
@@ -274,8 +276,8 @@ def cell_expression(histogram: Histogram, types: pl.Schema) -> pl.Expr:
     return cell
 
 
-def column(axis: HistogramAxis, names: dict[str, str]) -> tuple[str, int]:
-    """The published name of a level, and the offset added to its values: the census's own code if it has one."""
+def name_column(axis: HistogramAxis, names: dict[str, str]) -> tuple[str, int]:
+    """Return the published name of an axis, and the offset added to its levels to give the census's codes."""
     if axis.name in names:
         return names[axis.name], 1 if axis.source and (axis.source.offset or axis.source.cuts) else 0
     source = axis.source

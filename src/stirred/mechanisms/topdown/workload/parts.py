@@ -41,7 +41,7 @@ class AxisParts:
 
     @cached_property
     def levels(self) -> tuple[tuple[int, ...], ...]:
-        """The levels of the parts in each level of the axis."""
+        """Return the levels of the parts in each level of the axis."""
         excluded = [tuple((self._at(name), levels) for name, levels in one.items()) for one in self.without]
         every = product(*(range(len(part.labels)) for part in self.parts))
         return tuple(
@@ -52,7 +52,7 @@ class AxisParts:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The words for each level: those of its parts."""
+        """Return the words for each level: those of its parts."""
         return tuple(
             ", ".join(part.labels[level] for part, level in zip(self.parts, one, strict=True))
             for one in self.levels
@@ -60,7 +60,7 @@ class AxisParts:
 
     @property
     def source(self) -> AxisSource:
-        """The product of the parts' sources, of which only the combinations that are not excluded are levels."""
+        """Return the product of the parts' sources, without the excluded combinations."""
         sizes = [len(part.labels) for part in self.parts]
         strides = [prod(sizes[i + 1 :]) for i in range(len(sizes))]
         kept = tuple(
@@ -70,7 +70,7 @@ class AxisParts:
         return AxisSource(product=crossed, levels=kept)
 
     def recode(self, groups: Mapping[str, tuple[int, ...]]) -> Recode:
-        """Each level's group, by the groups of some parts crossed; only those that a level has are numbered."""
+        """Return each level's group, by the crossed groups of some parts; only groups in use count."""
         by = [(self._at(name), numbers) for name, numbers in groups.items()]
         for at, numbers in by:
             if len(numbers) != len(self.parts[at].labels):

@@ -34,7 +34,7 @@ class Rule:
 
     @property
     def unit_source(self) -> AxisSource:
-        """How the columns of a unit sort it by answer; every rule about facilities states it."""
+        """Return how the columns of a unit sort it by answer; every rule about facilities states it."""
         if self.kinds is None:
             raise InputError(
                 f"rule {self.name} does not say how {self.units or 'units'} are sorted by answer",
@@ -44,6 +44,6 @@ class Rule:
         return self.kinds
 
 
-def occupied(rule: Rule) -> tuple[int, ...]:
-    """The answers of a rule about facilities whose units always hold somebody: group quarters."""
+def list_occupied_answers(rule: Rule) -> tuple[int, ...]:
+    """Return the answers of a facility rule whose units always hold somebody: group quarters."""
     return tuple(answer for answer, least in enumerate(rule.lower) if least > 0)

@@ -2,22 +2,24 @@
 
 from importlib import resources
 
-PRESETS = resources.files("stirred.mechanisms.topdown") / "presets"
+PRESET_FOLDER = resources.files("stirred.mechanisms.topdown") / "presets"
 
 
 def presets() -> tuple[str, ...]:
-    """The names of the workloads that come with Stirred.
+    """Return the names of the workloads that come with Stirred.
 
     >>> "pl94-persons" in presets()
     True
     """
     return tuple(
         sorted(
-            entry.name.removesuffix(".toml") for entry in PRESETS.iterdir() if entry.name.endswith(".toml")
+            entry.name.removesuffix(".toml")
+            for entry in PRESET_FOLDER.iterdir()
+            if entry.name.endswith(".toml")
         )
     )
 
 
-def preset_text(name: str) -> str:
-    """The text of a preset."""
-    return (PRESETS / f"{name}.toml").read_text("utf8")
+def read_preset(name: str) -> str:
+    """Return the text of a preset."""
+    return (PRESET_FOLDER / f"{name}.toml").read_text("utf8")

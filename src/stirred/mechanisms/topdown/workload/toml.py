@@ -10,11 +10,11 @@ from stirred.mechanisms.topdown.workload.histogram import AxisSource, Histogram,
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.parts import AxisPart, AxisParts
 from stirred.mechanisms.topdown.workload.rule import Rule
-from stirred.mechanisms.topdown.workload.shipped import preset_text, presets
-from stirred.toml_text import TomlError, toml_of
+from stirred.mechanisms.topdown.workload.shipped import presets, read_preset
+from stirred.toml_text import TomlError, parse_toml
 
 
-def _exact(value: object) -> Fraction:
+def _parse_fraction(value: object) -> Fraction:
     if isinstance(value, float):
         raise BudgetError(
             "a budget share is a decimal number", why="floats are not exact", fix='write it as text: "1/20"'
@@ -22,7 +22,7 @@ def _exact(value: object) -> Fraction:
     return Fraction(str(value))
 
 
-Exact = Annotated[Fraction, BeforeValidator(_exact)]
+Exact = Annotated[Fraction, BeforeValidator(_parse_fraction)]
 
 
 class _Model(BaseModel):
@@ -75,7 +75,7 @@ class _Axis(_Model):
         size = self.size or len(labels)
         recodes: dict[str, Recode] = {}
         for name, groups in self.recodes.items():
-            recodes[name] = parts.recode(groups) if isinstance(groups, dict) else _recode(groups, size)
+            recodes[name] = parts.recode(groups) if isinstance(groups, dict) else _build_recode(groups, size)
         for name, cuts in self.cuts.items():
             recodes[name] = tuple(sum(level >= cut for cut in cuts) for level in range(size))
         source = parts.source if self.part else self.source.plain() if self.source else None
@@ -102,7 +102,7 @@ class _Rule(_Model):
     def plain(self, histogram: Histogram) -> Rule:
         fields = self.model_dump()
         fields["kinds"] = None if self.kinds is None else self.kinds.plain()
-        fields["cells"] = _cells(self.cells, histogram)
+        fields["cells"] = _build_cells(self.cells, histogram)
         return Rule(**fields)
 
 
@@ -149,8 +149,8 @@ class _Workload(_Model):
     spine: _Spine | None = None
 
 
-def _recode(groups: tuple[int, ...] | tuple[tuple[int, ...], ...], size: int) -> Recode:
-    """Either one group number per level, or the list of levels of each group (others are dropped)."""
+def _build_recode(groups: tuple[int, ...] | tuple[tuple[int, ...], ...], size: int) -> Recode:
+    """Return a recode from one group number per level, or from the levels of each group."""
     if groups and isinstance(groups[0], tuple):
         result = [-1] * size
         for number, levels in enumerate(groups):
@@ -160,10 +160,10 @@ def _recode(groups: tuple[int, ...] | tuple[tuple[int, ...], ...], size: int) ->
     return tuple(int(group) for group in groups)  # type: ignore[arg-type]
 
 
-def _cells(
+def _build_cells(
     cells: dict[str, tuple[int, ...]], histogram: Histogram
 ) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Levels by axis; groups of a recode become the levels of its axis, and several recodes of an axis hold together."""
+    """Return levels by axis; groups of a recode become levels, and several recodes of an axis intersect."""
     found: dict[str, tuple[int, ...]] = {}
     for name, groups in cells.items():
         own = any(axis.name == name for axis in histogram.axes)
@@ -175,10 +175,10 @@ def _cells(
     return tuple(found.items())
 
 
-def _document(text: str) -> dict[str, Any]:
-    """The keys of a workload; those that it lacks come from the preset that it is ``like``, each as a whole."""
+def _read_document(text: str) -> dict[str, Any]:
+    """Return the keys of a workload; missing keys come whole from the preset that it is ``like``."""
     try:
-        document = dict(toml_of(text))
+        document = dict(parse_toml(text))
     except TomlError as error:
         raise InputError(
             "the workload is not valid TOML", why=str(error), fix="correct the line that the reason names"
@@ -192,12 +192,12 @@ def _document(text: str) -> dict[str, Any]:
             why="it takes from a preset what it does not say itself",
             fix=did_you_mean(str(like), presets()),
         )
-    return _document(preset_text(like)) | document
+    return _read_document(read_preset(like)) | document
 
 
-def fields(text: str) -> dict[str, Any]:
-    """The fields of a workload written in TOML; unknown keys are refused."""
-    document = _document(text)
+def parse_fields(text: str) -> dict[str, Any]:
+    """Return the fields of a workload written in TOML; unknown keys are refused."""
+    document = _read_document(text)
     try:
         model = _Workload.model_validate(document)
     except ValidationError as error:
@@ -211,7 +211,7 @@ def fields(text: str) -> dict[str, Any]:
         ) from None
     histogram = Histogram(axes=tuple(axis.plain() for axis in model.axis))
     queries = tuple(histogram.query(q.name, q.of) for q in model.query)
-    total, level_shares, query_shares = _budget(model)
+    total, level_shares, query_shares = _compute_shares(model)
     every = tuple(q.name for q in model.query)
     return {
         "name": model.name,
@@ -235,8 +235,8 @@ def fields(text: str) -> dict[str, Any]:
     }
 
 
-def _budget(model: _Workload) -> tuple[Fraction, dict[str, Fraction], dict[str, dict[str, Fraction]]]:
-    """Shares of the total, whether the file gives shares or absolute parts of ρ²."""
+def _compute_shares(model: _Workload) -> tuple[Fraction, dict[str, Fraction], dict[str, dict[str, Fraction]]]:
+    """Return shares of the total, whether the file gives shares or absolute parts of ρ²."""
     if not model.rho:
         if model.rho_squared is None:
             raise BudgetError(

@@ -9,12 +9,12 @@ from stirred.errors import BudgetError, InputError, did_you_mean, require_kind
 from stirred.mechanisms.topdown.workload import toml
 from stirred.mechanisms.topdown.workload.histogram import AxisSource, Histogram, HistogramAxis, Query
 from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.rule import Rule, occupied
-from stirred.mechanisms.topdown.workload.shipped import preset_text, presets
-from stirred.toml_text import plain_text
+from stirred.mechanisms.topdown.workload.rule import Rule, list_occupied_answers
+from stirred.mechanisms.topdown.workload.shipped import presets, read_preset
+from stirred.toml_text import read_plain_text
 
 Mode = Literal["classic", "gls", "guided"]
-TREE: tuple[Mode, ...] = ("gls", "guided")  # the modes that estimate over the whole tree
+WHOLE_TREE_MODES: tuple[Mode, ...] = ("gls", "guided")  # the modes that estimate over the whole tree
 NOUNS: dict[type, str] = {HistogramAxis: "Axis", AxisSource: "Source"}
 
 
@@ -47,11 +47,11 @@ class Workload:
     spine: SpineOptions | None = None  # another tree than the census's own
 
     def __post_init__(self) -> None:
-        _must_be_one(sum(self.level_shares.values(), Fraction(0)), f"the level shares of {self.name}")
+        _require_one(sum(self.level_shares.values(), Fraction(0)), f"the level shares of {self.name}")
         for level in self.levels:
             if self.level_shares.get(level, Fraction(0)) > 0:
                 shares = self.query_shares.get(level, {})
-                _must_be_one(
+                _require_one(
                     sum(shares.values(), Fraction(0)), f"the query shares of {self.name} at level {level}"
                 )
                 names = [query.name for query in self.queries]
@@ -64,7 +64,7 @@ class Workload:
                         )
 
     def query(self, name: str) -> Query:
-        """The query of that name."""
+        """Return the query of that name."""
         for query in self.queries:
             if query.name == name:
                 return query
@@ -75,17 +75,17 @@ class Workload:
         )
 
     def rho(self, level: str, query: str) -> Fraction:
-        """The part of ρ² one geounit of the level spends on the query."""
+        """Return the part of ρ² one geounit of the level spends on the query."""
         share = self.query_shares.get(level, {}).get(query, Fraction(0))
         return self.rho_squared * self.level_shares.get(level, Fraction(0)) * share
 
     def with_rho_squared(self, rho_squared: Fraction) -> "Workload":
-        """The same shares of another total."""
+        """Return the same shares of another total."""
         return replace(self, rho_squared=rho_squared)
 
     @classmethod
     def preset(cls, name: str) -> "Workload":
-        """One of the workloads that come with Stirred."""
+        """Return one of the workloads that come with Stirred."""
         require_kind(
             "the name of a workload", name, str, wanted="a text", fix='Workload.preset("pl94-persons")'
         )
@@ -96,13 +96,13 @@ class Workload:
                 why="a workload is asked for by its name, or by a TOML file",
                 fix=did_you_mean(name, known) + ", or give a TOML file",
             )
-        return cls.parse(preset_text(name))
+        return cls.parse(read_preset(name))
 
     @classmethod
     def load(cls, path: str | Path) -> "Workload":
-        """A workload from a TOML file."""
+        """Read a workload from a TOML file."""
         try:
-            text = plain_text(Path(path))
+            text = read_plain_text(Path(path))
         except (OSError, UnicodeDecodeError):
             raise InputError(
                 f"cannot read the workload {Path(path).name}",
@@ -113,38 +113,40 @@ class Workload:
 
     @classmethod
     def parse(cls, text: str) -> "Workload":
-        """A workload from TOML text; unknown keys are refused."""
-        return cls(**toml.fields(text))
+        """Parse a workload from TOML text; unknown keys are refused."""
+        return cls(**toml.parse_fields(text))
 
 
-def canonical(value: object) -> str:
-    """A text that is equal for equal workloads alone; the key of a run is bound to it.
+def write_canonical(value: object) -> str:
+    """Return a text that only equal workloads share; the key of a run is bound to it.
 
     It is the ``repr`` of a workload with two nouns that never change, whatever the classes are called: a changed text would
     change the noise of every release.
 
-    >>> canonical(HistogramAxis(name="sex", size=2))
+    >>> write_canonical(HistogramAxis(name="sex", size=2))
     "Axis(name='sex', size=2, labels=(), recodes={}, source=None)"
     """
     if is_dataclass(value):
         bound = (
             f for f in fields(value) if not f.metadata.get("later") or getattr(value, f.name) != f.default
         )
-        inner = (f"{f.name}={canonical(getattr(value, f.name))}" for f in bound)
+        inner = (f"{f.name}={write_canonical(getattr(value, f.name))}" for f in bound)
         return f"{NOUNS.get(type(value), type(value).__name__)}({', '.join(inner)})"
     if isinstance(value, tuple):
-        return f"({', '.join(canonical(one) for one in value)}{',' if len(value) == 1 else ''})"
+        return f"({', '.join(write_canonical(one) for one in value)}{',' if len(value) == 1 else ''})"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{canonical(k)}: {canonical(v)}' for k, v in value.items())}}}"
+        return f"{{{', '.join(f'{write_canonical(k)}: {write_canonical(v)}' for k, v in value.items())}}}"
     return repr(value)
 
 
-def quarters_rule(workload: Workload) -> Rule | None:
-    """The rule that counts group quarters by type in every leaf; None where no rule does."""
-    return next((rule for rule in workload.rules if rule.kind == "facilities" and occupied(rule)), None)
+def find_quarters_rule(workload: Workload) -> Rule | None:
+    """Return the rule that counts group quarters by type in every leaf; None where no rule does."""
+    return next(
+        (rule for rule in workload.rules if rule.kind == "facilities" and list_occupied_answers(rule)), None
+    )
 
 
-def _must_be_one(total: Fraction, what: str) -> None:
+def _require_one(total: Fraction, what: str) -> None:
     if total != 1:
         raise BudgetError(
             f"{what} sum to {total}, not to 1",

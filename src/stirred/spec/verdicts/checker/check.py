@@ -22,25 +22,30 @@ from stirred.spec.specification import Specification
 from stirred.spec.verdict import Answer, Verdict
 from stirred.spec.verdicts.checker.budgets import (
     HOMES,
-    budgets,
-    changes_alone,
+    check_budgets,
+    check_changes_alone,
+    collect_given,
     counts_records,
-    fixed_by,
-    given_by,
     inner_of,
+    list_fixed,
 )
-from stirred.spec.verdicts.checker.numbers import breaks, known, void_at
-from stirred.spec.verdicts.checker.shape import malformed, whole
-from stirred.spec.verdicts.checker.tables import Given, determines_all, leaves_open, undecided_map
+from stirred.spec.verdicts.checker.numbers import breaks, is_known, is_void_at
+from stirred.spec.verdicts.checker.shape import check_form, read_whole_number
+from stirred.spec.verdicts.checker.tables import (
+    Given,
+    check_determines_all,
+    check_leaves_open,
+    has_undecided_map,
+)
 from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.pairs import fault
+from stirred.spec.verdicts.pairs import find_fault
 from stirred.spec.verdicts.witness import DataSet, Witness
 
-MOST_COPIES = 1000  # how often the change of a pair is repeated
+MAX_COPIES = 1000  # how often the change of a pair is repeated
 
 
 def check_implication(first: Specification, second: Specification, verdict: Verdict) -> tuple[str, ...]:
-    """The problems of a verdict on whether the first specification implies the second; none where it is proved.
+    """Return the problems of a verdict on whether one specification implies another; none if it is proved.
 
     >>> from stirred.spec import Domain, Specification
     >>> spec = Specification(
@@ -59,7 +64,7 @@ def check_implication(first: Specification, second: Specification, verdict: Verd
     def check() -> tuple[str, ...]:
         if step.rule not in {"nothing promised", "same"} and first.domain != second.domain:
             return ("the two speak of different domains",)
-        return tuple((_yes if verdict else _no)(first, second, step))
+        return tuple((_check_yes if verdict else _check_no)(first, second, step))
 
     return _problems(step, check)
 
@@ -67,19 +72,19 @@ def check_implication(first: Specification, second: Specification, verdict: Verd
 def check_refinement(
     finer: Multiverse, coarser: Multiverse, domain: Domain, verdict: Verdict
 ) -> tuple[str, ...]:
-    """The problems of a verdict on whether the invariants of one multiverse determine those of another."""
+    """Return the problems of a verdict on whether the invariants of one multiverse determine another's."""
     if verdict.answer is Answer.UNKNOWN or (verdict and not coarser.invariants):
         return ()
     step = verdict.derivation
     if step is None:
         return (f"{verdict.answer.value} without a derivation",)
-    rule = determines_all if verdict else leaves_open
+    rule = check_determines_all if verdict else check_leaves_open
     return _problems(step, lambda: (rule(step, Given(finer.invariants), tuple(coarser), domain),))
 
 
 def _problems(step: Derivation, check: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-    """The problems that a check finds; facts of another kind than a rule needs are one too."""
-    problem = malformed(step)
+    """Return the problems that a check finds; facts of a wrong type are a problem too."""
+    problem = check_form(step)
     if problem:
         return (problem,)
     try:
@@ -90,31 +95,31 @@ def _problems(step: Derivation, check: Callable[[], tuple[str, ...]]) -> tuple[s
         return ("the derivation is malformed: a step lacks a premise or a fact that its rule needs",)
 
 
-def _yes(first: Specification, second: Specification, step: Derivation) -> Iterator[str]:
+def _check_yes(first: Specification, second: Specification, step: Derivation) -> Iterator[str]:
     if step.rule == "nothing promised":
         yield "" if not second.budget.is_finite and second.varies is None else "the second promises something"
     elif step.rule == "same":
-        yield "" if _same(first, second) else "the two are not the same statement"
+        yield "" if _is_same(first, second) else "the two are not the same statement"
     elif step.rule == "singletons":
-        yield _singletons(second, step.premises[0])
+        yield _check_singletons(second, step.premises[0])
     elif step.rule == "no neighbours":
         yield (
             ""
             if isinstance(second.input_premetric, Neighbours)
             else "the second is not about neighbours only"
         )
-        yield changes_alone(second)
+        yield check_changes_alone(second)
     elif step.rule == "void":
-        yield _promises_something(second)
+        yield _check_promise(second)
     elif step.rule == "implication":
-        yield _nested(first, second, step.premises[:-1])
-        yield budgets(first, second, step.premises[-1])
+        yield _check_nested(first, second, step.premises[:-1])
+        yield check_budgets(first, second, step.premises[-1])
     else:
         yield f"there is no rule {step.rule!r}"
 
 
-def _same(first: Specification, second: Specification) -> bool:
-    """Whether the two are one statement; functions that are known in words only may differ behind equal words."""
+def _is_same(first: Specification, second: Specification) -> bool:
+    """Return whether the two are one statement; functions known in words only count as different."""
     if first is second:
         return True
     functions = [spec.varies for spec in (first, second)]
@@ -122,33 +127,37 @@ def _same(first: Specification, second: Specification) -> bool:
     return told and first == second
 
 
-def _promises_something(spec: Specification) -> str:
-    """Whether δ stays below 1 at some distance that may occur."""
+def _check_promise(spec: Specification) -> str:
+    """Return why the second promise is not void at every distance that may occur; empty where it is void."""
     measure = spec.output_premetric
     if type(measure) is not Approximate or spec.varies is not None:
         return "the second is not an (ε, δ) promise"
-    least = 1 if changes_alone(spec) else 2
+    least = 1 if check_changes_alone(spec) else 2
     return (
         ""
-        if void_at(measure, spec.budget, least)
+        if is_void_at(measure, spec.budget, least)
         else "the second promises something at the smallest distance"
     )
 
 
-def _singletons(spec: Specification, step: Derivation) -> str:
+def _check_singletons(spec: Specification, step: Derivation) -> str:
     kinds = spec.domain.record_types
     if not kinds or not all(kind.variables for kind in kinds):
         return "the domain does not list its variables"
     if len(kinds) > 1 and {kind.name for kind in kinds} != {"household", "group quarters"}:
         return "tables do not say which records belong together"
     tables = [Margin(kind.name, kind.names() - spec.domain.identifiers(kind.name)) for kind in kinds]
-    return determines_all(step, Given(spec.multiverse.invariants | fixed_by(spec)), tables, spec.domain)
+    return check_determines_all(
+        step, Given(spec.multiverse.invariants | list_fixed(spec)), tables, spec.domain
+    )
 
 
-def _nested(first: Specification, second: Specification, steps: tuple[Derivation, ...]) -> str:
+def _check_nested(first: Specification, second: Specification, steps: tuple[Derivation, ...]) -> str:
     if not first.multiverse.invariants:
         return ""
-    faults = [determines_all(step, given_by(second), first.multiverse, first.domain) for step in steps]
+    faults = [
+        check_determines_all(step, collect_given(second), first.multiverse, first.domain) for step in steps
+    ]
     return (
         ""
         if any(not f for f in faults)
@@ -156,56 +165,56 @@ def _nested(first: Specification, second: Specification, steps: tuple[Derivation
     )
 
 
-def _no(first: Specification, second: Specification, step: Derivation) -> Iterator[str]:
+def _check_no(first: Specification, second: Specification, step: Derivation) -> Iterator[str]:
     if step.rule == "realised universe":
-        yield _refuted_where_taken(first, second)
+        yield _check_realised_no(first, second)
         return
     if step.rule != "mechanism" or step.witness is None:
         yield f"{step.rule!r} shows no pair of data sets"
         return
-    copies = whole(step.facts, "copies", 1)
-    if copies is None or not 0 < copies <= MOST_COPIES:
+    copies = read_whole_number(step.facts, "copies", 1)
+    if copies is None or not 0 < copies <= MAX_COPIES:
         yield "a number of records is not positive"
         return
-    pair = _repeated(step.witness, copies)
+    pair = _repeat_change(step.witness, copies)
     if not counts_records(inner_of(second.input_premetric)) or not counts_records(
         inner_of(first.input_premetric)
     ):
         yield "which data sets are at finite distance is not known"
         return
-    if undecided_map(pair, second.domain):
+    if has_undecided_map(pair, second.domain):
         yield "the areas may lie in each other in other ways too"
         return
     near = isinstance(second.input_premetric, Neighbours)
-    if near and _distance(pair, second.input_premetric, second.domain) != 1:
+    if near and _find_distance(pair, second.input_premetric, second.domain) != 1:
         yield "the two data sets are not neighbours"
         return
     kinds = {kind for data in (pair.first, pair.second) for kind, _, _ in data.rows}
     kept = tuple(second.multiverse.invariants | _even(second.input_premetric, kinds))
     mechanism, premetric = step.facts["mechanism"], second.output_premetric
-    limit = _at(second, pair)
+    limit = _find_budget_at(second, pair)
     if limit is None or not limit.is_finite:
         yield "the second budget is not finite there"
         return
     if mechanism == "publish":
-        let_out = first.multiverse.invariants | fixed_by(first)
-        faults = [fault(second.domain, kept, invariant, pair) for invariant in let_out]
+        let_out = first.multiverse.invariants | list_fixed(first)
+        faults = [find_fault(second.domain, kept, invariant, pair) for invariant in let_out]
         yield "" if any(not f for f in faults) else "; ".join(faults) or "the first publishes nothing exactly"
-        distance = _distance(pair, second.input_premetric, second.domain)
-        yield _void(premetric, limit, distance)
+        distance = _find_distance(pair, second.input_premetric, second.domain)
+        yield _check_void(premetric, limit, distance)
         return
-    yield fault(second.domain, kept, None, pair)
-    part = whole(step.facts, "part", -1)
+    yield find_fault(second.domain, kept, None, pair)
+    part = read_whole_number(step.facts, "part", -1)
     if part != -1 or (len(first.parts) > 1 and mechanism in {"gaussian", "reveal"}):
-        yield _by_part(first, second, pair, limit, part)
+        yield _check_by_part(first, second, pair, limit, part)
         return
-    if not known(first.output_premetric) or not known(premetric):
+    if not is_known(first.output_premetric) or not is_known(premetric):
         yield "no mechanism is known that uses up the first"
         return
-    mine, theirs = (_distance(pair, spec.input_premetric, second.domain) for spec in (first, second))
-    if first.input_premetric == second.input_premetric and mine is None and _linear(first, second):
+    mine, theirs = (_find_distance(pair, spec.input_premetric, second.domain) for spec in (first, second))
+    if first.input_premetric == second.input_premetric and mine is None and _is_linear(first, second):
         mine = theirs = Fraction(1)  # whatever the distance is, it is the same for both
-    budget = _at(first, pair)
+    budget = _find_budget_at(first, pair)
     if budget is None or (budget.is_zero and "reveal" not in mechanism):
         yield "the first allows nothing there"
     elif mechanism in {"gaussian", "reveal"} and isinstance(premetric, Multiplicative | NormalizedRenyi):
@@ -228,30 +237,30 @@ def _no(first: Specification, second: Specification, step: Derivation) -> Iterat
 
 
 def _even(premetric: InputPremetric, kinds: set[str]) -> set[Margin]:
-    """The numbers of records in which a pair at finite distance agrees; persons more or less alter a home, no number."""
+    """Return the totals that a pair at finite Hamming distance shares; a home's persons are not among them."""
     inner = inner_of(premetric)
     if not isinstance(inner, Hamming):
         return set()
     return {Margin(kind) for kind in kinds if inner.record_type not in HOMES or kind != "person"}
 
 
-def _linear(first: Specification, second: Specification) -> bool:
-    """Whether only the ratio of the two distances matters."""
+def _is_linear(first: Specification, second: Specification) -> bool:
+    """Return whether only the ratio of the two distances matters."""
     measures = {type(spec.output_premetric) for spec in (first, second)}
     return measures in ({Multiplicative}, {NormalizedRenyi})
 
 
-def _by_part(
+def _check_by_part(
     first: Specification, second: Specification, pair: Witness, limit: Budget, place: int | None
 ) -> str:
-    """One part of a composed promise refutes alone."""
+    """Return why no part of a composed promise refutes the second alone; empty where one does."""
     if place is None or not -1 <= place < len(first.parts):
         return "there is no such part"
-    theirs = _distance(pair, second.input_premetric, second.domain)
+    theirs = _find_distance(pair, second.input_premetric, second.domain)
     for part in first.parts if place == -1 else (first.parts[place],):
         if part.varies is not None or not counts_records(inner_of(part.input_premetric)):
             continue
-        mine = _distance(pair, part.input_premetric, second.domain)
+        mine = _find_distance(pair, part.input_premetric, second.domain)
         if isinstance(part.output_premetric, NormalizedRenyi) and isinstance(
             second.output_premetric, Multiplicative
         ):
@@ -266,8 +275,8 @@ def _by_part(
     return "no part alone refutes it"
 
 
-def _refuted_where_taken(first: Specification, second: Specification) -> str:
-    """A no at the realised universe: with b of at least 2 it holds two data sets, one an exchange away from the other."""
+def _check_realised_no(first: Specification, second: Specification) -> str:
+    """Return why the realised universe does not refute the second; empty where it does."""
     functions = [function for function in (first.varies, second.varies) if function is not None]
     if (first.input_premetric, first.output_premetric) != (second.input_premetric, second.output_premetric):
         return "the two are in different units"
@@ -288,7 +297,7 @@ def _refuted_where_taken(first: Specification, second: Specification) -> str:
 
 
 def _kept_by_exchanges(statistic: Any, spec: Specification) -> bool:
-    """Whether two records of a stratum can exchange what is swapped: no table reads held and swapped variables together.
+    """Return whether exchanges keep all tables: none reads held and swapped variables together.
 
     Under d_Sym and d_Ham of the records themselves the two data sets are then at finite distance.
     """
@@ -310,8 +319,8 @@ def _kept_by_exchanges(statistic: Any, spec: Specification) -> bool:
     return True
 
 
-def _void(premetric: OutputPremetric, limit: Budget, distance: Fraction | None) -> str:
-    """Whether telling the two apart with certainty breaks the second promise."""
+def _check_void(premetric: OutputPremetric, limit: Budget, distance: Fraction | None) -> str:
+    """Return why telling the two data sets apart does not break the second promise; empty where it does."""
     if isinstance(premetric, Multiplicative | NormalizedRenyi):
         return ""
     if isinstance(premetric, Approximate) and distance is not None:
@@ -320,19 +329,19 @@ def _void(premetric: OutputPremetric, limit: Budget, distance: Fraction | None) 
     return "" if premetric.infinite_at_total_variation_one else f"{premetric} may allow it"
 
 
-def _repeated(pair: Witness, copies: int) -> Witness:
+def _repeat_change(pair: Witness, copies: int) -> Witness:
     def times(data: DataSet) -> DataSet:
         return DataSet(tuple((kind, values, n * copies) for kind, values, n in data.rows))
 
     return pair if copies == 1 else Witness(times(pair.first), times(pair.second))
 
 
-def _distance(pair: Witness, premetric: InputPremetric, domain: Domain) -> Fraction | None:
-    """The pair's distance; None where it is not known."""
+def _find_distance(pair: Witness, premetric: InputPremetric, domain: Domain) -> Fraction | None:
+    """Return the pair's distance, or None where it is not known."""
     inner = inner_of(premetric)
     if not isinstance(inner, Hamming | SymmetricDifference) or inner.copies != 1:
         return None
-    moves = inner.record_type == "person" and _moves(pair, domain)
+    moves = inner.record_type == "person" and _may_move(pair, domain)
     if moves and (
         isinstance(inner, Hamming)
         or (domain.size_variable or any(rule.kind == "size" for rule in domain.constraints))
@@ -344,16 +353,16 @@ def _distance(pair: Witness, premetric: InputPremetric, domain: Domain) -> Fract
     return Fraction(pair.difference(inner.record_type)) or None
 
 
-def _moves(pair: Witness, domain: Domain) -> bool:
-    """Whether a person of the pair may live elsewhere in the other data set, in a domain that lists homes."""
+def _may_move(pair: Witness, domain: Domain) -> bool:
+    """Return whether a person of the pair may live elsewhere in the other data set."""
     if not any(domain.has(kind) for kind in ("household", "housing unit", "group quarters")):
         return False
     where = Margin("person", {"household", "quarters", *domain.spine, *domain.identifiers("household")})
     return pair.first.table(where) != pair.second.table(where)
 
 
-def _at(spec: Specification, pair: Witness) -> Budget | None:
-    """The budget of the universe the pair lies in."""
+def _find_budget_at(spec: Specification, pair: Witness) -> Budget | None:
+    """Return the budget of the universe that the pair lies in, or None."""
     if spec.varies is None:
         return spec.budget
     law, statistic = spec.varies.law, spec.varies.statistic

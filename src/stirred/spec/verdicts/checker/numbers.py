@@ -15,21 +15,21 @@ from stirred.spec.numbers.budget import Budget
 from stirred.spec.numbers.exact import Log
 from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
 
-DIGITS = 50
+DECIMAL_DIGITS = 50
 SLACK = mpmath.mpf(10) ** -25
 MARGIN = mpmath.mpf(10) ** -30  # by which a number of a yes must be smaller, relative to it
-MOST_POWER = 4096  # bits of a power of a fraction that is computed exactly
-MOST_DISTANCES = 500
-KNOWN = (Multiplicative, NormalizedRenyi, Approximate)
+MAX_POWER_BITS = 4096  # bits of a power of a fraction that is computed exactly
+MAX_DISTANCES = 500
+KNOWN_PREMETRICS = (Multiplicative, NormalizedRenyi, Approximate)
 
 
-def known(premetric: OutputPremetric) -> bool:
-    """Whether the checker knows the premetric by its definition; one of somebody else's may behave in any way."""
-    return type(premetric) in KNOWN
+def is_known(premetric: OutputPremetric) -> bool:
+    """Return whether the checker knows the premetric by its definition; a user's own is not known."""
+    return type(premetric) in KNOWN_PREMETRICS
 
 
-def plain(premetric: OutputPremetric) -> OutputPremetric:
-    """(ε, 0) is pure."""
+def simplify(premetric: OutputPremetric) -> OutputPremetric:
+    """Return pure DP for (ε, 0), and any other premetric as it is."""
     return Multiplicative() if type(premetric) is Approximate and not premetric.delta else premetric
 
 
@@ -53,10 +53,10 @@ def _delta_at(epsilon: Any, delta: Any, k: Any) -> Any:
     return delta * k if epsilon == 0 else delta * mpmath.expm1(k * epsilon) / mpmath.expm1(epsilon)
 
 
-def scaled_delta(budget: Budget, delta: Fraction, factor: Fraction) -> Fraction:
-    """δ(e^{cε} − 1)/(e^ε − 1) in a unit with constant c: exact where both powers are fractions, else from above.
+def scale_delta(budget: Budget, delta: Fraction, factor: Fraction) -> Fraction:
+    """Return δ(e^{cε} − 1)/(e^ε − 1) for a unit with constant c: exact where possible, else from above.
 
-    >>> scaled_delta(Budget.log(2), Fraction(1, 1000), Fraction(3))
+    >>> scale_delta(Budget.log(2), Fraction(1, 1000), Fraction(3))
     Fraction(7, 1000)
     """
     if not delta or factor == 1:
@@ -68,14 +68,14 @@ def scaled_delta(budget: Budget, delta: Fraction, factor: Fraction) -> Fraction:
     one, many = _power(budget, Fraction(1)), _power(budget, factor)
     if one is not None and many is not None:
         return delta * (many - 1) / (one - 1)
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(DECIMAL_DIGITS):
         epsilon = _number(budget, down=factor < 1)  # the fraction grows with ε for c > 1, and falls for c < 1
         found = _delta_at(epsilon, _ratio(delta), _ratio(factor)) * (1 + MARGIN)
         return Fraction(ceil(found * mpmath.mpf(10) ** 45), 10**45)
 
 
 def _power(budget: Budget, factor: Fraction) -> Fraction | None:
-    """e^(factor · ε) where it is a fraction that is easily written: ε is a multiple of one logarithm."""
+    """Return e^(factor · ε) as a fraction where ε is a multiple of one logarithm, or None."""
     if budget.value is None or len(budget.value.terms) != 1:
         return None
     ((monomial, coefficient),) = budget.value.terms
@@ -86,14 +86,14 @@ def _power(budget: Budget, factor: Fraction) -> Fraction | None:
     if roots[0] is None or roots[1] is None:
         return None
     bits = max(roots[0].bit_length(), roots[1].bit_length()) * abs(exponent.numerator)
-    return None if bits > MOST_POWER else Fraction(roots[0], roots[1]) ** exponent.numerator
+    return None if bits > MAX_POWER_BITS else Fraction(roots[0], roots[1]) ** exponent.numerator
 
 
 def _root(value: int, order: int) -> int | None:
-    """The whole number whose power of this order is the value; None where there is none."""
+    """Return the whole number whose power of this order is the value, or None."""
     if order == 1 or value == 1:
         return value
-    if order > 64 or value.bit_length() > MOST_POWER:
+    if order > 64 or value.bit_length() > MAX_POWER_BITS:
         return None
     low, high = 1, 1 << (value.bit_length() // order + 1)
     while low < high:
@@ -113,7 +113,7 @@ def at_most(
     last: int | None = None,
     whole: bool = True,
 ) -> bool:
-    """Whether the first promise, at factor times the distance, gives the second at every whole distance from ``least`` on.
+    """Return whether the first promise, at factor times the distance, gives the second from ``least`` on.
 
     With ``last`` only at distances up to that one; without ``whole`` at every distance.
 
@@ -122,25 +122,25 @@ def at_most(
     """
     if not limit.is_finite:
         return True
-    mine, theirs = plain(first), plain(second)
-    if not known(mine) or not known(theirs):
+    mine, theirs = simplify(first), simplify(second)
+    if not is_known(mine) or not is_known(theirs):
         # what somebody else's premetric says of itself is its definition
-        found = budget * factor if mine == theirs else mine.converted(budget * factor, theirs)
+        found = budget * factor if mine == theirs else mine.convert(budget * factor, theirs)
         return found is not None and found <= limit
     if type(mine) is type(theirs) and not isinstance(mine, Approximate):
         return budget * factor <= limit
     if isinstance(mine, Multiplicative | NormalizedRenyi) and (budget * factor).is_zero:
         return True
     if isinstance(theirs, NormalizedRenyi) and isinstance(mine, Multiplicative):
-        return _concentrated(budget * factor, limit, least, whole=whole)
+        return _gives_concentrated(budget * factor, limit, least, whole=whole)
     if not isinstance(theirs, Approximate) or not whole:
         return False
-    own = scaled_delta(budget, mine.delta, factor) if isinstance(mine, Approximate) else Fraction(0)
+    own = scale_delta(budget, mine.delta, factor) if isinstance(mine, Approximate) else Fraction(0)
     if not isinstance(mine, NormalizedRenyi) and budget * factor <= limit and own <= theirs.delta:
         return True  # neither ε nor δ is larger, and then δ_k is not at any whole distance
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(DECIMAL_DIGITS):
         up, down = _number(budget * factor), _number(limit, down=True)
-        for k in range(least, least + MOST_DISTANCES):
+        for k in range(least, least + MAX_DISTANCES):
             allowed = _delta_at(down, _ratio(theirs.delta), k)
             if allowed * (1 - MARGIN) >= 1:
                 return True
@@ -155,19 +155,19 @@ def at_most(
     return False
 
 
-def _concentrated(budget: Budget, limit: Budget, least: int, *, whole: bool) -> bool:
-    """Whether pure DP gives zCDP from a distance on: ε²/2 at every distance, or ε·tanh(kε/2)/k, which falls with k."""
+def _gives_concentrated(budget: Budget, limit: Budget, least: int, *, whole: bool) -> bool:
+    """Return whether pure DP gives zCDP from a distance on, by ε²/2 or by ε·tanh(kε/2)/k."""
     if budget * Budget.sqrt("1/2") <= limit:
         return True
     if not whole:
         return False
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(DECIMAL_DIGITS):
         epsilon, rho = _number(budget), _number(limit, down=True)
         return bool(epsilon * mpmath.tanh(least * epsilon / 2) / least * (1 + MARGIN) <= rho**2)
 
 
 def _stick(loss: Any, level: Any, shown: Any) -> Any:
-    """Revealed with probability ``shown``, else randomised response: its hockey-stick divergence."""
+    """Return the hockey-stick divergence of revealing with probability ``shown``, else randomised response."""
     if loss == mpmath.inf:
         return mpmath.mpf(1)
     rest = max(mpmath.mpf(0), (mpmath.exp(loss) - mpmath.exp(level)) / (1 + mpmath.exp(loss)))
@@ -175,7 +175,7 @@ def _stick(loss: Any, level: Any, shown: Any) -> Any:
 
 
 def _concentrated_delta(rho_squared: Any, epsilon: Any) -> Any:
-    """The smallest δ by the conversion of Canonne, Kamath and Steinke (2020), Prop. 12, over all orders."""
+    """Return the smallest δ over all orders by Canonne, Kamath and Steinke (2020), Prop. 12."""
 
     def at(t: Any) -> Any:
         gap = mpmath.exp(t)
@@ -189,12 +189,12 @@ def _concentrated_delta(rho_squared: Any, epsilon: Any) -> Any:
     return mpmath.exp(at((low + high) / 2))
 
 
-def void_at(measure: Approximate, budget: Budget, k: int) -> bool:
-    """Whether (ε, δ) promises nothing from distance k on: δ_k has reached 1."""
+def is_void_at(measure: Approximate, budget: Budget, k: int) -> bool:
+    """Return whether (ε, δ) promises nothing from distance k on, because δ_k has reached 1."""
     one, many = _power(budget, Fraction(1)), _power(budget, Fraction(k))
     if one is not None and many is not None:
         return measure.delta * (many - 1) / (one - 1) >= 1
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(DECIMAL_DIGITS):
         return bool(_delta_at(_number(budget, down=True), _delta(measure), k) * (1 - MARGIN) >= 1)
 
 
@@ -206,17 +206,17 @@ def breaks(
     limit: Budget,
     theirs: Fraction,
 ) -> bool:
-    """Whether some mechanism under the first breaks the second for a pair at these two distances.
+    """Return whether some mechanism under the first breaks the second for a pair at these two distances.
 
     >>> breaks(Multiplicative(), Budget.of(2), Fraction(1), Multiplicative(), Budget.of(1), Fraction(1))
     True
     """
-    first, second = plain(first), plain(second)
-    if not limit.is_finite or not known(first) or not known(second):
+    first, second = simplify(first), simplify(second)
+    if not limit.is_finite or not is_known(first) or not is_known(second):
         return False
     if type(first) is type(second) and not isinstance(first, Approximate):
         return budget * mine > limit * theirs
-    with mpmath.workdps(DIGITS):
+    with mpmath.workdps(DECIMAL_DIGITS):
         epsilon, level = _number(budget, down=True), _number(limit)
         loss, k = (
             epsilon * mine.numerator / mine.denominator,
@@ -287,7 +287,7 @@ def quadratics_ordered(first: SizeLaw, second: SizeLaw) -> bool:
 
 
 def _quadratic(law: SizeLaw) -> tuple[Fraction, tuple[Fraction, Fraction, Fraction]]:
-    """e^(2ε) beyond 60 records: the constant A, and the terms of G(b)/C."""
+    """Return e^(2ε) beyond 60 records: the constant A and the terms of G(b)/C."""
     below, above = (rate / (1 - rate) for rate in (law.rate, law.highest))
     slope = {"theorem-1": 2, "by-size": -1}[law.kind]
     scale = 1 / (below * below)

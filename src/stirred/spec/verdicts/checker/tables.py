@@ -8,18 +8,18 @@ from math import comb, prod
 
 from stirred.spec.domain import Domain
 from stirred.spec.multiverse import AtLeast, Invariant, Margin
-from stirred.spec.verdicts.checker.shape import margins_of
+from stirred.spec.verdicts.checker.shape import read_margins
 from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.pairs import fault
+from stirred.spec.verdicts.pairs import find_fault
 from stirred.spec.verdicts.witness import Witness
 
-MOST_WEIGHED = 5_000_000  # cells times terms of a combination of tables
+MAX_WEIGHED_TERMS = 5_000_000  # cells times terms of a combination of tables
 Axis = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]  # variables, and their joint levels
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a derivation may use: invariants, and what the distance fixes by itself."""
+    """The premises of a derivation: invariants, and what the distance fixes by itself."""
 
     invariants: frozenset[Invariant]
     fixed: frozenset[Invariant] = frozenset()
@@ -28,10 +28,10 @@ class Given:
         return invariant in self.invariants
 
 
-def determines(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
-    """What is wrong with a derivation that ``given`` determines ``wanted``; empty where it holds."""
+def check_determines(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
+    """Return what is wrong with a derivation that ``given`` determines ``wanted``; empty where it holds."""
     if step.rule == "all of":
-        faults = [determines(premise, given, wanted, domain) for premise in step.premises]
+        faults = [check_determines(premise, given, wanted, domain) for premise in step.premises]
         return "" if any(not found for found in faults) else f"no step concludes: {wanted}"
     if wanted != step.facts.get("wanted", wanted) and step.rule not in {"finite distance", "every map"}:
         return f"the step is not about {wanted}"
@@ -39,13 +39,13 @@ def determines(step: Derivation, given: Given, wanted: Invariant, domain: Domain
     return f"there is no rule {step.rule!r}" if rule is None else rule(step, given, wanted, domain)
 
 
-def determines_all(step: Derivation, given: Given, wanted: Iterable[Invariant], domain: Domain) -> str:
-    """The same for several invariants, each by some step of the derivation."""
-    return next((found for one in wanted if (found := determines(step, given, one, domain))), "")
+def check_determines_all(step: Derivation, given: Given, wanted: Iterable[Invariant], domain: Domain) -> str:
+    """Return what is wrong with a derivation of several invariants, each by some step; empty where it holds."""
+    return next((found for one in wanted if (found := check_determines(step, given, one, domain))), "")
 
 
-def leaves_open(step: Derivation, given: Given, wanted: Iterable[Invariant], domain: Domain) -> str:
-    """What is wrong with a derivation that ``given`` does not determine one of ``wanted``; empty where it holds."""
+def check_leaves_open(step: Derivation, given: Given, wanted: Iterable[Invariant], domain: Domain) -> str:
+    """Return what is wrong with a derivation that ``given`` leaves one of ``wanted`` open; empty if it holds."""
     asked = tuple(wanted)
     kinds = {need.record_type for one in asked for need in one.needs()}
     if step.rule == "every map":
@@ -56,7 +56,7 @@ def leaves_open(step: Derivation, given: Given, wanted: Iterable[Invariant], dom
             for premise in step.premises
         )
         return next((found for found in faults if found), "") or _missing_maps(step, domain, *kinds)
-    if step.witness is not None and undecided_map(step.witness, domain):
+    if step.witness is not None and has_undecided_map(step.witness, domain):
         return "the areas may lie in each other in other ways too"
     return _open_pair(step, given, asked, domain)
 
@@ -64,14 +64,14 @@ def leaves_open(step: Derivation, given: Given, wanted: Iterable[Invariant], dom
 def _open_pair(step: Derivation, given: Given, wanted: tuple[Invariant, ...], domain: Domain) -> str:
     if step.rule != "pair" or step.witness is None:
         return f"{step.rule!r} shows no pair of data sets"
-    faults = [fault(domain, tuple(given.invariants), one, step.witness) for one in wanted]
+    faults = [find_fault(domain, tuple(given.invariants), one, step.witness) for one in wanted]
     return (
         "" if any(not found for found in faults) else "; ".join(dict.fromkeys(faults)) or "nothing is asked"
     )
 
 
-def undecided_map(pair: Witness, domain: Domain) -> bool:
-    """Whether the records of a pair lie in areas by name, where the domain does not say which area lies in which."""
+def has_undecided_map(pair: Witness, domain: Domain) -> bool:
+    """Return whether a pair names areas of which the domain does not say which lies in which."""
     return any(
         _onto(len(domain.levels(kind, fine) or ()), len(domain.levels(kind, coarse) or ())) != 1
         for kind, fine, coarse, _ in _named_areas(pair, domain)
@@ -79,7 +79,7 @@ def undecided_map(pair: Witness, domain: Domain) -> bool:
 
 
 def _named_areas(pair: Witness, domain: Domain) -> Iterator[tuple[str, str, str, tuple[str, str]]]:
-    """Record type, two variables of which the first determines the second, and levels of both in one record."""
+    """Yield record type, finer and coarser variable, and the levels of both in one record of the pair."""
     for kind, values, _ in (*pair.first.rows, *pair.second.rows):
         at = dict(values)
         for fine, coarse in product(at, at):
@@ -91,7 +91,7 @@ def _named_areas(pair: Witness, domain: Domain) -> Iterator[tuple[str, str, str,
 
 
 def _another_map(step: Derivation, domain: Domain) -> str:
-    """Whether the pair of a step lies in areas otherwise than the step's own joint levels say."""
+    """Return why the pair of a step lies in other areas than the step's joint levels say; empty otherwise."""
     if step.witness is None:
         return "a step shows no pair of data sets"
     ways = _joint(step)
@@ -108,7 +108,7 @@ def _another_map(step: Derivation, domain: Domain) -> str:
     return ""
 
 
-def _kept(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
+def _check_kept(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     del step, domain
     return "" if wanted in given else f"{wanted} is not among the given invariants"
 
@@ -117,11 +117,11 @@ def _read_off(step: Derivation, given: Given, wanted: Invariant, domain: Domain)
     source = step.facts["given"]
     if not isinstance(wanted, Margin) or type(source) is not Margin or source not in given:
         return "the table to read off is not a given one"
-    return readable(source, wanted, domain)
+    return check_readable(source, wanted, domain)
 
 
-def readable(source: Margin, wanted: Margin, domain: Domain) -> str:
-    """Each cell of the source must lie in one cell of the wanted table or wholly outside it; and none may be missing."""
+def check_readable(source: Margin, wanted: Margin, domain: Domain) -> str:
+    """Return why cells of the source do not sum to those of the wanted table; empty where they do."""
     if source.record_type != wanted.record_type:
         return "the tables count different records"
     single = [name for name, values in source.conditions().items() if len(values) == 1]
@@ -147,11 +147,11 @@ def _size(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> 
     if not areas <= {*domain.spine} or not domain.size_variable:
         return "only counts by area follow from the sizes of households"
     sized = Margin("household", (*wanted.by, domain.size_variable), wanted.where)
-    return determines(step.premises[0], given, sized, domain)
+    return check_determines(step.premises[0], given, sized, domain)
 
 
 def _homes(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
-    """Persons by area: of the households by size, and of those who live elsewhere as counted."""
+    """Return why households by size and persons elsewhere do not give persons by area; empty if they do."""
     if not isinstance(wanted, Margin) or wanted.record_type != "person" or not domain.size_variable:
         return "persons are not counted by the households' sizes here"
     areas = {*wanted.by, *wanted.conditions()}
@@ -161,7 +161,8 @@ def _homes(step: Derivation, given: Given, wanted: Invariant, domain: Domain) ->
     sized = Margin("household", (*wanted.by, domain.size_variable), wanted.where)
     rest = Margin("person", wanted.by, {**wanted.conditions(), "quarters": elsewhere})
     faults = [
-        [determines(premise, given, table, domain) for premise in step.premises] for table in (sized, rest)
+        [check_determines(premise, given, table, domain) for premise in step.premises]
+        for table in (sized, rest)
     ]
     return (
         "" if all(any(not f for f in found) for found in faults) else "a part of the persons is not counted"
@@ -169,7 +170,7 @@ def _homes(step: Derivation, given: Given, wanted: Invariant, domain: Domain) ->
 
 
 def _sums(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
-    margins = margins_of(step.facts["given"])
+    margins = read_margins(step.facts["given"])
     axes = _axes(step)
     if not isinstance(wanted, Margin) or margins is None or not all(margin in given for margin in margins):
         return "a table of the combination is not given"
@@ -181,7 +182,7 @@ def _sums(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> 
     if len(on_axes) < len(named):
         return "a variable is written out twice"
     terms = 1 + sum(1 + len(combination) for combination in combinations.values())
-    if terms * prod(len(levels) for _, levels in axes) > MOST_WEIGHED:
+    if terms * prod(len(levels) for _, levels in axes) > MAX_WEIGHED_TERMS:
         return "the combination of tables is too large to be checked"
     used = {place for combination in combinations.values() for place, _ in combination}
     if any(margins[place].record_type != wanted.record_type for place in used):
@@ -202,7 +203,7 @@ def _sums(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> 
 
 
 def _axes(step: Derivation) -> tuple[Axis, ...] | None:
-    """The axes of a step as plain texts; None where they are anything else."""
+    """Return the axes of a step as plain texts, or None where they are anything else."""
     found: list[Axis] = []
     for axis in step.facts.get("axes", ()):
         names, levels = tuple(axis.variables), tuple(tuple(level) for level in axis.levels)
@@ -219,7 +220,7 @@ Combinations = Mapping[tuple[str, ...], Mapping[tuple[int, tuple[str, ...]], Fra
 
 
 def _combinations(step: Derivation, tables: int) -> Combinations | None:
-    """The combination for each wanted cell, as plain numbers; None where it is anything else."""
+    """Return the combination for each wanted cell as plain numbers, or None where it is anything else."""
     found: dict[tuple[str, ...], dict[tuple[int, tuple[str, ...]], Fraction]] = {}
     for cell, terms in dict(step.facts["combinations"]).items():
         if type(cell) is not tuple or any(type(text) is not str for text in cell):
@@ -245,7 +246,7 @@ def _adds_up(
     axes: tuple[Axis, ...],
     on_axes: set[str],
 ) -> str:
-    """On every combination of levels the combination counts a record exactly as the wanted table does."""
+    """Return why the combination counts some record unlike the wanted table; empty where it adds up."""
     for chosen in product(*(levels for _, levels in axes)):
         cell = {
             n: v
@@ -287,7 +288,7 @@ def _sizes(domain: Domain, kind: str) -> dict[str, int | None]:
 
 
 def _too_few(axis: Axis, margins: Iterable[Margin], domain: Domain, kind: str) -> str:
-    """Whether the levels written out stand for all: two of each class that the restrictions do not tell apart."""
+    """Return why the levels written out do not stand for all levels of an axis; empty where they do."""
     names, levels = axis
     if len(names) > 1:
         return _no_nesting(axis, domain, kind)
@@ -310,7 +311,7 @@ def _too_few(axis: Axis, margins: Iterable[Margin], domain: Domain, kind: str) -
 
 
 def _no_nesting(axis: Axis, domain: Domain, kind: str) -> str:
-    """Why joint levels are no way in which listed areas lie in each other: each finest level once, below one of each."""
+    """Return why joint levels are no possible nesting of the listed areas; empty where they are."""
     names, levels = axis
     for coarse, fine in pairwise(names):
         if coarse not in domain.closure(kind, (fine,)):
@@ -334,12 +335,12 @@ def _every_map(step: Derivation, given: Given, wanted: Invariant, domain: Domain
 
 
 def _joint(step: Derivation) -> dict[tuple[str, ...], frozenset[tuple[str, ...]]]:
-    """The joint axes of a step, each with its set of joint levels."""
+    """Return the joint axes of a step, each with its set of joint levels."""
     return {names: frozenset(levels) for names, levels in _axes(step) or () if len(names) > 1}
 
 
 def _maps(step: Derivation, domain: Domain, kind: str) -> int:
-    """In how many ways the areas of a step may lie in each other."""
+    """Return the number of ways in which the areas of a step may lie in each other."""
     expected = 1
     for names in _joint(step):
         sizes = [len(domain.levels(kind, name) or ()) for name in names]
@@ -355,7 +356,7 @@ def _several_maps(step: Derivation, domain: Domain, kind: str) -> str:
 
 
 def _missing_maps(step: Derivation, domain: Domain, kind: str) -> str:
-    """Each way in which the areas may lie in each other needs a step of its own, all over the same areas."""
+    """Return why the steps do not cover each way of nesting the same areas once; empty where they do."""
     ways = [_joint(premise) for premise in step.premises]
     axes = (axis for way in ways for axis in way.items())
     if not ways or not ways[0] or any({*way} != {*ways[0]} for way in ways):
@@ -368,7 +369,7 @@ def _missing_maps(step: Derivation, domain: Domain, kind: str) -> str:
 
 
 def _onto(fine: int, coarse: int) -> int:
-    """The number of maps from ``fine`` onto ``coarse`` levels, by inclusion and exclusion."""
+    """Return the number of maps from ``fine`` onto ``coarse`` levels, by inclusion and exclusion."""
     return sum((-1) ** j * comb(coarse, j) * (coarse - j) ** fine for j in range(coarse + 1))
 
 
@@ -377,7 +378,7 @@ def _function_of(step: Derivation, given: Given, wanted: Invariant, domain: Doma
     if not needs:
         return f"{wanted} does not say what determines it"
     for need in needs:
-        faults = [determines(premise, given, need, domain) for premise in step.premises]
+        faults = [check_determines(premise, given, need, domain) for premise in step.premises]
         if all(faults):
             return faults[0] if faults else f"nothing gives {need}"
     return ""
@@ -389,16 +390,18 @@ def _some_part(step: Derivation, given: Given, wanted: Invariant, domain: Domain
         return "the inequality is not given"
     if not (wanted.than == other.than == 1 and wanted.statistic.where == other.statistic.where):
         return "only whether there is any record passes from parts to the whole"
-    return readable(other.statistic, wanted.statistic, domain)
+    return check_readable(other.statistic, wanted.statistic, domain)
 
 
 def _finite_distance(step: Derivation, given: Given, wanted: Invariant, domain: Domain) -> str:
     # which numbers the distance fixes is worked out from the specification, whatever the step says
-    return determines(step.premises[0], Given(given.invariants | given.fixed, given.fixed), wanted, domain)
+    return check_determines(
+        step.premises[0], Given(given.invariants | given.fixed, given.fixed), wanted, domain
+    )
 
 
 _RULES = {
-    "kept": _kept,
+    "kept": _check_kept,
     "read off": _read_off,
     "homes": _homes,
     "size": _size,

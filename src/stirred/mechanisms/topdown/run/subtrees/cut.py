@@ -13,44 +13,49 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.census.geography import ancestors, attach, deciding
+from stirred.census.geography import area_record_types, attach_levels, read_ancestors
 from stirred.engine import Engine
 from stirred.engine.base import Parts
 from stirred.errors import InputError
-from stirred.mechanisms.topdown.run.subtrees.rows import COUNT, PART, SHARD, ListedAreas, Places, frame_of
-from stirred.mechanisms.topdown.tree.geounits import Tree, no_code, root_name, two_parents
-from stirred.mechanisms.topdown.tree.leaves import spine_of
-from stirred.mechanisms.topdown.tree.splits import beside
+from stirred.mechanisms.topdown.run.subtrees.rows import COUNT, PART, SHARD, ListedAreas, Places, to_frame
+from stirred.mechanisms.topdown.tree.geounits import (
+    Tree,
+    choose_root_name,
+    missing_code_error,
+    two_parents_error,
+)
+from stirred.mechanisms.topdown.tree.leaves import require_spine
+from stirred.mechanisms.topdown.tree.splits import find_off_spine
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 from stirred.mechanisms.topdown.workload.workload import Workload
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
-LENGTH = "_length"
-MISSING = 1000
-NUMBERS = {LENGTH: pl.Int32, COUNT: pl.Int64}
-MANY = 64  # subtrees that keep every worker busy
-ROOM = 512_000_000  # bytes that this process uses for the levels above and at the cut
-NODES = 1 << 14  # geounits at the cut at most
+LENGTH_COLUMN = "_length"
+MISSING_CODE_LENGTH = 1000
+NUMBER_TYPES = {LENGTH_COLUMN: pl.Int32, COUNT: pl.Int64}
+MIN_SUBTREES = 64  # subtrees that keep every worker busy
+MAX_UPPER_BYTES = 512_000_000  # bytes that this process uses for the levels above and at the cut
+MAX_CUT_GEOUNITS = 1 << 14  # geounits at the cut at most
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
-    """The different areas of a part, from one or more record types."""
+class AreaMerge:
+    """A kernel that lists the different areas of a part, from one or more record types."""
 
     schema: pa.Schema
 
     def __call__(self, part: int, *tables: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        frame = pl.concat([frame_of(table).select(self.schema.names) for table in tables]).unique()
+        frame = pl.concat([to_frame(table).select(self.schema.names) for table in tables]).unique()
         return frame.to_arrow().cast(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
-class Heads:
-    """The different beginnings of a part's areas with the number of leaves below each: the longest that are not too many.
+class CodePrefixes:
+    """A kernel that lists the code prefixes of a part's areas with their leaves: the longest that are few.
 
-    A length with more than ``most`` beginnings is only marked, by a row of negative length; shorter ones follow
+    A length with more than ``limit_geounits`` beginnings is only marked, by a row of negative length; shorter ones follow
     from longer ones. A row of length MISSING + i counts the areas without a code of level i.
     """
 
@@ -59,29 +64,29 @@ class Heads:
     most: int
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        frame = frame_of(table).select(self.spine).unique()
+        frame = to_frame(table).select(self.spine).unique()
         told = []
         for length in range(self.longest, 0, -1):
             heads = frame.group_by(self.spine[:length]).agg(pl.len().cast(pl.Int64).alias(COUNT))
             if heads.height <= self.most:
-                told.append(heads.with_columns(pl.lit(length, pl.Int32).alias(LENGTH)))
+                told.append(heads.with_columns(pl.lit(length, pl.Int32).alias(LENGTH_COLUMN)))
                 break
-            told.append(pl.DataFrame({LENGTH: [-length], COUNT: [0]}, schema=NUMBERS))
-        gaps = [(MISSING + i, gap) for i, gap in enumerate(frame.null_count().row(0)) if gap]
-        told.append(pl.DataFrame(gaps, schema=NUMBERS, orient="row"))
+            told.append(pl.DataFrame({LENGTH_COLUMN: [-length], COUNT: [0]}, schema=NUMBER_TYPES))
+        gaps = [(MISSING_CODE_LENGTH + i, gap) for i, gap in enumerate(frame.null_count().row(0)) if gap]
+        told.append(pl.DataFrame(gaps, schema=NUMBER_TYPES, orient="row"))
         none = {name: pl.lit(None, frame.schema[name]) for name in self.spine[: self.longest]}
         full = [one.with_columns(**{n: e for n, e in none.items() if n not in one.columns}) for one in told]
-        names = [*self.spine[: self.longest], LENGTH, COUNT]
+        names = [*self.spine[: self.longest], LENGTH_COLUMN, COUNT]
         return pl.concat([one.select(names) for one in full]).to_arrow()
 
     def schema(self, areas: pa.Schema) -> pa.Schema:
-        """Its columns."""
+        """Return the columns of the result."""
         codes = [areas.field(name) for name in self.spine[: self.longest]]
-        return pa.schema([*codes, (LENGTH, pa.int32()), (COUNT, pa.int64())])
+        return pa.schema([*codes, (LENGTH_COLUMN, pa.int32()), (COUNT, pa.int64())])
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class AreaParts:
     """Every area once, in parts by the value of its codes."""
 
     spine: tuple[str, ...]
@@ -89,34 +94,36 @@ class Listed:
     parts: Parts
 
 
-def listed(
+def list_areas(
     engine: Engine, census: "Census", workload: Workload, options: SpineOptions | None, parts: int
-) -> Listed:
-    """Every area once, in parts by its codes: from the public file of areas, else from the records that decide it."""
-    spine = spine_of(census)
+) -> AreaParts:
+    """List every area once, in parts by its codes: from the public file of areas, else from the records."""
+    spine = require_spine(census)
     entities = tuple(name for name in (options.entities if options else ()) if name not in spine)
     for name in entities:
-        _require(census, name)
+        _require_areas(census, name)
     if census.schema.geography.areas is not None:
-        areas = ancestors(census.schema, census.folder).select(spine)
+        areas = read_ancestors(census.schema, census.folder).select(spine)
         types = census.scan(workload.record, spine).collect_schema()
-        areas = attach(census.schema, areas, list(entities), census.folder)
+        areas = attach_levels(census.schema, areas, list(entities), census.folder)
         chosen = areas.select(*(pl.col(name).cast(types[name]) for name in spine), *entities).collect()
-        flows = [engine.released(chosen.to_arrow())]
+        flows = [engine.stream_released(chosen.to_arrow())]
     else:
-        flows = [engine.records(census, record, [*spine, *entities]) for record in deciding(census.schema)]
+        flows = [
+            engine.records(census, record, [*spine, *entities]) for record in area_record_types(census.schema)
+        ]
     fields = [flows[0].schema.field(name) for name in spine]
     schema = pa.schema([*fields, *((name, pa.string()) for name in entities)])
     with_part = schema.append(pa.field(PART, pa.int32()))
     spread = [flow.map(ListedAreas(spine, with_part, parts), with_part) for flow in flows]
-    merged = engine.exchange(*spread, by=PART, parts=parts).map(Merged(schema), schema)
-    return Listed(spine, schema, merged.kept())
+    merged = engine.exchange(*spread, by=PART, parts=parts).map(AreaMerge(schema), schema)
+    return AreaParts(spine, schema, merged.keep())
 
 
-def _require(census: "Census", name: str) -> None:
+def _require_areas(census: "Census", name: str) -> None:
     """Check that every leaf has an area of this geography, from the records with homes or from its own file."""
-    off = beside(census, name)
-    lacking = [record for record in deciding(census.schema) if name not in census.columns(record)]
+    off = find_off_spine(census, name)
+    lacking = [record for record in area_record_types(census.schema) if name not in census.columns(record)]
     if not off.files and lacking:
         raise InputError(
             f"{lacking[0]} records have no column {name}",
@@ -138,12 +145,12 @@ class Cut:
 
     @property
     def shards(self) -> int:
-        """How many subtrees there are."""
+        """Return the number of subtrees."""
         return len(self.part)
 
     @property
     def places(self) -> Places:
-        """Where rows go, by the code of the level that is cut at."""
+        """Return where rows go, by the code of the level that is cut at."""
         if self.depth == 0 and self.root:
             return Places(None, pa.table({}), self.parts)
         column = self.columns[self.depth - int(self.root)]
@@ -155,37 +162,39 @@ class Cut:
         return Places(column, known.to_arrow(), self.parts)
 
     def spine(self, root: str) -> Tree:
-        """The tree down to the cut."""
+        """Return the tree down to the cut."""
         names = self.columns[: self.depth + 1 - int(self.root)]
-        return Tree.sorted(self.heads, names, root=root_name(root, self.columns) if self.root else None)
+        return Tree.from_sorted(
+            self.heads, names, root=choose_root_name(root, self.columns) if self.root else None
+        )
 
 
-def cut(areas: Listed, parts: Callable[[int], int], cells: int, deepest: int) -> Cut | None:
+def choose_cut(areas: AreaParts, parts: Callable[[int], int], cells: int, deepest: int) -> Cut | None:
     """Choose the level of the cut and number the subtrees; None where the census has no areas at all.
 
     ``parts`` gives the number of parts for that many leaves, ``deepest`` the number of levels from the top at which
     the tree may be cut. Raises an error if codes of the upper levels are missing or have two parents.
     """
     spine = areas.spine
-    kernel = Heads(spine, max(1, min(deepest, len(spine) - 1)), most(cells))
-    told = frame_of(areas.parts.map(kernel, kernel.schema(areas.schema)).gathered())
+    kernel = CodePrefixes(spine, max(1, min(deepest, len(spine) - 1)), limit_geounits(cells))
+    told = to_frame(areas.parts.map(kernel, kernel.schema(areas.schema)).gather())
     for i, level in enumerate(spine):
-        missing = int(told.filter(pl.col(LENGTH) == MISSING + i)[COUNT].sum())
+        missing = int(told.filter(pl.col(LENGTH_COLUMN) == MISSING_CODE_LENGTH + i)[COUNT].sum())
         if missing:
-            raise no_code(missing, level)
-    top, crowd = _heads(told, spine[:1]), bool((told[LENGTH] == -1).any())
+            raise missing_code_error(missing, level)
+    top, crowd = _list_prefixes(told, spine[:1]), bool((told[LENGTH_COLUMN] == -1).any())
     if not top.height and not crowd:
         return None
     root = crowd or top.height > 1
     found = [pl.DataFrame({COUNT: [max(int(top[COUNT].sum()), 1)]})] if root else []
     for length in range(1, min(deepest, len(spine) - 1) + 1):
-        heads = _heads(told, spine[:length])
-        if (told[LENGTH] == -length).any() or (found and heads.height > most(cells)):
+        heads = _list_prefixes(told, spine[:length])
+        if (told[LENGTH_COLUMN] == -length).any() or (found and heads.height > limit_geounits(cells)):
             break
-        once(heads, spine[:length])
+        require_unique_codes(heads, spine[:length])
         found.append(heads)
     found = found or [top]
-    depth = chosen([heads.height for heads in found])
+    depth = choose_cut_level([heads.height for heads in found])
     heads = found[depth]
     weight = heads[COUNT].to_numpy()
     number = min(parts(int(weight.sum())), heads.height)
@@ -194,28 +203,28 @@ def cut(areas: Listed, parts: Callable[[int], int], cells: int, deepest: int) ->
     return Cut(spine, root, depth, heads.drop(COUNT), part, number)
 
 
-def most(cells: int) -> int:
-    """How many geounits the level that is cut at may have: about eight numbers for each cell of each are held here."""
-    return max(1, min(NODES, ROOM // (64 * min(cells, 1 << 16))))
+def limit_geounits(cells: int) -> int:
+    """Return how many geounits the cut level may have; about eight numbers per cell of each are held here."""
+    return max(1, min(MAX_CUT_GEOUNITS, MAX_UPPER_BYTES // (64 * min(cells, 1 << 16))))
 
 
-def chosen(sizes: Sequence[int]) -> int:
-    """The highest level with enough subtrees for all workers, or the deepest one looked at.
+def choose_cut_level(sizes: Sequence[int]) -> int:
+    """Return the highest level with enough subtrees for all workers, or the deepest one looked at.
 
-    >>> chosen([1, 51, 3_143]), chosen([1, 5, 250]), chosen([1, 2, 6])
+    >>> choose_cut_level([1, 51, 3_143]), choose_cut_level([1, 5, 250]), choose_cut_level([1, 2, 6])
     (2, 2, 2)
     """
-    return next((depth for depth, size in enumerate(sizes) if size >= MANY), len(sizes) - 1)
+    return next((depth for depth, size in enumerate(sizes) if size >= MIN_SUBTREES), len(sizes) - 1)
 
 
-def once(heads: pl.DataFrame, levels: tuple[str, ...]) -> None:
-    """Codes of a level are different."""
+def require_unique_codes(heads: pl.DataFrame, levels: tuple[str, ...]) -> None:
+    """Check that the codes of a level are different."""
     twice = heads.height - heads[levels[-1]].n_unique()
     if twice:
-        raise two_parents(twice, levels[-1])
+        raise two_parents_error(twice, levels[-1])
 
 
-def _heads(told: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """The different beginnings of one length, in the order of the spine."""
-    own = told.filter(pl.col(LENGTH).is_between(len(names), MISSING - 1))
+def _list_prefixes(told: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+    """Return the different prefixes of one length, in the order of the spine."""
+    own = told.filter(pl.col(LENGTH_COLUMN).is_between(len(names), MISSING_CODE_LENGTH - 1))
     return own.group_by(names).agg(pl.col(COUNT).sum()).sort(names)

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.mechanisms.topdown.measure.allotment import Allotment
 from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.agreement import agreement_name
-from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery, rules_of, summed
-from stirred.mechanisms.topdown.rules.divided import DividedTypes, Patterns
+from stirred.mechanisms.topdown.rules.agreement import name_agreement
+from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery, compile_rules, sum_bounds
+from stirred.mechanisms.topdown.rules.divided import FacilityPatterns, FacilityTypes
 from stirred.mechanisms.topdown.rules.record import Record
 from stirred.mechanisms.topdown.run.subtrees.rows import (
     AREA,
@@ -32,7 +32,7 @@ from stirred.mechanisms.topdown.run.subtrees.rows import (
     NUMBER,
     SHARD,
     UNITS,
-    frame_of,
+    to_frame,
 )
 from stirred.mechanisms.topdown.tree.counts import Sparse
 from stirred.mechanisms.topdown.tree.geounits import Tree
@@ -42,13 +42,13 @@ from stirred.mechanisms.topdown.workload.workload import Workload
 
 Ints = NDArray[np.int64]
 SET, SUM, MISFIT = range(3)  # what a row of patterns is
-PATTERNS = pa.schema([("what", pa.int64()), ("own", pa.int64()), ("number", pa.int64())])
-LEAVES = 1 << 14  # of a grove, unless one subtree has more; a part of little memory has fewer
+PATTERN_SCHEMA = pa.schema([("what", pa.int64()), ("own", pa.int64()), ("number", pa.int64())])
+MAX_BATCH_LEAVES = 1 << 14  # of a grove, unless one subtree has more; a part of little memory has fewer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Division:
-    """What all subtrees have in common."""
+    """The settings that all subtrees have in common."""
 
     workload: Workload  # on the levels of the tree that is measured
     spine: tuple[str, ...]  # the census's levels, which are published
@@ -58,41 +58,41 @@ class Division:
     bypass: bool
     above: NDArray[np.bool_]  # subtrees × levels above: whether that ancestor has a single child
     given: Query | None = None
-    types: DividedTypes | None = None
+    types: FacilityTypes | None = None
 
     @property
     def base(self) -> Workload:
-        """The workload whose axes are published."""
+        """Return the workload whose axes are published."""
         return self.workload if self.types is None else self.types.base
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """The levels of the whole tree."""
+        """Return the levels of the whole tree."""
         return self.columns if self.root is None else (self.root, *self.columns)
 
     @property
     def last(self) -> int:
-        """The depth of the leaves."""
+        """Return the depth of the leaves."""
         return len(self.levels) - 1
 
-    def groves(self, table: pa.Table) -> "Iterator[Grove]":
-        """The subtrees of a part in the order of the spine, some at a time."""
-        frame = frame_of(table).filter(pl.col(SHARD) >= 0)
+    def split_batches(self, table: pa.Table) -> "Iterator[SubtreeBatch]":
+        """Yield the subtrees of a part in the order of the spine, some at a time."""
+        frame = to_frame(table).filter(pl.col(SHARD) >= 0)
         sizes = frame.filter(pl.col(KIND) == AREA).group_by(SHARD).len().sort(SHARD)
         numbers, leaves = sizes[SHARD].to_numpy(), sizes["len"].to_numpy()
         first = 0
         while first < len(numbers):
-            reach = int(np.searchsorted(np.cumsum(leaves[first:]), LEAVES, side="right"))
+            reach = int(np.searchsorted(np.cumsum(leaves[first:]), MAX_BATCH_LEAVES, side="right"))
             end = min(first + max(reach, 1), len(numbers))
             low, high = int(numbers[first]), int(numbers[end - 1])
             assert high - low == end - 1 - first, "the subtrees of a part are neighbours"
             rows = frame.filter(pl.col(SHARD).is_between(low, high))
-            yield Grove(self, low, end - first, rows)
+            yield SubtreeBatch(self, low, end - first, rows)
             first = end
 
 
 @dataclass(frozen=True)
-class Grove:
+class SubtreeBatch:
     """``count`` subtrees from number ``first`` on; ``rows`` are their areas and counts as prepared."""
 
     division: Division
@@ -102,29 +102,31 @@ class Grove:
 
     @property
     def numbers(self) -> range:
-        """The numbers of its subtrees."""
+        """Return the numbers of its subtrees."""
         return range(self.first, self.first + self.count)
 
     @cached_property
     def areas(self) -> pl.DataFrame:
-        """Its leaves in the order of the spine that is measured."""
+        """Return its leaves in the order of the measured spine."""
         return self.rows.filter(pl.col(KIND) == AREA).sort(SHARD, LEAF)
 
     @cached_property
     def spine(self) -> Tree:
-        """The ancestors of its subtrees, and all below."""
-        return Tree.sorted(self.areas, self.division.columns, root=self.division.root)
+        """Return the ancestors of its subtrees, and all geounits below."""
+        return Tree.from_sorted(self.areas, self.division.columns, root=self.division.root)
 
     @cached_property
-    def published(self) -> Tree:
-        """The same leaves in the census's own geography."""
+    def published_tree(self) -> Tree:
+        """Return the same leaves in the census's own geography."""
         if self.division.columns == self.division.spine:
             return self.spine
-        return Tree.sorted(self.areas.sort(self.division.spine), self.division.spine, root=self.division.root)
+        return Tree.from_sorted(
+            self.areas.sort(self.division.spine), self.division.spine, root=self.division.root
+        )
 
     @cached_property
     def starts(self) -> list[Ints]:
-        """Where each subtree's geounits begin at every level (and the last end), from the subtrees' tops down."""
+        """Return where each subtree's geounits begin at every level, from the subtrees' tops down."""
         found = [np.arange(self.count + 1)]
         for d in range(self.division.depth, self.division.last):
             found.append(self.spine.first_child[d][found[-1]])
@@ -132,7 +134,7 @@ class Grove:
 
     @cached_property
     def allotment(self) -> Allotment:
-        """The budget of its geounits; every path from the root of the whole tree is checked."""
+        """Return the budget of its geounits, after checking every path from the root of the tree."""
         division = self.division
         above = [np.zeros(self.spine.size(d), bool) for d in range(division.depth)]
         node = np.arange(self.count)
@@ -142,56 +144,60 @@ class Grove:
         return Allotment.of(self.spine, division.workload, bypass=division.bypass, above=above)
 
     @cached_property
-    def stored(self) -> Sparse:
-        """The histograms of its leaves on the axes that are published."""
+    def published_leaves(self) -> Sparse:
+        """Return the histograms of its leaves on the published axes."""
         node, cell, count = self.counts(CELL)
         cells = self.division.base.histogram.cells
         return Sparse.of(node, cell, count, self.spine.size(self.division.last), cells)
 
     @cached_property
     def leaves(self) -> Sparse:
-        """The histograms of its leaves."""
+        """Return the histograms of its leaves."""
         types = self.division.types
-        return self.stored if types is None else types.longer(self.stored, self.units(types.rule))
+        return (
+            self.published_leaves
+            if types is None
+            else types.extend_leaves(self.published_leaves, self.units(types.rule))
+        )
 
     def within(self, leaves: Ints) -> tuple[Ints, Ints]:
-        """The subtree of each leaf, and its number there."""
+        """Return the subtree of each leaf, and its number there."""
         shard = np.searchsorted(self.starts[-1], leaves, side="right") - 1
         return self.first + shard, leaves - self.starts[-1][shard]
 
     @cached_property
     def truth(self) -> list[Sparse]:
-        """The census's histograms of its geounits; those above the subtrees' tops are not known here."""
+        """Return the census's histograms of its geounits; those above the tops are not known here."""
         division, size = self.division, self.division.workload.histogram.cells
         levels = [self.leaves]
         for d in range(division.last, division.depth, -1):
             levels.append(levels[-1].up(self.spine.parent[d], self.spine.size(d - 1), size))
-        return [unknown()] * division.depth + levels[::-1]
+        return [make_placeholder()] * division.depth + levels[::-1]
 
     @cached_property
     def constraints(self) -> Constraints:
-        """The bounds that hold in its geounits."""
+        """Return the bounds that hold in its geounits."""
         division = self.division
         given: HeldQuery | None = None
-        types, name, late = division.types, agreement_name(division.workload), ""
+        types, name, late = division.types, name_agreement(division.workload), ""
         if types is not None:
             exact = types.exact(self.units(types.rule), *self.counts(EARLIER))
-            given, late = types.held(name, exact, self.spine, first=division.depth), types.rule.name
+            given, late = types.hold_sums(name, exact, self.spine, first=division.depth), types.rule.name
         elif division.given is not None:
-            exact = self._dense(EARLIER, division.given.size)
-            given = summed(
+            exact = self._read_dense(EARLIER, division.given.size)
+            given = sum_bounds(
                 name, division.given, exact, exact, self.spine, division.last, first=division.depth
             )
-        return rules_of(
+        return compile_rules(
             division.workload, self.spine, self.truth, Record(), self.units, given, first=division.depth, late=late
         )  # fmt: skip
 
-    def constraints_as(self, exact: tuple[bool, ...]) -> Constraints:
-        """The same, with the information which of them are equalities in the whole tree."""
+    def build_constraints(self, exact: tuple[bool, ...]) -> Constraints:
+        """Return the same bounds, marked with which are equalities in the whole tree."""
         return replace(self.constraints, exact=exact)
 
     def measurements(self, key: Key | None, offsets: Ints, emphasis: int) -> Measurements:
-        """Its measurements, with the noise of its geounits in the whole tree, where they start at ``offsets``."""
+        """Return its measurements, with the noise at its geounits' ``offsets`` in the whole tree."""
         none = np.zeros(0, np.int64)
         place = tuple(
             none if d < self.division.depth else int(offsets[d]) + np.arange(self.spine.size(d))
@@ -200,19 +206,19 @@ class Grove:
         return Measurements(self.allotment, self.truth, key, emphasis, place)
 
     def units(self, rule: Rule) -> Ints:
-        """How many units of each kind are in each leaf."""
+        """Return how many units of each kind are in each leaf."""
         number = self.division.workload.rules.index(rule)
-        return self._dense(UNITS + number, self.division.workload.query(rule.query).size)
+        return self._read_dense(UNITS + number, self.division.workload.query(rule.query).size)
 
     def counts(self, kind: int) -> tuple[Ints, Ints, Ints]:
-        """Leaves, numbers and counts of the rows of a kind."""
+        """Return leaves, numbers and counts of the rows of a kind."""
         rows = self.rows.filter(pl.col(KIND) == kind)
         shard, leaf, number, count = (
             rows[name].cast(pl.Int64).to_numpy() for name in (SHARD, LEAF, NUMBER, COUNT)
         )
         return self.starts[-1][shard - self.first] + leaf, number, count
 
-    def _dense(self, kind: int, size: int) -> Ints:
+    def _read_dense(self, kind: int, size: int) -> Ints:
         node, number, count = self.counts(kind)
         result = np.zeros((self.spine.size(self.division.last), size), np.int64)
         result[node, number] = count
@@ -221,32 +227,32 @@ class Grove:
 
 @dataclass(frozen=True, slots=True)
 class TypePatterns:
-    """Which sets of types, and which sums of them, occur in the leaves of a part."""
+    """A kernel that lists which sets of types, and which sums of them, occur in a part's leaves."""
 
     division: Division
-    types: DividedTypes
+    types: FacilityTypes
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        found = Patterns.joined(
+        found = FacilityPatterns.join(
             self.types.patterns(grove.units(self.types.rule), *grove.counts(EARLIER))
-            for grove in self.division.groves(table)
+            for grove in self.division.split_batches(table)
         )
         rows = [(SET, own, 0) for own in found.sets] + [(SUM, *pair) for pair in found.sums]
         columns = zip(*rows, (MISFIT, found.misfits, 0), strict=True)
-        return pa.table([pa.array(column, pa.int64()) for column in columns], schema=PATTERNS)
+        return pa.table([pa.array(column, pa.int64()) for column in columns], schema=PATTERN_SCHEMA)
 
     @staticmethod
-    def joined(table: pa.Table) -> Patterns:
-        """Those of all parts."""
-        rows = list(zip(*(table[name].to_pylist() for name in PATTERNS.names), strict=True))
-        return Patterns(
+    def join(table: pa.Table) -> FacilityPatterns:
+        """Return the patterns of all parts together."""
+        rows = list(zip(*(table[name].to_pylist() for name in PATTERN_SCHEMA.names), strict=True))
+        return FacilityPatterns(
             frozenset(own for kind, own, _ in rows if kind == SET),
             frozenset((own, number) for kind, own, number in rows if kind == SUM),
             sum(count for kind, count, _ in rows if kind == MISFIT),
         )
 
 
-def unknown() -> Sparse:
-    """Histograms of a level that another process holds; reading one is an error."""
+def make_placeholder() -> Sparse:
+    """Return a placeholder for a level that another process holds; reading its histograms is an error."""
     none = np.zeros(0, np.int64)
     return Sparse(np.zeros(1, np.int64), none, none)

@@ -18,20 +18,20 @@ from stirred.mechanisms.topdown.run.subtrees.rows import (
     COUNT,
     KIND,
     LEAF,
-    NOWHERE,
+    NO_SUBTREE,
     NUMBER,
     PART,
     SHARD,
     TROUBLE,
-    frame_of,
-    spread,
+    assign_parts,
+    to_frame,
 )
-from stirred.mechanisms.topdown.tree.geounits import two_parents
-from stirred.mechanisms.topdown.tree.splits import QUARTERS, extended
+from stirred.mechanisms.topdown.tree.geounits import two_parents_error
+from stirred.mechanisms.topdown.tree.splits import QUARTERS_COLUMN, extend_frame
 from stirred.mechanisms.topdown.workload.options import SpineOptions
 
 STRANGERS, LOST, MIXED = 0, 1, 2  # faults of rows: no cell, no area, two areas beside the spine
-FIXED = [
+FIXED_FIELDS = [
     (KIND, pa.int32()),
     (SHARD, pa.int32()),
     (LEAF, pa.int32()),
@@ -42,7 +42,7 @@ FIXED = [
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """The kernel; ``levels`` are those of the tree that is measured, from its top column down."""
+    """A kernel that prepares a part; ``levels`` are those of the measured tree from its top column down."""
 
     spine: tuple[str, ...]
     levels: tuple[str, ...]
@@ -56,18 +56,18 @@ class Preparation:
     )
 
     def __call__(self, part: int, areas: pa.Table, *counts: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        frame = frame_of(areas).drop(PART)
+        frame = to_frame(areas).drop(PART)
         mixed = sum(frame.select(of, name).unique().height - frame[of].n_unique() for name, of in self.beside)
         frame = frame.unique([SHARD, *self.spine], keep="first", maintain_order=True)
         if self.quarters is not None:
-            frame = self._with_quarters(frame, pl.concat([frame_of(table) for table in counts]))
+            frame = self._add_quarters(frame, pl.concat([to_frame(table) for table in counts]))
         if self.options:
-            frame, _, _ = extended(self.options, frame, self.spine)
+            frame, _, _ = extend_frame(self.options, frame, self.spine)
         frame = frame.sort(SHARD, *self.levels).with_columns(
             pl.lit(AREA, pl.Int32).alias(KIND),
             pl.int_range(pl.len(), dtype=pl.Int32).over(SHARD).alias(LEAF),
         )
-        rows = pl.concat([frame_of(table) for table in counts]).group_by(KIND, SHARD, LEAF, NUMBER)
+        rows = pl.concat([to_frame(table) for table in counts]).group_by(KIND, SHARD, LEAF, NUMBER)
         counted = rows.agg(pl.col(COUNT).sum()).rename({LEAF: "_code"})
         strangers = counted.filter((pl.col(KIND) == CELL) & pl.col(NUMBER).is_null())[COUNT].sum()
         leaf = self.spine[-1]
@@ -75,35 +75,35 @@ class Preparation:
         found = counted.drop_nulls(NUMBER).join(number, on=[SHARD, "_code"], how="left")
         lost = found.filter((pl.col(KIND) == CELL) & pl.col(LEAF).is_null()).height
         trouble = pl.DataFrame({NUMBER: [STRANGERS, LOST, MIXED], COUNT: [strangers, lost, mixed]}).select(
-            pl.lit(TROUBLE, pl.Int32).alias(KIND), pl.lit(NOWHERE, pl.Int32).alias(SHARD),
+            pl.lit(TROUBLE, pl.Int32).alias(KIND), pl.lit(NO_SUBTREE, pl.Int32).alias(SHARD),
             pl.lit(0, pl.Int32).alias(LEAF), pl.col(NUMBER, COUNT).cast(pl.Int64),
         )  # fmt: skip
         ready = found.drop_nulls(LEAF).select(KIND, SHARD, LEAF, NUMBER, COUNT)
         whole = pl.concat([frame, ready, trouble], how="diagonal")
         return whole.select(self.schema.names).to_arrow().cast(self.schema)
 
-    def _with_quarters(self, frame: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
-        """The areas with the types of group quarters that they have, as the bits of a number."""
+    def _add_quarters(self, frame: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+        """Add the types of group quarters of each area, as the bits of a number."""
         kind, types = self.quarters or (0, ())
         found = counts.filter((pl.col(KIND) == kind) & pl.col(NUMBER).is_in(types) & (pl.col(COUNT) > 0))
         found = found.select(SHARD, pl.col(LEAF).alias("_code"), NUMBER).unique()
         bits = found.group_by(SHARD, "_code").agg(
-            pl.lit(2, pl.Int64).pow(pl.col(NUMBER)).sum().alias(QUARTERS)
+            pl.lit(2, pl.Int64).pow(pl.col(NUMBER)).sum().alias(QUARTERS_COLUMN)
         )
         areas = frame.with_columns(pl.col(self.spine[-1]).cast(pl.String).alias("_code"))
         joined = areas.join(bits, on=[SHARD, "_code"], how="left", maintain_order="left").drop("_code")
-        return joined.with_columns(pl.col(QUARTERS).cast(pl.Int64).fill_null(0))
+        return joined.with_columns(pl.col(QUARTERS_COLUMN).cast(pl.Int64).fill_null(0))
 
 
-def prepared_schema(spine: tuple[str, ...], levels: tuple[str, ...], areas: pa.Schema) -> pa.Schema:
-    """The columns of what is kept: the fixed ones, the census's levels, and the levels of another tree."""
+def build_prepared_schema(spine: tuple[str, ...], levels: tuple[str, ...], areas: pa.Schema) -> pa.Schema:
+    """Return the columns that are kept: fixed ones, the census's levels, and those of another tree."""
     fields = [areas.field(name) for name in spine]
     fields += [pa.field(name, pa.string()) for name in levels if name not in spine]
-    return pa.schema([*FIXED, *fields])
+    return pa.schema([*FIXED_FIELDS, *fields])
 
 
 @dataclass(frozen=True, slots=True)
-class Codes:
+class CodesBelowCut:
     """The codes of the geounits below the cut, distributed by their value so that equal ones are in one part."""
 
     spine: tuple[str, ...]
@@ -111,7 +111,7 @@ class Codes:
     parts: int
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        areas = frame_of(table).filter(pl.col(KIND) == AREA)
+        areas = to_frame(table).filter(pl.col(KIND) == AREA)
         frames = [
             areas.select(self.spine[: i + 1])
             .unique()
@@ -119,22 +119,22 @@ class Codes:
             for i in range(self.above, len(self.spine))
         ]
         frame = pl.concat(frames)
-        frame = frame.with_columns(spread(frame, (LEAF,), self.parts))
+        frame = frame.with_columns(assign_parts(frame, (LEAF,), self.parts))
         return frame.select(self.schema.names).to_arrow().cast(self.schema)
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns."""
+        """Return the columns of the result."""
         return pa.schema([(PART, pa.int32()), (KIND, pa.int32()), (LEAF, pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
-class Twice:
-    """How many codes of each level have two parents, among those in a part."""
+class RepeatedCodes:
+    """A kernel that counts the codes of each level with two parents, among those in a part."""
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         found = (
-            frame_of(table)
+            to_frame(table)
             .group_by(KIND)
             .agg((pl.len() - pl.col(LEAF).n_unique()).cast(pl.Int64).alias(COUNT))
         )
@@ -142,23 +142,23 @@ class Twice:
 
     @property
     def schema(self) -> pa.Schema:
-        """Its columns."""
+        """Return the columns of the result."""
         return pa.schema([(KIND, pa.int32()), (COUNT, pa.int64())])
 
 
 def check_codes(engine: Engine, prepared: Parts, spine: tuple[str, ...], above: int, parts: int) -> None:
-    """Codes below the level of the cut are different in the whole census, not only in their subtree."""
-    codes, twice = Codes(spine, above, parts), Twice()
+    """Check that codes below the cut are different in the whole census, not only in their subtree."""
+    codes, twice = CodesBelowCut(spine, above, parts), RepeatedCodes()
     met = engine.exchange(prepared.map(codes, codes.schema).flow(), by=PART, parts=parts)
-    found = met.map(twice, twice.schema).gathered()
+    found = met.map(twice, twice.schema).gather()
     met.drop()
     for i, level in enumerate(spine):
-        count = int(frame_of(found).filter(pl.col(KIND) == i)[COUNT].sum())
+        count = int(to_frame(found).filter(pl.col(KIND) == i)[COUNT].sum())
         if count:
-            raise two_parents(count, level)
+            raise two_parents_error(count, level)
 
 
-def troubles(table: pa.Table) -> NDArray[np.int64]:
-    """How often each fault occurs in a part."""
-    found = frame_of(table).filter(pl.col(KIND) == TROUBLE).sort(NUMBER)
+def count_faults(table: pa.Table) -> NDArray[np.int64]:
+    """Return how often each fault occurs in a part."""
+    found = to_frame(table).filter(pl.col(KIND) == TROUBLE).sort(NUMBER)
     return found[COUNT].to_numpy()

@@ -16,18 +16,18 @@ import pyarrow.parquet as pq
 from stirred.arrow import pads
 from stirred.engine.base import Parts, Steps
 from stirred.mechanisms.topdown.estimate import unbiased
-from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
 from stirred.mechanisms.topdown.measure import nmf
 from stirred.mechanisms.topdown.run import output
-from stirred.mechanisms.topdown.run.subtrees.grove import Division, Grove
-from stirred.mechanisms.topdown.run.subtrees.solved import Solve
-from stirred.mechanisms.topdown.run.subtrees.survey import Measured, unpacked
-from stirred.mechanisms.topdown.tree.counts import ordinary
+from stirred.mechanisms.topdown.run.subtrees.grove import Division, SubtreeBatch
+from stirred.mechanisms.topdown.run.subtrees.solved import SubtreeSolve
+from stirred.mechanisms.topdown.run.subtrees.survey import BatchMeasurements, unpack_arrays
+from stirred.mechanisms.topdown.tree.counts import reorder_leaves
 
-ROWS = 1 << 16  # read at a time
-LISTS = 1 << 11  # where rows hold lists
+ROWS_PER_READ = 1 << 16  # read at a time
+LIST_ROWS_PER_READ = 1 << 11  # where rows hold lists
 DEPTH, TABLE = "_depth", "_table"  # which level a row is about, and which table of that level
-TAGS = pa.schema([(DEPTH, pa.int16()), (TABLE, pa.int16())])
+TAG_SCHEMA = pa.schema([(DEPTH, pa.int16()), (TABLE, pa.int16())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,30 +41,36 @@ class ReleasedRows:
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         pieces = [
-            piece.cast(self.schema) for grove in self.division.groves(table) for piece in self.of(grove)
+            piece.cast(self.schema)
+            for grove in self.division.split_batches(table)
+            for piece in self.of(grove)
         ]
         return pa.concat_tables([self.schema.empty_table(), *pieces])
 
-    def of(self, grove: Grove) -> Iterator[pa.Table]:
-        """The rows of neighbouring subtrees."""
+    def of(self, grove: SubtreeBatch) -> Iterator[pa.Table]:
+        """Yield the rows of neighbouring subtrees."""
         workload = self.division.base
-        leaves = ordinary(grove.published, grove.spine, grove.stored, workload.histogram.cells)
+        leaves = reorder_leaves(
+            grove.published_tree, grove.spine, grove.published_leaves, workload.histogram.cells
+        )
         if self.replicate is None:
-            return output.microdata(workload, grove.published, leaves, bureau=self.bureau)
-        rows = output.replicate(workload, grove.published, leaves, self.replicate, bureau=self.bureau)
+            return output.make_microdata(workload, grove.published_tree, leaves, bureau=self.bureau)
+        rows = output.tabulate_replicate(
+            workload, grove.published_tree, leaves, self.replicate, bureau=self.bureau
+        )
         return iter([rows])
 
 
-def tagged_schema(schema: pa.Schema) -> pa.Schema:
-    """The columns with the level and table of each row."""
-    return pa.schema([*TAGS, *schema])
+def build_tagged_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the columns with the level and table of each row."""
+    return pa.schema([*TAG_SCHEMA, *schema])
 
 
-def tagged(table: pa.Table, depth: int, number: int) -> pa.Table:
-    """The rows with their level and table."""
+def tag_rows(table: pa.Table, depth: int, number: int) -> pa.Table:
+    """Return the rows with their level and table."""
     for place, (name, value) in enumerate(((DEPTH, depth), (TABLE, number))):
         table = table.add_column(
-            place, TAGS.field(name), pa.array(np.full(table.num_rows, value), pa.int16())
+            place, TAG_SCHEMA.field(name), pa.array(np.full(table.num_rows, value), pa.int16())
         )
     return table
 
@@ -73,64 +79,68 @@ def tagged(table: pa.Table, depth: int, number: int) -> pa.Table:
 class UnbiasedRows:
     """The unbiased estimates of a part's geounits, for every marginal of a level."""
 
-    solve: Solve
+    solve: SubtreeSolve
     schema: pa.Schema
     bureau: bool
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         division = self.solve.measured.division
-        pieces = [piece for grove in division.groves(table) for piece in self.of(grove)]
+        pieces = [piece for grove in division.split_batches(table) for piece in self.of(grove)]
         return pa.concat_tables([self.schema.empty_table(), *pieces])
 
-    def of(self, grove: Grove) -> Iterator[pa.Table]:
-        """The rows of neighbouring subtrees."""
+    def of(self, grove: SubtreeBatch) -> Iterator[pa.Table]:
+        """Yield the rows of neighbouring subtrees."""
         division = self.solve.measured.division
-        told = [unpacked(self.solve.tops[number]) for number in grove.numbers]
+        told = [unpack_arrays(self.solve.tops[number]) for number in grove.numbers]
         informed = self.solve.targets(grove, told)
-        if not isinstance(informed, Informed):
+        if not isinstance(informed, TreeEstimate):
             return
         known = self.solve.covariances(informed, told)
         for d in range(division.depth + 1, division.last):
             cover = known[d - division.depth]
-            found = unbiased.of_level(division.workload, grove.spine, informed, d, cover, bureau=self.bureau)
+            found = unbiased.tabulate_level(
+                division.workload, grove.spine, informed, d, cover, bureau=self.bureau
+            )
             for number, rows in enumerate(found):
-                yield tagged(rows, d, number).cast(self.schema)
-        rows = unbiased.of_leaves(division.workload, grove.spine, informed, known[-1], bureau=self.bureau)
-        yield tagged(rows, division.last, 0).cast(self.schema)
+                yield tag_rows(rows, d, number).cast(self.schema)
+        rows = unbiased.tabulate_leaves(
+            division.workload, grove.spine, informed, known[-1], bureau=self.bureau
+        )
+        yield tag_rows(rows, division.last, 0).cast(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
 class MeasurementRows:
     """The noisy measurements of a part's geounits, or the bounds that hold in them, by level and table."""
 
-    measured: Measured
+    measured: BatchMeasurements
     schema: pa.Schema
     bounds: bool = False
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         division = self.measured.division
-        pieces = [piece for grove in division.groves(table) for piece in self.of(grove)]
+        pieces = [piece for grove in division.split_batches(table) for piece in self.of(grove)]
         return pa.concat_tables([self.schema.empty_table(), *pieces])
 
-    def of(self, grove: Grove) -> Iterator[pa.Table]:
-        """The rows of neighbouring subtrees."""
+    def of(self, grove: SubtreeBatch) -> Iterator[pa.Table]:
+        """Yield the rows of neighbouring subtrees."""
         division = self.measured.division
         measurements = None if self.bounds else self.measured.of(grove)
         for d in range(division.depth + 1, division.last + 1):
             if measurements is None:
-                for number in nmf.bound_tables(grove.constraints, d):
-                    rows = nmf.bounds(grove.constraints, grove.spine, division.workload, d, number)
-                    yield tagged(rows, d, number).cast(self.schema)
+                for number in nmf.list_bound_tables(grove.constraints, d):
+                    rows = nmf.tabulate_bounds(grove.constraints, grove.spine, division.workload, d, number)
+                    yield tag_rows(rows, d, number).cast(self.schema)
                 continue
-            for number in nmf.measured_tables(measurements, d):
-                for rows in nmf.answers(measurements, d, number):
-                    yield tagged(rows, d, number).cast(self.schema)
+            for number in nmf.list_answer_tables(measurements, d):
+                for rows in nmf.tabulate_answers(measurements, d, number):
+                    yield tag_rows(rows, d, number).cast(self.schema)
 
 
-def runs(table: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
-    """Neighbouring rows of the same level and table, without their tags: level, table, rows."""
-    depth, number = (table[name].to_numpy() for name in TAGS.names)
-    rows = table.drop_columns(TAGS.names)
+def split_runs(table: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
+    """Yield level, table and rows of each run of neighbouring rows of one table, without their tags."""
+    depth, number = (table[name].to_numpy() for name in TAG_SCHEMA.names)
+    rows = table.drop_columns(TAG_SCHEMA.names)
     cuts = np.flatnonzero((np.diff(depth) != 0) | (np.diff(number) != 0)) + 1
     for begin, end in pairwise([0, *cuts.tolist(), len(depth)]):
         if end > begin:
@@ -138,7 +148,7 @@ def runs(table: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredRows:
     """Rows of parts; with a folder they are files there, which are deleted at the end: one for each tagged table."""
 
     data: "pads.Dataset"
@@ -146,18 +156,18 @@ class Stored:
     sorted: Path | None = None  # the folder of files by level and table
 
     @staticmethod
-    def of(rows: Parts, folder: Path | None, name: str, steps: Steps | None = None) -> "Stored":
+    def of(rows: Parts, folder: Path | None, name: str, steps: Steps | None = None) -> "StoredRows":
         """Compute the rows and store them."""
         if folder is None:
-            return Stored(pads.dataset(rows.gathered(steps)), None)
-        stored = Stored(rows.write(folder, name, steps), folder / f"{name}.parquet")
+            return StoredRows(pads.dataset(rows.gather(steps)), None)
+        stored = StoredRows(rows.write(folder, name, steps), folder / f"{name}.parquet")
         if DEPTH not in stored.data.schema.names:
             return stored
         with stored:  # read once, not once for each table
-            return Stored(stored.data, None, stored.sorted_out(folder / f"{name}-tables"))
+            return StoredRows(stored.data, None, stored.sort_into_files(folder / f"{name}-tables"))
 
     def tables(self, depth: int | None = None, number: int | None = None) -> Iterator[pa.Table]:
-        """All rows, or those of one table of a level without its tags."""
+        """Yield all rows, or those of one table of a level without its tags."""
         if self.sorted is not None and depth is not None:
             path = self.sorted / f"{depth}.{number}.parquet"
             if path.exists():
@@ -165,22 +175,22 @@ class Stored:
                     for group in range(file.num_row_groups):
                         yield file.read_row_group(group)
             return
-        names = [name for name in self.data.schema.names if name not in TAGS.names]
+        names = [name for name in self.data.schema.names if name not in TAG_SCHEMA.names]
         chosen = None
         if depth is not None:
             chosen = (pc.field(DEPTH) == depth) & (pc.field(TABLE) == number)
         yield from self._batches(names, chosen)
 
-    def sorted_out(self, place: Path) -> Path:
-        """The rows in one file for each level and table, in their order."""
+    def sort_into_files(self, place: Path) -> Path:
+        """Write the rows to one file for each level and table, in their order, and return the folder."""
         place.mkdir()
         with ExitStack() as stack:
             stack.callback(shutil.rmtree, place, ignore_errors=True)
             with ExitStack() as files:
                 writers: dict[tuple[int, int], pq.ParquetWriter] = {}
                 for table in self._batches(self.data.schema.names, None):
-                    depth, number = (table[name].to_numpy() for name in TAGS.names)
-                    rows = table.drop_columns(TAGS.names)
+                    depth, number = (table[name].to_numpy() for name in TAG_SCHEMA.names)
+                    rows = table.drop_columns(TAG_SCHEMA.names)
                     for tag in sorted(set(zip(depth.tolist(), number.tolist(), strict=True))):
                         if tag not in writers:
                             path = place / f"{tag[0]}.{tag[1]}.parquet"
@@ -193,14 +203,18 @@ class Stored:
         return place
 
     def _batches(self, names: Sequence[str], chosen: pc.Expression | None) -> Iterator[pa.Table]:
-        """Some rows at a time; lists, which are long, are not read ahead."""
+        """Yield some rows at a time; long lists are not read ahead."""
         lists = any(pa.types.is_list(field.type) for field in self.data.schema)
-        few = {"batch_size": LISTS, "batch_readahead": 1, "fragment_readahead": 1} if lists else {}
-        for batch in self.data.to_batches(columns=names, filter=chosen, **{"batch_size": ROWS, **few}):
+        few = (
+            {"batch_size": LIST_ROWS_PER_READ, "batch_readahead": 1, "fragment_readahead": 1} if lists else {}
+        )
+        for batch in self.data.to_batches(
+            columns=names, filter=chosen, **{"batch_size": ROWS_PER_READ, **few}
+        ):
             if batch.num_rows:
                 yield pa.Table.from_batches([batch])
 
-    def __enter__(self) -> "Stored":
+    def __enter__(self) -> "StoredRows":
         return self
 
     def __exit__(

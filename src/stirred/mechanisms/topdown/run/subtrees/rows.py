@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from stirred.engine.placing import hashed
-from stirred.mechanisms.topdown.rules.agreement import Earlier
+from stirred.engine.placing import hash_rows
+from stirred.mechanisms.topdown.rules.agreement import EarlierProduct
 from stirred.mechanisms.topdown.workload.histogram import HistogramAxis, axis_expression, cell_expression
 from stirred.mechanisms.topdown.workload.rule import Rule
 from stirred.mechanisms.topdown.workload.workload import Workload
@@ -24,40 +24,42 @@ AREA, CELL, EARLIER, TROUBLE, UNITS = (
     3,
     4,
 )  # kinds of rows; the units of rule r are of kind UNITS + r
-NOWHERE = -1  # the subtree of a row whose area is not in the spine
-COUNTS = pa.schema(
+NO_SUBTREE = -1  # the subtree of a row whose area is not in the spine
+COUNT_SCHEMA = pa.schema(
     [(PART, pa.int32()), (SHARD, pa.int32()), (KIND, pa.int32()), (LEAF, pa.string()),
      (NUMBER, pa.int64()), (COUNT, pa.int64())]
 )  # fmt: skip
 
 
-def frame_of(table: pa.Table) -> pl.DataFrame:
-    """The same rows for Polars."""
+def to_frame(table: pa.Table) -> pl.DataFrame:
+    """Return the same rows as a Polars frame."""
     return pl.DataFrame(pl.from_arrow(table))
 
 
-def spread(frame: pl.DataFrame, columns: tuple[str, ...], parts: int) -> pl.Series:
-    """A part for each row by the text of its columns: the same in every process."""
+def assign_parts(frame: pl.DataFrame, columns: tuple[str, ...], parts: int) -> pl.Series:
+    """Return a part for each row by the text of its columns: the same in every process."""
     text = frame.select(pl.col(name).cast(pl.String) for name in columns).to_arrow()
-    return pl.Series(PART, (hashed(text, columns) % np.uint64(parts)).astype(np.int32))
+    return pl.Series(PART, (hash_rows(text, columns) % np.uint64(parts)).astype(np.int32))
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Which subtree and part the areas below each node of the level of the cut belong to."""
+    """The subtree and part of the areas below each node of the cut level."""
 
     column: str | None  # the level whose codes decide; None: there is one subtree
     known: pa.Table  # code (text), subtree, part
     parts: int
 
     def of(self, frame: pl.DataFrame, leaf: str) -> pl.DataFrame:
-        """The frame with columns for subtree and part; rows of unknown areas are distributed by their leaf."""
+        """Add columns for subtree and part; rows of unknown areas are distributed by their leaf."""
         if self.column is None:
             return frame.with_columns(pl.lit(0, pl.Int32).alias(SHARD), pl.lit(0, pl.Int32).alias(PART))
         frame = frame.with_columns(pl.col(self.column).cast(pl.String).alias("_code"))
-        joined = frame.join(frame_of(self.known), on="_code", how="left").drop("_code")
-        strange = spread(joined, (leaf,), self.parts)
-        return joined.with_columns(pl.col(SHARD).fill_null(NOWHERE), pl.col(PART).fill_null(pl.lit(strange)))
+        joined = frame.join(to_frame(self.known), on="_code", how="left").drop("_code")
+        strange = assign_parts(joined, (leaf,), self.parts)
+        return joined.with_columns(
+            pl.col(SHARD).fill_null(NO_SUBTREE), pl.col(PART).fill_null(pl.lit(strange))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,8 @@ class ListedAreas:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         names = [name for name in self.schema.names if name != PART]
-        frame = frame_of(table).select(names).unique()
-        frame = frame.with_columns(spread(frame, self.spine[:-1] or self.spine, self.parts))
+        frame = to_frame(table).select(names).unique()
+        frame = frame.with_columns(assign_parts(frame, self.spine[:-1] or self.spine, self.parts))
         return frame.select(self.schema.names).to_arrow().cast(self.schema)
 
 
@@ -84,7 +86,7 @@ class PlacedAreas:
     schema: pa.Schema
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        frame = self.places.of(frame_of(table), self.leaf)
+        frame = self.places.of(to_frame(table), self.leaf)
         return frame.select(self.schema.names).to_arrow().cast(self.schema)
 
 
@@ -95,16 +97,16 @@ class CountedRecords:
     places: Places
     leaf: str
     workload: Workload
-    what: Literal["cell"] | Rule | Earlier = "cell"
+    what: Literal["cell"] | Rule | EarlierProduct = "cell"
     kind: int = CELL
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it uses."""
+        """Return the columns that it uses."""
         names = [self.places.column or self.leaf, self.leaf]
         if isinstance(self.what, Rule):
             names += self.what.unit_source.columns
-        elif isinstance(self.what, Earlier):
+        elif isinstance(self.what, EarlierProduct):
             names += [name for name, _, _ in self.what.columns]
         else:
             axes = self.workload.histogram.axes
@@ -113,7 +115,7 @@ class CountedRecords:
         return tuple(dict.fromkeys(names))
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        frame = frame_of(table)
+        frame = to_frame(table)
         if self.what == "cell":
             for name, values in self.workload.where:
                 frame = frame.filter(pl.col(name).is_in(list(values)))
@@ -127,10 +129,10 @@ class CountedRecords:
             pl.lit(self.kind, pl.Int32).alias(KIND),
             pl.col(self.leaf).cast(pl.String).alias(LEAF),
         )
-        return counts.select(COUNTS.names).to_arrow().cast(COUNTS)
+        return counts.select(COUNT_SCHEMA.names).to_arrow().cast(COUNT_SCHEMA)
 
     def _number(self, types: pl.Schema) -> pl.Expr:
-        if isinstance(self.what, Earlier):
+        if isinstance(self.what, EarlierProduct):
             return self.what.cell
         if isinstance(self.what, Rule):
             size = self.workload.query(self.what.query).size

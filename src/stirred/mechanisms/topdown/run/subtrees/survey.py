@@ -17,26 +17,26 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown.estimate import gls
-from stirred.mechanisms.topdown.estimate.informed import Informed, algebra_of, tree
-from stirred.mechanisms.topdown.guide.guide import told_moments
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate, build_noisy_tree, require_algebra
+from stirred.mechanisms.topdown.guide.guide import sum_leaf_moments
 from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.checks import equalities, misfits
+from stirred.mechanisms.topdown.rules.checks import count_misfits, find_equalities
 from stirred.mechanisms.topdown.run import digest
-from stirred.mechanisms.topdown.run.subtrees.grove import Division, Grove
-from stirred.mechanisms.topdown.run.subtrees.prepare import troubles
-from stirred.mechanisms.topdown.run.subtrees.rows import NOWHERE, SHARD
+from stirred.mechanisms.topdown.run.subtrees.grove import Division, SubtreeBatch
+from stirred.mechanisms.topdown.run.subtrees.prepare import count_faults
+from stirred.mechanisms.topdown.run.subtrees.rows import NO_SUBTREE, SHARD
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
-PAYLOAD = "_payload"
-MESSAGE = pa.schema([(SHARD, pa.int32()), (PAYLOAD, pa.large_binary())])
-ALONE = Local(workers=1)  # parts run side by side; inside one, everything is in order
+PAYLOAD_COLUMN = "_payload"
+MESSAGE_SCHEMA = pa.schema([(SHARD, pa.int32()), (PAYLOAD_COLUMN, pa.large_binary())])
+ONE_WORKER = Local(workers=1)  # parts run side by side; inside one, everything is in order
 
 
-def packed(arrays: Mapping[str, Array]) -> bytes:
-    """Arrays by name as bytes: their names, types and shapes as text, then their numbers.
+def pack_arrays(arrays: Mapping[str, Array]) -> bytes:
+    """Return arrays by name as bytes: names, types and shapes as text, then their numbers.
 
-    >>> unpacked(packed({"a": np.arange(3)}))["a"].tolist()
+    >>> unpack_arrays(pack_arrays({"a": np.arange(3)}))["a"].tolist()
     [0, 1, 2]
     """
     parts = {name: np.asarray(array, order="C") for name, array in arrays.items()}
@@ -44,8 +44,8 @@ def packed(arrays: Mapping[str, Array]) -> bytes:
     return b"".join([len(head).to_bytes(4, "little"), head, *(part.tobytes() for part in parts.values())])
 
 
-def unpacked(message: bytes) -> dict[str, NDArray[Any]]:
-    """The arrays of a message."""
+def unpack_arrays(message: bytes) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a message."""
     at = 4 + int.from_bytes(message[:4], "little")
     found: dict[str, NDArray[Any]] = {}
     for name, kind, shape in json.loads(message[4:at]):
@@ -55,17 +55,20 @@ def unpacked(message: bytes) -> dict[str, NDArray[Any]]:
     return found
 
 
-def messages(made: Mapping[int, Mapping[str, Array]]) -> pa.Table:
-    """A table of messages."""
+def write_messages(made: Mapping[int, Mapping[str, Array]]) -> pa.Table:
+    """Return a table of messages."""
     return pa.table(
-        [pa.array(list(made), pa.int32()), pa.array([packed(m) for m in made.values()], pa.large_binary())],
-        schema=MESSAGE,
+        [
+            pa.array(list(made), pa.int32()),
+            pa.array([pack_arrays(m) for m in made.values()], pa.large_binary()),
+        ],
+        schema=MESSAGE_SCHEMA,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class SubtreeSurvey:
-    """What the tree above needs: histogram and bounds of the tops, numbers of geounits, counts of violations.
+    """A kernel for what the tree above needs: histogram and bounds of tops, geounits, violations.
 
     One more message for each part, of no subtree, counts the records without a cell or area.
     """
@@ -74,18 +77,22 @@ class SubtreeSurvey:
     key: Key
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
-        made: dict[int, dict[str, Array]] = {NOWHERE: {"troubles": troubles(table)}}
-        for grove in self.division.groves(table):
+        made: dict[int, dict[str, Array]] = {NO_SUBTREE: {"troubles": count_faults(table)}}
+        for grove in self.division.split_batches(table):
             made |= self.of(grove)
-        return messages(made)
+        return write_messages(made)
 
-    def of(self, grove: Grove) -> dict[int, dict[str, Array]]:
-        """The survey of neighbouring subtrees; violations are reported with the first of them."""
+    def of(self, grove: SubtreeBatch) -> dict[int, dict[str, Array]]:
+        """Return the survey of neighbouring subtrees; violations are reported with the first of them."""
         division, held = self.division, grove.constraints.held
         deep = [one for one in held if len(one.low) - 1 > division.depth]
-        broken, clash = misfits(grove.constraints, grove.truth, range(division.depth + 1, division.last + 1))
-        tops = digest.climbed(self.key, grove.spine, grove.constraints, grove.truth[-1], division.depth)
-        equal = equalities(grove.constraints, len(grove.truth), range(division.depth + 1, division.last + 1))
+        broken, clash = count_misfits(
+            grove.constraints, grove.truth, range(division.depth + 1, division.last + 1)
+        )
+        tops = digest.digest_upward(self.key, grove.spine, grove.constraints, grove.truth[-1], division.depth)
+        equal = find_equalities(
+            grove.constraints, len(grove.truth), range(division.depth + 1, division.last + 1)
+        )
         sizes = np.stack([np.diff(starts) for starts in grove.starts], axis=1)
         made: dict[int, dict[str, Array]] = {}
         for i, number in enumerate(grove.numbers):
@@ -100,13 +107,13 @@ class SubtreeSurvey:
                 "broken": broken if i == 0 else np.zeros_like(broken),
                 "clash": clash if i == 0 else np.zeros_like(clash),
                 "digest": np.frombuffer(tops[i], np.uint8),
-                **frontier(grove, i),
+                **list_frontier(grove, i),
             }
         return made
 
 
-def frontier(grove: Grove, shard: int) -> dict[str, Array]:
-    """The geounits whose measurements stand for those above them that have none: down to the first that is measured.
+def list_frontier(grove: SubtreeBatch, shard: int) -> dict[str, Array]:
+    """Return the first measured geounits below a subtree's top, which represent unmeasured ones above.
 
     Rows of ``below`` are depth, number and the parent's number, both within the subtree.
     """
@@ -133,8 +140,8 @@ def frontier(grove: Grove, shard: int) -> dict[str, Array]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    """The measurements of subtrees: the run's own key, and where their geounits stand in the whole tree."""
+class BatchMeasurements:
+    """The measurements of subtrees: the run's key, and where their geounits are in the whole tree."""
 
     division: Division
     key: Key | None  # None: no noise at all
@@ -143,34 +150,34 @@ class Measured:
     exact: tuple[bool, ...]  # which constraints are equalities in the whole tree
     guided: bool = False
 
-    def of(self, grove: Grove) -> Measurements:
-        """All of them, drawn when needed."""
+    def of(self, grove: SubtreeBatch) -> Measurements:
+        """Return all measurements of a batch, drawn when needed."""
         return grove.measurements(self.key, self.offsets[grove.first], self.emphasis)
 
-    def risen(self, grove: Grove) -> Informed:
-        """All measurements, with estimates and covariances from the leaves up to the tops."""
-        constraints, measurements = grove.constraints_as(self.exact), self.of(grove)
-        algebra = algebra_of(measurements, constraints)
-        levels, leaves = tree(algebra, measurements, constraints, ALONE, self.division.depth)
-        gls.rise(algebra, levels, leaves, self.division.depth)
-        return Informed(algebra, measurements, levels, leaves)
+    def estimate_upward(self, grove: SubtreeBatch) -> TreeEstimate:
+        """Return the estimates and covariances from the leaves up to the tops."""
+        constraints, measurements = grove.build_constraints(self.exact), self.of(grove)
+        algebra = require_algebra(measurements, constraints)
+        levels, leaves = build_noisy_tree(algebra, measurements, constraints, ONE_WORKER, self.division.depth)
+        gls.run_upward(algebra, levels, leaves, self.division.depth)
+        return TreeEstimate(algebra, measurements, levels, leaves)
 
 
 @dataclass(frozen=True, slots=True)
-class Rise:
-    """The upward half of the tree estimate: the estimate of a subtree's top from its measurements, and its covariance."""
+class UpwardEstimate:
+    """A kernel for the upward pass: the estimate of a subtree's top from its measurements, and its covariance."""
 
-    measured: Measured
+    measured: BatchMeasurements
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         division = self.measured.division
         made: dict[int, dict[str, Array]] = {}
-        for grove in division.groves(table):
-            informed = self.measured.risen(grove)
+        for grove in division.split_batches(table):
+            informed = self.measured.estimate_upward(grove)
             tops = informed.levels[division.depth]
             made |= {number: {"b": tops.b[i], "C": tops.C[i]} for i, number in enumerate(grove.numbers)}
             if self.measured.guided:  # whole numbers, told with the first subtree
-                found = told_moments(informed, grove.constraints_as(self.measured.exact))
+                found = sum_leaf_moments(informed, grove.build_constraints(self.measured.exact))
                 for i, number in enumerate(grove.numbers):
                     made[number]["moments"] = found if i == 0 else np.zeros_like(found)
-        return messages(made)
+        return write_messages(made)

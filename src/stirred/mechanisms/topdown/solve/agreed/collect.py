@@ -7,8 +7,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class CollectedRows:
-    """Rows of some queries while they are collected: of which cells, with which weighted sums and weights."""
+class QueryRows:
+    """Rows of some queries while they are collected: their cells, weighted sums and weights."""
 
     def __init__(self, cells: int) -> None:
         self.number = 0
@@ -22,7 +22,7 @@ class CollectedRows:
         self, place: Ints, first: Ints, count: Ints, taken: NDArray[np.bool_], linear: Floats, weight: Floats,
         times: float = 1.0,
     ) -> None:  # fmt: skip
-        """The taken groups of one query as new rows, or as part of rows of the same cells; they count ``times`` as much."""
+        """Add the taken groups of one query as new rows, or to rows of the same cells, ``times`` as heavy."""
         for older, sums, heavy, most in zip(self.index, self.linear, self.weight, self.times, strict=True):
             begin = int(older.max(initial=-1)) + 1 - len(sums)
             same = older[first] - begin
@@ -46,21 +46,21 @@ class CollectedRows:
         self.number += int(taken.sum())
 
     def sums(self, children: int) -> tuple[Floats, Floats]:
-        """The targets of all rows, and 1 / weight."""
+        """Return the targets of all rows, and 1 / weight."""
         none = np.zeros((0, children))
         weight = np.maximum(np.concatenate([none, *self.weight]), 1e-9)
         return np.concatenate([none, *self.linear]) / weight, 1.0 / weight
 
-    def counted(self) -> Floats:
-        """How much each row counts, in measured weights: as much as the query with the fewest answers that it belongs to."""
+    def weigh_rows(self) -> Floats:
+        """Return the weight factor of each row: that of its query with the fewest answers."""
         return np.concatenate([np.zeros(0), *self.times])
 
-    def of_cell(self, begin: int) -> list[NDArray[np.int32]]:
-        """The rows of each cell, one array for each query, counted from ``begin``."""
+    def list_rows_of_cells(self, begin: int) -> list[NDArray[np.int32]]:
+        """Return the rows of each cell, one array for each query, counted from ``begin``."""
         return [np.where(own >= 0, own + begin, -1).astype(np.int32) for own in self.index]
 
     def kinds(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Rows by kind of cell, and the kind of every cell: cells of one kind are in the same rows."""
+        """Return rows by kind of cell, and the kind of every cell: cells of one kind share their rows."""
         label = np.zeros(self.cells, np.int64)
         for own in self.index:
             label = np.unique(label * (self.number + 1) + own + 1, return_inverse=True)[1].ravel()

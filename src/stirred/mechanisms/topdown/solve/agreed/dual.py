@@ -15,17 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.solve.agreed import kernels
-from stirred.mechanisms.topdown.solve.agreed.interior import interior_prices
+from stirred.mechanisms.topdown.solve.agreed.interior import find_interior_prices
 from stirred.mechanisms.topdown.solve.agreed.system import PricedRows, System
 
 Floats = NDArray[np.float64]
-NEWTON = 60  # steps
-PATIENCE = 8  # of them that do not halve what the worst row is off by: the search is stuck
-SEARCH = 12  # trials along one of them
-EASY, STIFF = 1e-9, 1e-4
-LEAST = 0.05  # of a row's whole curvature: below it prices may run away; less once steps prove too short
-OLD = 5  # products that show that a factored matrix is out of date
-EXACT, LOOSE = 1e-5, 1e-3  # how far they reduce the squared residual: of a root, below a parent
+MAX_NEWTON_STEPS = 60  # steps
+MAX_STUCK_STEPS = 8  # of them that do not halve what the worst row is off by: the search is stuck
+MAX_LINE_TRIALS = 12  # trials along one of them
+MIN_STIFFNESS, PARENT_STIFFNESS = 1e-9, 1e-4
+MIN_CURVATURE_SHARE = (
+    0.05  # of a row's whole curvature: below it prices may run away; less once steps prove too short
+)
+MIN_STALE_PRODUCTS = 5  # products that show that a factored matrix is out of date
+ROOT_RESIDUAL_SHARE, PARENT_RESIDUAL_SHARE = (
+    1e-5,
+    1e-3,
+)  # how far they reduce the squared residual: of a root, below a parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ class DualSolution:
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """Where the search stands: prices, histograms, the gradient, and the multipliers of the parent's counts."""
+    """A point of the search: prices, histograms, gradient, and multipliers of the parent's counts."""
 
     price: Floats
     x: Floats
@@ -51,16 +56,16 @@ class _Point:
 
     @property
     def worst(self) -> float:
-        """The largest amount by which a row is off."""
+        """Return the largest amount by which a row is off."""
         return float(np.abs(self.gradient).max(initial=0.0))
 
 
 def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3) -> DualSolution:
-    """The optimum, to within ``tolerance`` persons in every row."""
+    """Return the optimum, to within ``tolerance`` persons in every row."""
     system = System(rows)
     now, products, steps = _search(system, system.start, tolerance)
     if now.worst > tolerance:
-        start, more = interior_prices(system)
+        start, more = find_interior_prices(system)
         again, others, further = _search(system, start, tolerance)
         products, steps = products + more + others, steps + further
         if again.worst < now.worst:
@@ -70,57 +75,59 @@ def solve_dual(rows: PricedRows, *, tolerance: float = 1e-3) -> DualSolution:
 
 
 def _search(system: System, start: Floats, tolerance: float) -> tuple[_Point, int, int]:
-    """Newton's method from the given prices: where it ends, its products, its steps."""
+    """Run Newton's method from the given prices; return its last point, products and steps."""
     rows = system.rows
     below, products, steps = system.below, 0, 0
     # Where few cells can move, a step is kept short by a share of the curvature that all cells of a row would have.
-    whole, stiff, least = system.whole, STIFF if below else EASY, LEAST
+    whole, stiff, least = system.whole, PARENT_STIFFNESS if below else MIN_STIFFNESS, MIN_CURVATURE_SHARE
     now = _Point(start, np.empty(rows.centre.shape), np.empty(whole.shape), np.zeros(len(rows.centre)))
     _evaluate(rows, now)
     move, renew = np.empty(whole.shape), True
     best, since = now.worst, 0
-    while steps < NEWTON and steps - since < PATIENCE and now.worst > tolerance:
+    while steps < MAX_NEWTON_STEPS and steps - since < MAX_STUCK_STEPS and now.worst > tolerance:
         steps += 1
-        moving = kernels.active(now.x, rows.inverse, rows.give)
+        moving = kernels.find_active(now.x, rows.inverse, rows.give)
         system.assemble(moving)
         soft = rows.soft + stiff * whole + 1e-9
         if below:
             soft += np.maximum(least * whole - system.diagonal - rows.soft, 0.0)
         if renew:
             system.factor(soft)
-        more = system.solve(now.gradient, soft, moving, LOOSE if below else EXACT, move)
+        more = system.solve(
+            now.gradient, soft, moving, PARENT_RESIDUAL_SHARE if below else ROOT_RESIDUAL_SHARE, move
+        )
         products += more
-        now, taken = _line(rows, now, move)
+        now, taken = _search_line(rows, now, move)
         if taken == 0.0 and renew:
             break
         if now.worst <= 0.5 * best:
             best, since = now.worst, steps
         # What is factored serves the next step as well, unless it needed many products or the cells that move changed.
-        renew = more > OLD or taken < 0.9
+        renew = more > MIN_STALE_PRODUCTS or taken < 0.9
         if taken < 0.4:
-            stiff, least = min(stiff * 4.0, 1.0), min(least * 4.0, LEAST)
+            stiff, least = min(stiff * 4.0, 1.0), min(least * 4.0, MIN_CURVATURE_SHARE)
         elif taken >= 0.9:
-            stiff, least = max(stiff / 4.0, EASY), least / 4.0 if taken >= 2.0 else least
+            stiff, least = max(stiff / 4.0, MIN_STIFFNESS), least / 4.0 if taken >= 2.0 else least
     return now, products, steps
 
 
 def _evaluate(rows: PricedRows, at: _Point) -> None:
-    """The best histograms at the prices, and the gradient: by how much every row is off."""
-    kernels.evaluate(
+    """Compute the best histograms at the prices, and the gradient: by how much every row is off."""
+    kernels.evaluate_prices(
         at.price, rows.centre, rows.inverse, rows.parent, rows.give, *rows.structure, at.shift, at.x, at.gradient,
     )  # fmt: skip
-    rows.off(at.price, at.gradient)
+    rows.subtract_targets(at.price, at.gradient)
 
 
-def _line(rows: PricedRows, now: _Point, move: Floats) -> tuple[_Point, float]:
-    """The point along the step where the dual's slope has fallen by half."""
+def _search_line(rows: PricedRows, now: _Point, move: Floats) -> tuple[_Point, float]:
+    """Return the point along the step where the dual's slope has fallen by half."""
     start = float((now.gradient * move).sum())
     if start <= 0.0:
         return now, 0.0
     low, high, at = 0.0, np.inf, 1.0
     low_slope, high_slope = start, 0.0
     there = now
-    for _ in range(SEARCH):
+    for _ in range(MAX_LINE_TRIALS):
         there = _Point(now.price + at * move, now.x, now.gradient, now.shift)
         _evaluate(rows, there)
         slope = float((there.gradient * move).sum())

@@ -8,18 +8,18 @@ as long as that brings the sums nearer, in the same weights as the fractional fi
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Index = NDArray[np.int32]
 
 
-@compiled
-def in_turn(
+@compile_kernel
+def round_in_turn(
     F: Floats, order: Ints, parent: Ints, begin: Ints, exact: Ints, allowed: NDArray[np.bool_], X: Ints
 ) -> bool:
-    """Give each cell's persons to the child furthest behind; afterwards make every exact group right."""
+    """Give each cell's persons to the child furthest behind, then correct every exact group."""
     C = F.shape[0]
     behind = np.zeros(C)
     given = np.zeros(C, np.int64)
@@ -68,9 +68,9 @@ def in_turn(
     return fine
 
 
-@compiled
-def systematic(F: Floats, order: Ints, begin: Ints, exact: Ints, X: Ints) -> None:
-    """The root: running sums rounded, group by group, so that every run of cells is within one of its fractional sum."""
+@compile_kernel
+def round_systematically(F: Floats, order: Ints, begin: Ints, exact: Ints, X: Ints) -> None:
+    """Round the root: running sums, group by group, stay within one of their fractional sums."""
     for g in range(len(begin) - 1):
         total, before, last = 0.0, 0, -1
         for k in range(begin[g], begin[g + 1]):
@@ -84,9 +84,9 @@ def systematic(F: Floats, order: Ints, begin: Ints, exact: Ints, X: Ints) -> Non
         X[last] += exact[g] - before
 
 
-@compiled
-def off_by(X: Ints, F: Floats, rows: Index, off: Floats) -> None:
-    """By how much the sums of the integers differ from those of the fractions."""
+@compile_kernel
+def measure_errors(X: Ints, F: Floats, rows: Index, off: Floats) -> None:
+    """Compute by how much the sums of the integers differ from those of the fractions."""
     off[:] = 0.0
     for c in range(X.shape[0]):
         for q in range(rows.shape[0]):
@@ -95,11 +95,11 @@ def off_by(X: Ints, F: Floats, rows: Index, off: Floats) -> None:
                     off[c, rows[q, j]] += X[c, j] - F[c, j]
 
 
-@compiled
-def pull(
+@compile_kernel
+def compute_slope(
     c: int, j: int, off: Floats, rows: Index, weight: Floats, stiff: Floats, X: Ints, F: Floats
 ) -> float:
-    """Half the slope of the distance when cell j of child c grows."""
+    """Return half the slope of the distance when cell j of child c grows."""
     s: float = stiff[c, j] * (X[c, j] - F[c, j])
     for q in range(rows.shape[0]):
         r = rows[q, j]
@@ -108,9 +108,9 @@ def pull(
     return s
 
 
-@compiled
-def bend(c: int, i: int, j: int, rows: Index, weight: Floats, stiff: Floats) -> float:
-    """The curvature of moving one person of child c from cell i to cell j."""
+@compile_kernel
+def compute_bend(c: int, i: int, j: int, rows: Index, weight: Floats, stiff: Floats) -> float:
+    """Return the curvature of moving one person of child c from cell i to cell j."""
     s: float = stiff[c, i] + stiff[c, j]
     for q in range(rows.shape[0]):
         a, b = rows[q, i], rows[q, j]
@@ -122,8 +122,8 @@ def bend(c: int, i: int, j: int, rows: Index, weight: Floats, stiff: Floats) -> 
     return s
 
 
-@compiled
-def shift(c: int, i: int, j: int, rows: Index, off: Floats, X: Ints) -> None:
+@compile_kernel
+def move_person(c: int, i: int, j: int, rows: Index, off: Floats, X: Ints) -> None:
     """Move one person of child c from cell i to cell j."""
     X[c, i] -= 1
     X[c, j] += 1
@@ -134,12 +134,12 @@ def shift(c: int, i: int, j: int, rows: Index, off: Floats, X: Ints) -> None:
             off[c, rows[q, j]] += 1.0
 
 
-@compiled
-def exchanged(
+@compile_kernel
+def exchange_persons(
     X: Ints, F: Floats, rows: Index, weight: Floats, stiff: Floats, off: Floats, order: Ints, begin: Ints,
     allowed: NDArray[np.bool_], sweeps: int, most: int,
 ) -> int:  # fmt: skip
-    """Exchange persons in place while it helps; returns how many exchanges there were."""
+    """Exchange persons in place while it reduces the distance; return the number of exchanges."""
     C = X.shape[0]
     done = 0
     for sweep in range(sweeps):
@@ -152,29 +152,29 @@ def exchanged(
                     for k in range(begin[g], begin[g + 1]):
                         j = order[k]
                         if C == 1:
-                            h = pull(c, j, off, rows, weight, stiff, X, F)
+                            h = compute_slope(c, j, off, rows, weight, stiff, X, F)
                             into, out = True, X[c, j] > 0
                         else:
                             into = X[other, j] > 0 and allowed[c, j]
                             out = X[c, j] > 0 and allowed[other, j]
                             if not (into or out):
                                 continue
-                            h = pull(c, j, off, rows, weight, stiff, X, F)
-                            h -= pull(other, j, off, rows, weight, stiff, X, F)
+                            h = compute_slope(c, j, off, rows, weight, stiff, X, F)
+                            h -= compute_slope(other, j, off, rows, weight, stiff, X, F)
                         if into and h < low:
                             take, low = j, h
                         if out and h > high:
                             give, high = j, h
                     if take < 0 or give < 0 or take == give:
                         break
-                    cost = bend(c, give, take, rows, weight, stiff)
+                    cost = compute_bend(c, give, take, rows, weight, stiff)
                     if C > 1:
-                        cost += bend(other, take, give, rows, weight, stiff)
+                        cost += compute_bend(other, take, give, rows, weight, stiff)
                     if 2.0 * (high - low) <= cost * (1.0 + 1e-9):
                         break
-                    shift(c, give, take, rows, off, X)
+                    move_person(c, give, take, rows, off, X)
                     if C > 1:
-                        shift(other, take, give, rows, off, X)
+                        move_person(other, take, give, rows, off, X)
                     done += 1
         if done == before and sweep >= C - 2:
             break

@@ -9,16 +9,16 @@ Cells and children run in a fixed order, so the same input gives the same bits o
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int32]
-NEVER = -1e200  # the centre of a cell that a child may not have
+NEVER_CENTRE = -1e200  # the centre of a cell that a child may not have
 
 
-@compiled
-def gathered(price: Floats, members: Index, table: Floats) -> None:
-    """The sum of the prices of the small rows of each kind."""
+@compile_kernel
+def gather_prices(price: Floats, members: Index, table: Floats) -> None:
+    """Sum the prices of the small rows of each kind."""
     table[:] = 0.0
     for k in range(members.shape[0]):
         for q in range(members.shape[1]):
@@ -28,9 +28,9 @@ def gathered(price: Floats, members: Index, table: Floats) -> None:
                     table[k, c] += price[r, c]
 
 
-@compiled
-def scattered(table: Floats, members: Index, sums: Floats) -> None:
-    """Add what each kind holds to its small rows."""
+@compile_kernel
+def scatter_sums(table: Floats, members: Index, sums: Floats) -> None:
+    """Add the sum of each kind to its small rows."""
     for k in range(members.shape[0]):
         for q in range(members.shape[1]):
             r = members[k, q]
@@ -39,9 +39,12 @@ def scattered(table: Floats, members: Index, sums: Floats) -> None:
                     sums[r, c] += table[k, c]
 
 
-@compiled
-def divided(v: Floats, inverse: Floats, whole: float, give: float, shift: float) -> float:
-    """The multiplier at which max(v − shift · inverse, 0) sums to ``whole`` + give · shift: Newton on a convex function."""
+@compile_kernel
+def find_multiplier(v: Floats, inverse: Floats, whole: float, give: float, shift: float) -> float:
+    """Return the multiplier at which max(v − shift · inverse, 0) sums to ``whole`` + give · shift.
+
+    It is found by Newton's method on a convex function.
+    """
     C = len(v)
     everyone = False
     for step in range(C + 8):
@@ -63,19 +66,21 @@ def divided(v: Floats, inverse: Floats, whole: float, give: float, shift: float)
     return shift
 
 
-@compiled
-def evaluate(
+@compile_kernel
+def evaluate_prices(
     price: Floats, centre: Floats, inverse: Floats, parent: Floats, give: Floats, kind: Index, members: Index,
     lines: Index, shift: Floats, X: Floats, sums: Floats,
 ) -> None:  # fmt: skip
-    """X = the minimum of ½ d (x − centre)² + price · x + ½ (Σ_c x − parent)² / give over x ≥ 0; its sums.
+    """Compute X that minimises ½ d (x − centre)² + price · x + ½ (Σ_c x − parent)² / give, and its sums.
+
+    The minimum is over x ≥ 0.
 
     Where give = 0, Σ_c x = parent; where parent has no length, children are not tied.
     """
     n, C = X.shape
     F = lines.shape[1]
     table, held = np.empty((len(members), C)), np.zeros((len(members), C))
-    gathered(price, members, table)
+    gather_prices(price, members, table)
     sums[:] = 0.0
     v = np.empty(C)
     tied = len(parent) > 0
@@ -90,7 +95,7 @@ def evaluate(
         for c in range(C):
             v[c] = centre[j, c] - v[c] * inverse[j, c]
         if tied:
-            shift[j] = divided(v, inverse[j], parent[j], give[j], shift[j])
+            shift[j] = find_multiplier(v, inverse[j], parent[j], give[j], shift[j])
         some = False
         for c in range(C):
             v[c] = max(v[c] - shift[j] * inverse[j, c], 0.0)
@@ -104,12 +109,12 @@ def evaluate(
                 if r >= 0:
                     for c in range(C):
                         sums[r, c] += v[c]
-    scattered(held, members, sums)
+    scatter_sums(held, members, sums)
 
 
-@compiled
-def summed(x: Floats, kind: Index, members: Index, lines: Index, sums: Floats) -> None:
-    """The sums of all rows."""
+@compile_kernel
+def sum_rows(x: Floats, kind: Index, members: Index, lines: Index, sums: Floats) -> None:
+    """Compute the sums of all rows."""
     sums[:] = 0.0
     held = np.zeros((len(members), x.shape[1]))
     for j in range(len(x)):
@@ -120,12 +125,12 @@ def summed(x: Floats, kind: Index, members: Index, lines: Index, sums: Floats) -
             if r >= 0:
                 for c in range(x.shape[1]):
                     sums[r, c] += x[j, c]
-    scattered(held, members, sums)
+    scatter_sums(held, members, sums)
 
 
-@compiled
-def active(X: Floats, inverse: Floats, give: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """The cells that can move, with 1/d where a child's count is positive (else 0), and what ties the children."""
+@compile_kernel
+def find_active(X: Floats, inverse: Floats, give: Floats) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """Return the cells that can move, 1/d where a child's count is positive (else 0), and the ties."""
     n, C = X.shape
     tied = len(give) > 0
     kept = np.zeros(n, np.bool_)
@@ -149,15 +154,15 @@ def active(X: Floats, inverse: Floats, give: Floats) -> tuple[NDArray[np.int64],
     return cell, slack, tie
 
 
-@compiled
-def curvature(
+@compile_kernel
+def apply_curvature(
     P: Floats, kind: Index, members: Index, lines: Index, cell: NDArray[np.int64], slack: Floats, tie: Floats, soft: Floats,
     loose: Floats, lump: Floats, out: Floats,
 ) -> None:  # fmt: skip
-    """out = (B V B' + soft − loose loose' · lump) P on the cells that can move."""
+    """Compute out = (B V B' + soft − loose loose' · lump) P on the cells that can move."""
     C = P.shape[1]
     table, held = np.empty((len(members), C)), np.zeros((len(members), C))
-    gathered(P, members, table)
+    gather_prices(P, members, table)
     out[:] = 0.0
     a = np.empty(C)
     for k in range(len(cell)):
@@ -182,7 +187,7 @@ def curvature(
             if r >= 0:
                 for c in range(C):
                     out[r, c] += a[c]
-    scattered(held, members, out)
+    scatter_sums(held, members, out)
     for r in range(len(P)):
         mean = 0.0
         for c in range(C):
@@ -193,9 +198,9 @@ def curvature(
             out[r, c] -= mean * loose[r, c]
 
 
-@compiled
-def pairing(kind: Index, members: Index, lines: Index, small: int, exact: int) -> Index:
-    """The number of every pair of an exact row and a small row that have a cell in common, -1 for the others."""
+@compile_kernel
+def number_pairs(kind: Index, members: Index, lines: Index, small: int, exact: int) -> Index:
+    """Number every pair of an exact row and a small row that share a cell, -1 for the others."""
     pair = np.full((exact, small), -1, np.int32)
     for j in range(len(kind)):
         g = lines[j, 0] - small
@@ -212,12 +217,12 @@ def pairing(kind: Index, members: Index, lines: Index, small: int, exact: int) -
     return pair
 
 
-@compiled
-def assembled(
+@compile_kernel
+def assemble_matrix(
     kind: Index, members: Index, lines: Index, pair: Index, cell: NDArray[np.int64], slack: Floats, tie: Floats,
     diagonal: Floats, cross: Floats, held: Floats,
 ) -> None:  # fmt: skip
-    """The same matrix, children untied and without ``soft``: its diagonal, exact × small rows, and what each kind holds."""
+    """Assemble the matrix, children untied, without ``soft``: diagonal, exact × small rows, kind parts."""
     C = slack.shape[1]
     small = pair.shape[1]
     w = np.empty(C)
@@ -241,14 +246,17 @@ def assembled(
                 p = pair[g, r]
                 for c in range(C):
                     cross[p, c] += w[c]
-    scattered(held, members, diagonal)
+    scatter_sums(held, members, diagonal)
 
 
-@compiled
-def factored(
+@compile_kernel
+def factor_matrix(
     members: Index, pair: Index, diagonal: Floats, cross: Floats, held: Floats, block: Floats
 ) -> None:
-    """Eliminate the exact rows, which share no cell; then U'U = the small ones, child by child; 1 / pivot in its place."""
+    """Eliminate the exact rows, which share no cell, then factor U'U of the small ones by child.
+
+    1 / pivot is stored in the pivot's place.
+    """
     exact, small = pair.shape
     begin = np.zeros(exact + 1, np.int64)
     at = np.empty(len(cross), np.int64)
@@ -294,9 +302,9 @@ def factored(
                         below[k] -= w * row[k]
 
 
-@compiled
-def better(R: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Floats, Z: Floats) -> None:
-    """Z = what the factored matrix makes of R; fine rows are only scaled."""
+@compile_kernel
+def precondition(R: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Floats, Z: Floats) -> None:
+    """Apply the inverse of the factored matrix to R, into Z; fine rows are only scaled."""
     exact, small = pair.shape
     C = R.shape[1]
     for r in range(len(R)):
@@ -334,9 +342,9 @@ def better(R: Floats, pair: Index, diagonal: Floats, cross: Floats, block: Float
                     Z[small + g, c] -= cross[p, c] * Z[r, c] / diagonal[small + g, c]
 
 
-@compiled
-def projected(Z: Floats, keep: Floats, share: Floats) -> None:
-    """Without what moves every child alike: where children are tied, that changes no histogram."""
+@compile_kernel
+def project_moves(Z: Floats, keep: Floats, share: Floats) -> None:
+    """Remove what moves every child alike: where children are tied, that changes no histogram."""
     for r in range(len(Z)):
         mean = 0.0
         for c in range(Z.shape[1]):
@@ -347,9 +355,9 @@ def projected(Z: Floats, keep: Floats, share: Floats) -> None:
             Z[r, c] -= mean * keep[r, c]
 
 
-@compiled
-def inner(A: Floats, B: Floats) -> float:
-    """The sum of all A · B, row by row."""
+@compile_kernel
+def inner_product(A: Floats, B: Floats) -> float:
+    """Return the sum of all A · B, row by row."""
     total = 0.0
     for r in range(len(A)):
         own = 0.0
@@ -359,18 +367,18 @@ def inner(A: Floats, B: Floats) -> float:
     return total
 
 
-@compiled
-def stepped(by: float, p: Floats, out: Floats, move: Floats, r: Floats) -> None:
-    """One step of conjugate gradients: move on by p, and take what the matrix makes of it from the residual."""
+@compile_kernel
+def take_cg_step(by: float, p: Floats, out: Floats, move: Floats, r: Floats) -> None:
+    """Take one step of conjugate gradients: move by p, and update the residual."""
     for i in range(len(p)):
         for c in range(p.shape[1]):
             move[i, c] += by * p[i, c]
             r[i, c] -= by * out[i, c]
 
 
-@compiled
-def turned(by: float, z: Floats, p: Floats) -> None:
-    """The next direction: z and some of the last one."""
+@compile_kernel
+def turn_direction(by: float, z: Floats, p: Floats) -> None:
+    """Compute the next direction from z and the last one."""
     for i in range(len(p)):
         for c in range(p.shape[1]):
             p[i, c] = z[i, c] + by * p[i, c]

@@ -14,11 +14,13 @@ from stirred.mechanisms.topdown.solve.agreed import kernels
 from stirred.mechanisms.topdown.solve.agreed.system import PricedRows
 
 Floats = NDArray[np.float64]
-DULL = 1e-3  # of the weight of an answer: how little is known about a cell before
+PRIOR_WEIGHT_SHARE = 1e-3  # of the weight of an answer: how little is known about a cell before
 
 
-def best_linear(rows: PricedRows, times: Floats) -> Floats:
-    """The best linear estimates of the small rows, rows × children: exact sums kept, children summing to their parent.
+def estimate_linearly(rows: PricedRows, times: Floats) -> Floats:
+    """Return the best linear estimates of the small rows, rows × children.
+
+    Exact sums are kept, and children sum to their parent.
 
     The rows count ``times`` as much as they were measured; the estimates are made in measured weights.
     """
@@ -32,7 +34,7 @@ def best_linear(rows: PricedRows, times: Floats) -> Floats:
     label = rows.lines[:, 0].astype(np.int64) * len(rows.members) + rows.kind
     _, first, place = np.unique(label, return_index=True, return_inverse=True)
     parent = np.bincount(place, rows.parent).astype(np.float64)
-    loose = np.maximum(parent, 1.0) * float(soft[:small].min()) / DULL
+    loose = np.maximum(parent, 1.0) * float(soft[:small].min()) / PRIOR_WEIGHT_SHARE
     inverse = np.repeat(loose[:, None], C, axis=1)
     kind, lines = np.ascontiguousarray(rows.kind[first]), np.ascontiguousarray(rows.lines[first][:, :1])
     exact = rows.target[lines[:, 0]]
@@ -41,19 +43,19 @@ def best_linear(rows: PricedRows, times: Floats) -> Floats:
 
     def summed(x: Floats) -> Floats:
         sums = np.empty((kept, x.shape[1]))
-        kernels.summed(x, *structure, sums)
+        kernels.sum_rows(x, *structure, sums)
         return sums
 
-    pair = kernels.pairing(*structure, small, rows.exact)
+    pair = kernels.number_pairs(*structure, small, rows.exact)
     diagonal, held = np.empty((kept, C)), np.empty((len(rows.members), C))
     cross, block = np.empty((int(pair.max(initial=-1)) + 1, C)), np.empty((C, small, small))
     every, untied = np.arange(len(first)), np.zeros(len(first))
-    kernels.assembled(*structure, pair, every, inverse, untied, diagonal, cross, held)
+    kernels.assemble_matrix(*structure, pair, every, inverse, untied, diagonal, cross, held)
     diagonal += soft
-    kernels.factored(rows.members, pair, diagonal, cross, held, block)
+    kernels.factor_matrix(rows.members, pair, diagonal, cross, held, block)
     price = np.empty((kept, C))
     off = summed(parent[:, None] * share) - rows.target[:kept]
-    kernels.better(off, pair, diagonal, cross, block, price)
+    kernels.precondition(off, pair, diagonal, cross, block, price)
     own = rows.target[:small] + soft[:small] * price[:small]
     # What they lack of their parent's sums is shared in the proportion of their variances.
     lack = summed(parent[:, None])[:small, 0] - own.sum(axis=1)

@@ -1,6 +1,6 @@
 r"""A parent's children, or the root, of a product that agrees with an earlier one: fit, certificate, integers.
 
-The measured queries with few answers come first, as the production system's outer passes have it: they count ``FIRST``
+The measured queries with few answers come first, as the production system's outer passes have it: they count ``FIRST_WEIGHT_FACTOR``
 times as much as measured, so that the many near-empty cells, which non-negativity can only lift, do not move them. Below a
 parent their best linear estimates take the place of their noisy answers, and the fewest answers count most. The earlier
 product's sums are exact. A cell of few persons says next to nothing about its children, so what the earlier
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown.measure.linear import Targets
 from stirred.mechanisms.topdown.rules.constraints import HeldQuery
-from stirred.mechanisms.topdown.rules.divided import DividedQuery
+from stirred.mechanisms.topdown.rules.divided import FacilityQuery
 from stirred.mechanisms.topdown.solve.agreed import exchange, kernels
-from stirred.mechanisms.topdown.solve.agreed.collect import CollectedRows
+from stirred.mechanisms.topdown.solve.agreed.collect import QueryRows
 from stirred.mechanisms.topdown.solve.agreed.dual import solve_dual
-from stirred.mechanisms.topdown.solve.agreed.linear import best_linear
+from stirred.mechanisms.topdown.solve.agreed.linear import estimate_linearly
 from stirred.mechanisms.topdown.solve.agreed.system import PricedRows
 from stirred.mechanisms.topdown.solve.problem import Solution
 from stirred.mechanisms.topdown.tree.counts import Sparse
@@ -28,17 +28,20 @@ from stirred.mechanisms.topdown.workload.histogram import Query
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-FEW = 1_000  # answers of a query that comes first
-FIRST = 30.0
-SOME, FALL = 12.0, 1.5  # below a parent (12 / answers) ** 1.5 times as much, never less
-SURE = 3.0  # where an answer is on average so many standard deviations of its noise
-SWEEPS = 40
-MOST = 400  # exchanges of one pair of children in one group and sweep
-TOLERANCE = 1e-3  # persons
+MAX_FIRST_ANSWERS = 1_000  # answers of a query that comes first
+FIRST_WEIGHT_FACTOR = 30.0
+FIRST_WEIGHT_ANSWERS, FIRST_WEIGHT_POWER = (
+    12.0,
+    1.5,
+)  # below a parent (12 / answers) ** 1.5 times as much, never less
+MIN_SURE_DEVIATIONS = 3.0  # where an answer is on average so many standard deviations of its noise
+MAX_SWEEPS = 40
+MAX_EXCHANGES = 400  # exchanges of one pair of children in one group and sweep
+TOLERANCE_PERSONS = 1e-3  # persons
 
 
 @dataclass(frozen=True, slots=True)
-class AgreedParent:
+class GivenSumsParent:
     """One parent: its children's nodes, the cells that may be positive, and what is exact in every child."""
 
     depth: int
@@ -54,13 +57,13 @@ class AgreedParent:
     )
 
     def rows(self, targets: Targets) -> PricedRows:
-        """The rows of all queries; a group of one cell is part of the cell itself."""
+        """Collect the rows of all queries; a group of one cell is part of the cell itself."""
         C, n = len(self.nodes), len(self.cells)
         noisy = targets.measurements.key is not None
         # Where the parent is measured and not yet known, its rows and cells are a last column beside the children's.
         weights = self.weights if self.above is None else np.concatenate([self.weights, self.above])
         d, linear = np.zeros((n, len(weights))), np.zeros((n, len(weights)))
-        few, many = CollectedRows(n), CollectedRows(n)
+        few, many = QueryRows(n), QueryRows(n)
         for number in sorted(range(len(self.queries)), key=lambda number: -self.queries[number].size):
             query, weight = self.queries[number], weights[:, number]
             if not weight.any():
@@ -70,8 +73,12 @@ class AgreedParent:
             )
             real = numbers >= 0
             here = np.zeros((len(numbers), len(weights)))
-            here[real] = self._linear(targets, self.cells[first[real]], query)
-            ahead, rows = (self._ahead(query, weight, noisy=noisy), few) if query.size <= FEW else (1.0, many)
+            here[real] = self._sum_answers(targets, self.cells[first[real]], query)
+            ahead, rows = (
+                (self._weigh_query(query, weight, noisy=noisy), few)
+                if query.size <= MAX_FIRST_ANSWERS
+                else (1.0, many)
+            )
             alone = real & (count == 1)
             d[first[alone]] += weight * ahead
             linear[first[alone]] += here[alone] * ahead
@@ -79,22 +86,22 @@ class AgreedParent:
         groups, place = np.unique(self.held.query.of(self.cells), return_inverse=True)
         exact = self.held.low[self.depth][self.nodes][:, groups].astype(float).T
         if len(self.counts) and noisy:  # exact measurements need no help
-            precise, mean = self._shares(exact[place])
+            precise, mean = self._compute_shares(exact[place])
             d += precise
             linear += precise * mean
-        if not noisy and isinstance(self.held.query, DividedQuery):
+        if not noisy and isinstance(self.held.query, FacilityQuery):
             # Exact answers of leaves are exact sums by set of types as well; noisy ones say next to nothing about these.
             d += 1.0
-            linear[:, :C] += self._known(targets.measurements.truth[self.depth]).T
+            linear[:, :C] += self._read_known_counts(targets.measurements.truth[self.depth]).T
         # Cells that no fine query counts have only a very weak pull to zero of their own.
         np.maximum(d, 1e-3 * float(weights.max()), out=d)
         members, kind = few.kinds()
-        lines = [few.number + place.astype(np.int32), *(many.of_cell(few.number + len(groups)))]
+        lines = [few.number + place.astype(np.int32), *(many.list_rows_of_cells(few.number + len(groups)))]
         none = np.zeros((len(groups), len(weights)))
         first_target, first_soft = few.sums(len(weights))
         last_target, last_soft = many.sums(len(weights))
         target = np.concatenate([first_target, none, last_target])
-        times = few.counted()
+        times = few.weigh_rows()
         soft = np.concatenate([first_soft / times[:, None], none, last_soft])
         target[few.number : few.number + len(groups), :C] = exact
         parent, give = self.counts.astype(float), np.zeros(len(self.counts))
@@ -111,7 +118,7 @@ class AgreedParent:
             lines=np.ascontiguousarray(np.stack(lines, axis=1)),
             small=few.number,
             exact=len(groups),
-            centre=np.where(allowed, linear[:, :C] / d[:, :C], kernels.NEVER),
+            centre=np.where(allowed, linear[:, :C] / d[:, :C], kernels.NEVER_CENTRE),
             inverse=np.where(allowed, 1.0 / d[:, :C], 0.0),
             target=np.ascontiguousarray(target[:, :C]),
             soft=np.ascontiguousarray(soft[:, :C]),
@@ -119,34 +126,36 @@ class AgreedParent:
             give=give,
             lump=lump,
             pulled=pulled,
-            ahead=np.concatenate([times / FIRST, np.ones(len(target) - few.number)]),
+            ahead=np.concatenate([times / FIRST_WEIGHT_FACTOR, np.ones(len(target) - few.number)]),
         )
-        if (times > FIRST).any():
-            found.target[: found.small] = best_linear(found, times)
+        if (times > FIRST_WEIGHT_FACTOR).any():
+            found.target[: found.small] = estimate_linearly(found, times)
         return found
 
-    def _ahead(self, query: Query, weight: Floats, *, noisy: bool) -> float:
-        """How often its measured weight a query with few answers counts: below a parent the fewest answers most.
+    def _weigh_query(self, query: Query, weight: Floats, *, noisy: bool) -> float:
+        """Return the factor of a query's measured weight: the fewer its answers, the larger.
 
         Not where answers are small beside their noise, as in blocks: linear estimates know nothing of non-negativity there.
         """
         if not len(self.counts) or not noisy or not weight.all():
-            return FIRST
+            return FIRST_WEIGHT_FACTOR
         mean = float(self.counts.sum()) / len(self.nodes) / query.size
-        if mean < SURE / float(np.sqrt(weight.min())):
-            return FIRST
-        return float(FIRST * max((SOME / query.size) ** FALL, 1.0))
+        if mean < MIN_SURE_DEVIATIONS / float(np.sqrt(weight.min())):
+            return FIRST_WEIGHT_FACTOR
+        return float(
+            FIRST_WEIGHT_FACTOR * max((FIRST_WEIGHT_ANSWERS / query.size) ** FIRST_WEIGHT_POWER, 1.0)
+        )
 
-    def _linear(self, targets: Targets, cells: Ints, query: Query) -> Floats:
-        """Weighted answers of one query, cells × children, with the parent's last where it is measured with them."""
+    def _sum_answers(self, targets: Targets, cells: Ints, query: Query) -> Floats:
+        """Return weighted answers of one query, cells × children, with a measured parent's last."""
         own = targets.linear(self.depth, self.nodes, cells, frozenset([query.name])).T
         if self.above is None:
             return own
         above = targets.linear(self.depth - 1, np.zeros(1, np.int64), cells, frozenset([query.name])).T
         return np.concatenate([own, above], axis=1)
 
-    def _known(self, truth: Sparse) -> Floats:
-        """The counts that are measured without noise, children × cells."""
+    def _read_known_counts(self, truth: Sparse) -> Floats:
+        """Return the counts that are measured without noise, children × cells."""
         known = np.zeros((len(self.nodes), len(self.cells)))
         for row, node in enumerate(self.nodes.tolist()):
             cells, counts = truth.at(node)
@@ -154,28 +163,28 @@ class AgreedParent:
             known[row, np.searchsorted(self.cells, cells[inside])] = counts[inside]
         return known
 
-    def _shares(self, exact: Floats) -> tuple[Floats, Floats]:
-        """What is known before: each cell spreads over the children as its exact group does, with a binomial's variance."""
+    def _compute_shares(self, exact: Floats) -> tuple[Floats, Floats]:
+        """Return prior means and variances: each cell spreads as its exact group, binomially."""
         share = exact / np.maximum(exact.sum(axis=1, keepdims=True), 1.0)
         spread = self.counts[:, None] * np.maximum(share * (1.0 - share), 1e-2)
         return 1.0 / np.maximum(spread, 1e-2), self.counts[:, None] * share
 
     def solve(self, targets: Targets) -> tuple[Ints, Solution]:
-        """The integers of every child, and the fractional optimum with its certificate."""
+        """Return the integers of every child, and the fractional optimum with its certificate."""
         rows = self.rows(targets)
-        solution = self.fitted(rows)
-        return self.integers(rows, solution.x), solution
+        solution = self.fit(rows)
+        return self.round_counts(rows, solution.x), solution
 
-    def fitted(self, rows: PricedRows) -> Solution:
-        """The fractional optimum, children × cells, with its certificate."""
-        found = solve_dual(rows, tolerance=TOLERANCE)
+    def fit(self, rows: PricedRows) -> Solution:
+        """Return the fractional optimum, children × cells, with its certificate."""
+        found = solve_dual(rows, tolerance=TOLERANCE_PERSONS)
         weakest = 1.0 / float(rows.inverse.max())
         distance = float(np.sqrt(2.0 * found.gap / weakest / len(self.nodes)))
         x = np.ascontiguousarray(found.x.T)
         return Solution(x, found.gap, found.residual, found.products, "newton", distance)
 
-    def integers(self, rows: PricedRows, x: Floats) -> Ints:
-        """Integers near x, children × cells, that keep every exact sum."""
+    def round_counts(self, rows: PricedRows, x: Floats) -> Ints:
+        """Return integers near x, children × cells, that keep every exact sum."""
         group, coarse = rows.lines[:, 0] - rows.small, rows.members[rows.kind].T
         measured = np.ascontiguousarray(np.concatenate([coarse, rows.lines[:, 1:].T]))
         order = np.lexsort((*coarse, group)).astype(np.int64)
@@ -183,7 +192,7 @@ class AgreedParent:
         exact = np.ascontiguousarray(rows.target[rows.small : rows.small + rows.exact].T.astype(np.int64))
         X = np.zeros(x.shape, np.int64)
         if len(self.counts):
-            fine = exchange.in_turn(x, order, self.counts, begin, exact, self.allowed, X)
+            fine = exchange.round_in_turn(x, order, self.counts, begin, exact, self.allowed, X)
             if not fine:
                 raise InfeasibleError(
                     "the children's exact sums do not add up to their parent's cells",
@@ -191,11 +200,13 @@ class AgreedParent:
                     fix="check the constraints of the two levels, and report this if they agree",
                 )
         else:
-            exchange.systematic(x[0], order, begin, exact[0], X[0])
+            exchange.round_systematically(x[0], order, begin, exact[0], X[0])
         # Exchanges of single persons get stuck where some sums count far more than others, so here all small ones are alike.
         weight = np.ascontiguousarray(1.0 / np.maximum((rows.soft * rows.ahead[:, None]).T, 1e-12))
         stiff = np.ascontiguousarray(1.0 / np.maximum(rows.inverse.T, 1e-12))
         off = np.empty(weight.shape)
-        exchange.off_by(X, x, measured, off)
-        exchange.exchanged(X, x, measured, weight, stiff, off, order, begin, self.allowed, SWEEPS, MOST)
+        exchange.measure_errors(X, x, measured, off)
+        exchange.exchange_persons(
+            X, x, measured, weight, stiff, off, order, begin, self.allowed, MAX_SWEEPS, MAX_EXCHANGES
+        )
         return X

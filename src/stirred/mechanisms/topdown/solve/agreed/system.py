@@ -19,7 +19,7 @@ from stirred.mechanisms.topdown.solve.agreed import kernels
 Floats = NDArray[np.float64]
 Index = NDArray[np.int32]
 Moving = tuple[NDArray[np.int64], Floats, Floats]  # cells, their slack by child, what ties the children
-PRODUCTS = 400  # of conjugate gradients in one step
+MAX_CG_PRODUCTS = 400  # of conjugate gradients in one step
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,16 @@ class PricedRows:
 
     @property
     def below(self) -> bool:
-        """Whether the children add up to a parent that is known."""
+        """Return whether the children add up to a parent that is known."""
         return len(self.parent) > 0 and not self.give.any()
 
     @property
     def structure(self) -> tuple[Index, Index, Index]:
-        """How cells count in rows."""
+        """Return how cells count in rows."""
         return self.kind, self.members, self.lines
 
-    def off(self, price: Floats, sums: Floats) -> None:
-        """Turn the sums of histograms into the dual's gradient, in place: by how much every row is off at these prices."""
+    def subtract_targets(self, price: Floats, sums: Floats) -> None:
+        """Turn the sums of histograms into the dual's gradient, in place."""
         # Prices are those of a child's row and of its parent's together; the parent's own is known in closed form.
         above = ((price * self.soft).sum(axis=1) + self.pulled) * self.lump
         np.subtract(sums, self.target, out=sums)
@@ -64,65 +64,69 @@ class PricedRows:
 
 
 class System:
-    """The linear system of one parent's rows, with room for its factors."""
+    """The linear system of one parent's rows, with memory for its factors."""
 
     def __init__(self, rows: PricedRows) -> None:
         self.rows, self.below = rows, rows.below
         C = rows.target.shape[1]
         self.whole = np.empty(rows.target.shape)  # the curvature of every row if every cell could move
-        kernels.summed(rows.inverse, *rows.structure, self.whole)
-        self._within, self.start = _confined(rows, self.whole)
-        self._pair = kernels.pairing(*rows.structure, rows.small, rows.exact)
+        kernels.sum_rows(rows.inverse, *rows.structure, self.whole)
+        self._within, self.start = _confine_prices(rows, self.whole)
+        self._pair = kernels.number_pairs(*rows.structure, rows.small, rows.exact)
         self._cross = np.empty((int(self._pair.max(initial=-1)) + 1, C))
         self._held, self._block = np.empty((len(rows.members), C)), np.empty((C, rows.small, rows.small))
         self.diagonal = np.empty(self.whole.shape)
         self._factors = (self.diagonal, self._cross)
 
     def assemble(self, moving: Moving) -> None:
-        """The parts of the matrix that can be factored, children untied and without ``soft``."""
-        kernels.assembled(*self.rows.structure, self._pair, *moving, self.diagonal, self._cross, self._held)
+        """Assemble the parts of the matrix that can be factored, children untied and without ``soft``."""
+        kernels.assemble_matrix(
+            *self.rows.structure, self._pair, *moving, self.diagonal, self._cross, self._held
+        )
 
     def factor(self, soft: Floats) -> None:
-        """Factor what was assembled, with ``soft`` on the diagonal."""
+        """Factor the assembled matrix, with ``soft`` on the diagonal."""
         self.diagonal += soft
-        kernels.factored(self.rows.members, self._pair, self.diagonal, self._cross, self._held, self._block)
+        kernels.factor_matrix(
+            self.rows.members, self._pair, self.diagonal, self._cross, self._held, self._block
+        )
         self._factors = (self.diagonal.copy(), self._cross.copy())
 
     def solve(self, right: Floats, soft: Floats, moving: Moving, enough: float, move: Floats) -> int:
-        """The step, by conjugate gradients, until the squared residual has fallen to ``enough`` of itself; the products."""
+        """Solve for the step by conjugate gradients until the residual falls to ``has_enough_rows``; return products."""
         rows, factors = self.rows, (self._pair, *self._factors, self._block)
         r, z, out = right.copy(), np.empty(right.shape), np.empty(right.shape)
         move[:] = 0.0
         self._confine(r)
-        kernels.better(r, *factors, z)
+        kernels.precondition(r, *factors, z)
         self._confine(z)
         p = z.copy()
-        left = kernels.inner(r, z)
+        left = kernels.inner_product(r, z)
         goal = left * enough
-        for k in range(PRODUCTS):
+        for k in range(MAX_CG_PRODUCTS):
             if left <= goal:
                 return k
-            kernels.curvature(p, *rows.structure, *moving, soft, rows.soft, rows.lump, out)
+            kernels.apply_curvature(p, *rows.structure, *moving, soft, rows.soft, rows.lump, out)
             self._confine(out)
-            curve = kernels.inner(p, out)
+            curve = kernels.inner_product(p, out)
             if curve <= 0.0:
                 return k
-            kernels.stepped(left / curve, p, out, move, r)
-            kernels.better(r, *factors, z)
+            kernels.take_cg_step(left / curve, p, out, move, r)
+            kernels.precondition(r, *factors, z)
             self._confine(z)
-            fresh = kernels.inner(r, z)
-            kernels.turned(fresh / left, z, p)
+            fresh = kernels.inner_product(r, z)
+            kernels.turn_direction(fresh / left, z, p)
             left = fresh
-        return PRODUCTS
+        return MAX_CG_PRODUCTS
 
     def _confine(self, Z: Floats) -> None:
-        """Leave out what moves all children alike, where they add up to a parent that is known."""
+        """Remove what moves all children alike, where they add up to a parent that is known."""
         if self.below:
-            kernels.projected(Z, *self._within)
+            kernels.project_moves(Z, *self._within)
 
 
-def _confined(rows: PricedRows, whole: Floats) -> tuple[tuple[Floats, Floats], Floats]:
-    """Which prices move and by what share of their sum they are moved back; and the prices to begin with."""
+def _confine_prices(rows: PricedRows, whole: Floats) -> tuple[tuple[Floats, Floats], Floats]:
+    """Return which prices move, the share of their sum they are moved back by, and initial prices."""
     keep, share, start = np.ones(whole.shape), np.zeros(len(whole)), np.zeros(whole.shape)
     if not rows.below:
         return (keep, share), start
@@ -132,7 +136,7 @@ def _confined(rows: PricedRows, whole: Floats) -> tuple[tuple[Floats, Floats], F
     number = np.maximum(part.sum(axis=1), 1)
     share[alike] = 1.0 / number[alike]
     known = np.empty((len(whole), 1))
-    kernels.summed(rows.parent[:, None], *rows.structure, known)
+    kernels.sum_rows(rows.parent[:, None], *rows.structure, known)
     firm = alike & (rows.soft[:, 0] > 0.0)
     own = rows.soft[firm][:, :1]
     left = (known[firm, 0] - np.where(part, rows.target, 0.0)[firm].sum(axis=1)) / number[firm]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,7 +21,7 @@ OWN, UPPER, LEAVES = (
 
 
 class LevelArrays(NamedTuple):
-    """What all parents of a level share; cells are numbered among those that occur in the level above."""
+    """Arrays that all parents of a level share; cells are numbered among those of the level above."""
 
     above: Ints  # where each parent's cells begin
     place: Ints  # number of each cell
@@ -53,9 +53,9 @@ class Terms(NamedTuple):
     S: int
 
 
-@compiled
-def gathered(terms: Terms, children: Ints, place: Ints, own: Floats, out: Floats) -> None:
-    """The linear terms of children on the parent's cells, as ``Informed.linear`` looks them up."""
+@compile_kernel
+def gather_terms(terms: Terms, children: Ints, place: Ints, own: Floats, out: Floats) -> None:
+    """Gather the linear terms of children on the parent's cells, as ``TreeEstimate.linear`` does."""
     kind, position, table, rows = terms.kind, terms.position, terms.level, terms.rows
     pattern, flat, offset, S = terms.pattern, terms.flat, terms.offset, terms.S
     for c in range(len(children)):
@@ -72,9 +72,9 @@ def gathered(terms: Terms, children: Ints, place: Ints, own: Floats, out: Floats
                 out[c, j] = flat[offset[node] + row * S + at % S] if row >= 0 else 0.0
 
 
-@compiled
-def live(level: LevelArrays, parent: int) -> tuple[Ints, Bools]:
-    """The children that may hold any cell of their parent, and which they may hold."""
+@compile_kernel
+def find_live(level: LevelArrays, parent: int) -> tuple[Ints, Bools]:
+    """Return the children that may hold any cell of their parent, and which cells they may hold."""
     held, begin, high = level.held, level.begin, level.high
     place = level.place[level.above[parent] : level.above[parent + 1]]
     first, last = level.first_child[parent], level.first_child[parent + 1]
@@ -97,9 +97,9 @@ def live(level: LevelArrays, parent: int) -> tuple[Ints, Bools]:
     return children[:size], allowed[:size]
 
 
-@compiled
-def covered(allowed: Bools) -> bool:
-    """Whether some child may hold each cell."""
+@compile_kernel
+def is_covered(allowed: Bools) -> bool:
+    """Return whether some child may hold each cell."""
     for j in range(allowed.shape[1]):
         some = False
         for c in range(allowed.shape[0]):
@@ -109,9 +109,9 @@ def covered(allowed: Bools) -> bool:
     return True
 
 
-@compiled
-def present(level: LevelArrays, children: Ints) -> tuple[Floats, Ints]:
-    """The weights of the classes that these children have, and the class of each."""
+@compile_kernel
+def find_classes(level: LevelArrays, children: Ints) -> tuple[Floats, Ints]:
+    """Return the weights of the classes that these children have, and the class of each."""
     number = np.full(len(level.weights), -1, np.int64)
     classes, kinds = np.empty(len(children), np.int64), 0
     for c in range(len(children)):
@@ -128,9 +128,9 @@ def present(level: LevelArrays, children: Ints) -> tuple[Floats, Ints]:
     return weights, classes
 
 
-@compiled
-def families(level: LevelArrays, children: Ints, place: Ints) -> tuple[Groups, Ints, Floats, Floats]:
-    """Held sums on the parent's cells: groups numbered in order (cells outside first), their number, bounds."""
+@compile_kernel
+def build_families(level: LevelArrays, children: Ints, place: Ints) -> tuple[Groups, Ints, Floats, Floats]:
+    """Return held sums on the parent's cells: groups in order (cells outside first), sizes, bounds."""
     held, begin, whole = level.held, level.begin, level.whole
     R, n, C = len(held), len(place), len(children)
     groups, size = np.zeros((R, n), np.int32), np.ones(R, np.int64)
@@ -161,9 +161,9 @@ def families(level: LevelArrays, children: Ints, place: Ints) -> tuple[Groups, I
     return groups, size, low, high
 
 
-@compiled
-def meets(level: LevelArrays, children: Ints, place: Ints, values: Ints) -> bool:
-    """Check every bound again on the integers."""
+@compile_kernel
+def meets_bounds(level: LevelArrays, children: Ints, place: Ints, values: Ints) -> bool:
+    """Return whether the integers meet every bound."""
     held, begin, low, high = level.held, level.begin, level.low, level.high
     sums = np.empty(low.shape[1], np.int64)
     for c in range(len(children)):

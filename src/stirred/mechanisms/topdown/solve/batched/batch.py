@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
-from stirred.mechanisms.topdown.estimate.informed import Informed
+from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
 from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.measure.linear import Raw, Targets
+from stirred.mechanisms.topdown.measure.linear import ClassicTargets, Targets
 from stirred.mechanisms.topdown.rules.constraints import Constraints
 from stirred.mechanisms.topdown.solve.batched.arrays import (
     DONE,
@@ -27,10 +27,10 @@ from stirred.mechanisms.topdown.solve.batched.arrays import (
     Ints,
     LevelArrays,
     Terms,
-    live,
+    find_live,
 )
 from stirred.mechanisms.topdown.solve.batched.networks import round_batch
-from stirred.mechanisms.topdown.solve.batched.prior import no_prior
+from stirred.mechanisms.topdown.solve.batched.prior import build_no_prior
 from stirred.mechanisms.topdown.solve.batched.solving import solve_batch
 from stirred.mechanisms.topdown.solve.problem import (
     WEIGHTS,
@@ -40,15 +40,17 @@ from stirred.mechanisms.topdown.solve.problem import (
 from stirred.mechanisms.topdown.tree.counts import Sparse
 
 Triples = tuple[Ints, Ints, Ints]
-CELLS = 1 << 17  # of all children in a batch: some megabytes
-CHUNK = 16  # parents that the general path solves at a time
-MANY = 5_000  # geounits from which the kernels are worth compiling: 25 seconds, once, against 2 ms for each parent
-TASKS = 32  # batches of a level at least, where it has so many parents
-TABLE = 1 << 14  # cells of a histogram up to which queries are looked up in tables of all of them, made once
+MAX_BATCH_CELLS = 1 << 17  # of all children in a batch: some megabytes
+PARENTS_PER_CHUNK = 16  # parents that the general path solves at a time
+MIN_COMPILED_GEOUNITS = 5_000  # geounits from which the kernels are worth compiling: 25 seconds, once, against 2 ms for each parent
+MIN_BATCHES = 32  # batches of a level at least, where it has so many parents
+MAX_TABLED_CELLS = (
+    1 << 14
+)  # cells of a histogram up to which queries are looked up in tables of all of them, made once
 
 
 class ParentSolver(Protocol):
-    """The estimator of a run: what it knows, and its general path, which solves one parent."""
+    """Protocol of a run's estimator: its data, and its general path, which solves one parent."""
 
     @property
     def allotment(self) -> Allotment: ...
@@ -79,11 +81,11 @@ class Family:
 
     @property
     def parents(self) -> range:
-        """Their numbers."""
+        """Return the numbers of the parents."""
         return range(self.first, self.first + len(self.above.first) - 1)
 
     def part(self, begin: int, end: int) -> "Family":
-        """Those from ``begin`` on, counted from the first."""
+        """Return the parents from ``begin`` to ``end``, counted from the first."""
         ends = self.above.first[begin : end + 1]
         entries = slice(int(ends[0]), int(ends[-1]))
         return Family(
@@ -97,26 +99,26 @@ class LevelSolver:
     def __init__(self, estimator: ParentSolver, depth: int) -> None:
         self.estimator, self.depth = estimator, depth
         spine = estimator.allotment.spine
-        many = max(estimator.geounits, sum(map(len, spine.codes))) >= MANY
-        self.shared = shared_arrays(estimator, depth) if many and estimator.batchable(depth) else None
+        many = max(estimator.geounits, sum(map(len, spine.codes))) >= MIN_COMPILED_GEOUNITS
+        self.shared = build_shared_arrays(estimator, depth) if many and estimator.batchable(depth) else None
 
     def solve(self, family: Family) -> tuple[Triples, Certificate]:
-        """Nodes, cells and counts of the children of some parents, in order, and the certificate of their solves."""
+        """Solve some parents; return nodes, cells and counts of the children, and the certificate."""
         parents = np.flatnonzero(np.diff(family.above.first) > 0)
         if self.shared is not None:
-            arrays = family_arrays(self.estimator, self.depth, self.shared, family)
-            terms = terms_of(self.estimator, self.depth, arrays.cells)
+            arrays = build_family_arrays(self.estimator, self.depth, self.shared, family)
+            terms = find_terms(self.estimator, self.depth, arrays.cells)
             return solve_parents(self.estimator, self.depth, family, arrays, terms, parents)
         certificate = Certificate(self.estimator.allotment.spine.levels[self.depth])
-        pieces = [self._alone(family, int(p), certificate) for p in parents]
-        return together(pieces), certificate
+        pieces = [self._solve_alone(family, int(p), certificate) for p in parents]
+        return concatenate(pieces), certificate
 
-    def _alone(self, family: Family, p: int, certificate: Certificate) -> Triples:
+    def _solve_alone(self, family: Family, p: int, certificate: Certificate) -> Triples:
         cells, counts = family.above.at(p)
         return self.estimator.parent(self.depth, family.first + p, cells, counts, certificate)
 
-    def families(self, whole: Family, workers: int) -> list[Family]:
-        """Parts of neighbouring parents: limited in size, and enough of them for the threads.
+    def split_families(self, whole: Family, workers: int) -> list[Family]:
+        """Split parents into neighbouring parts: limited in size, and enough for the threads.
 
         The largest come first, because a large one that starts last would leave the other threads without work.
         """
@@ -124,24 +126,24 @@ class LevelSolver:
         if not parents:
             return []
         # A part of the level gets its share of the tasks that the level is divided into.
-        wanted = max(1, -(-TASKS * parents // spine.size(self.depth - 1))) if workers > 1 else 1
+        wanted = max(1, -(-MIN_BATCHES * parents // spine.size(self.depth - 1))) if workers > 1 else 1
         children = np.diff(spine.first_child[self.depth - 1][whole.first : whole.first + parents + 1])
         size = np.diff(whole.above.first) * children
-        limit = max(1, min(CELLS, int(size.sum()) // wanted))
+        limit = max(1, min(MAX_BATCH_CELLS, int(size.sum()) // wanted))
         if self.shared is None:  # as many parents in each
-            size, limit = np.ones_like(size), max(1, min(CHUNK, parents // wanted))
+            size, limit = np.ones_like(size), max(1, min(PARENTS_PER_CHUNK, parents // wanted))
         number = (np.cumsum(size) - size) // limit
         cut = np.r_[0, np.flatnonzero(np.diff(number)) + 1, parents]
         largest = np.argsort(-np.add.reduceat(size, cut[:-1]), kind="stable")
         return [whole.part(int(cut[i]), int(cut[i + 1])) for i in largest.tolist()]
 
 
-def shared_arrays(estimator: ParentSolver, depth: int) -> LevelArrays:
-    """The arrays of a level that do not depend on the histograms above it."""
-    allotment, held = estimator.allotment, estimator.constraints.solved
+def build_shared_arrays(estimator: ParentSolver, depth: int) -> LevelArrays:
+    """Return the arrays of a level that do not depend on the histograms above it."""
+    allotment, held = estimator.allotment, estimator.constraints.solve_queries
     spine, queries = allotment.spine, allotment.workload.queries
     nodes = np.arange(spine.size(depth))
-    holder, number = allotment.holder(depth, nodes)
+    holder, number = allotment.find_holders(depth, nodes)
     start = np.full(len(nodes), -1, np.int64)
     for d in np.unique(holder):
         start[holder == d] = allotment.start[d][number[holder == d]]
@@ -156,10 +158,10 @@ def shared_arrays(estimator: ParentSolver, depth: int) -> LevelArrays:
         place=nothing,
         cells=nothing,
         counts=nothing,
-        first_child=own(spine.first_child[depth - 1]),
+        first_child=make_writable(spine.first_child[depth - 1]),
         queries=no_groups,
         weights=np.array(known, float).reshape(len(pairs), len(queries)),
-        classes=own(classes.ravel()),
+        classes=make_writable(classes.ravel()),
         held=no_groups,
         begin=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         low=np.concatenate([none, *(one.low[depth] for one in here)], axis=1).astype(np.int64),
@@ -169,45 +171,47 @@ def shared_arrays(estimator: ParentSolver, depth: int) -> LevelArrays:
         tolerance=estimator.tolerance,
     )
     size = allotment.workload.histogram.cells
-    return of_cells(estimator, depth, whole, np.arange(size)) if size <= TABLE else whole
+    return add_cells(estimator, depth, whole, np.arange(size)) if size <= MAX_TABLED_CELLS else whole
 
 
-def of_cells(estimator: ParentSolver, depth: int, level: LevelArrays, cells: Ints) -> LevelArrays:
-    """The same with what the queries and the held sums say about these cells."""
-    here = [one for one in estimator.constraints.solved if depth < len(one.low)]
+def add_cells(estimator: ParentSolver, depth: int, level: LevelArrays, cells: Ints) -> LevelArrays:
+    """Return the arrays with the groups of these cells in queries and held sums."""
+    here = [one for one in estimator.constraints.solve_queries if depth < len(one.low)]
     nothing = np.zeros(len(cells), np.int32)
     return level._replace(
-        cells=own(cells),
+        cells=make_writable(cells),
         queries=np.stack([compact(q.of(cells)) for q in estimator.allotment.workload.queries]),
         held=np.stack([nothing, *(one.query.of(cells).astype(np.int32) for one in here)])[1:],
     )
 
 
-def family_arrays(estimator: ParentSolver, depth: int, shared: LevelArrays, family: Family) -> LevelArrays:
-    """The arrays of some parents of a level, which are numbered from 0."""
+def build_family_arrays(
+    estimator: ParentSolver, depth: int, shared: LevelArrays, family: Family
+) -> LevelArrays:
+    """Return the arrays of some parents of a level, which are numbered from 0."""
     place = family.above.cells
     if not len(shared.cells):  # of a large histogram only the cells that occur here
         cells, place = np.unique(place, return_inverse=True)
-        shared = of_cells(estimator, depth, shared, cells)
+        shared = add_cells(estimator, depth, shared, cells)
     return shared._replace(
-        above=own(family.above.first),
-        place=own(place.ravel()),
-        counts=own(family.above.counts),
+        above=make_writable(family.above.first),
+        place=make_writable(place.ravel()),
+        counts=make_writable(family.above.counts),
         first_child=shared.first_child[family.first : family.parents.stop + 1],
     )
 
 
-def own(array: Ints) -> Ints:
-    """The array as compiled code knows it: one that is read-only, as those of Arrow are, would be compiled for again."""
+def make_writable(array: Ints) -> Ints:
+    """Return the array in the type compiled code knows; a read-only one would be compiled for again."""
     return np.require(array, np.int64, ["C", "W"])
 
 
-def terms_of(estimator: ParentSolver, depth: int, cells: Ints) -> Terms:
-    """Where the linear terms of a level lie."""
+def find_terms(estimator: ParentSolver, depth: int, cells: Ints) -> Terms:
+    """Return where the linear terms of a level lie."""
     targets = estimator.targets
     none, no_rows, nowhere = np.zeros(0), np.zeros((0, 0)), np.zeros(0, np.int64)
     rows = np.full((1, 1), -1, np.int64)
-    if type(targets) is not Informed:
+    if type(targets) is not TreeEstimate:
         return Terms(OWN, no_rows, nowhere, none, nowhere, rows, nowhere, 1)
     algebra = targets.algebra
     position = algebra.position[cells]
@@ -220,9 +224,9 @@ def terms_of(estimator: ParentSolver, depth: int, cells: Ints) -> Terms:
         no_rows,
         position,
         targets.flat,
-        own(targets.offset),
+        make_writable(targets.offset),
         targets.rows,
-        own(targets.pattern),
+        make_writable(targets.pattern),
         algebra.S,
     )
 
@@ -230,13 +234,13 @@ def terms_of(estimator: ParentSolver, depth: int, cells: Ints) -> Terms:
 def solve_parents(
     estimator: ParentSolver, depth: int, family: Family, level: LevelArrays, terms: Terms, parents: Ints
 ) -> tuple[Triples, Certificate]:
-    """The children of those of a family's parents that have records."""
+    """Solve those of a family's parents that have records; return their children."""
     drawn, first, by_column = np.zeros(0), np.zeros(len(parents) + 1, np.int64), np.ones(len(parents), bool)
     if terms.kind == OWN:
-        drawn, first, by_column = _drawn(estimator, depth, level, parents)
+        drawn, first, by_column = _draw_terms(estimator, depth, level, parents)
     elif terms.kind == UPPER:
         by_column[:] = False
-    prior = no_prior()
+    prior = build_no_prior()
     if estimator.guide is not None and estimator.guide.adds(depth) == WEIGHTS:
         prior = estimator.guide.leaves(level.cells)
         by_column[:] = False  # what is added to lies row by row
@@ -262,19 +266,19 @@ def solve_parents(
         pieces.append(estimator.parent(depth, number, cells, counts, certificate))
         at = end
     pieces.append((node[at:], cell[at:], count[at:]))
-    return together(pieces), certificate
+    return concatenate(pieces), certificate
 
 
-def _drawn(
+def _draw_terms(
     estimator: ParentSolver, depth: int, level: LevelArrays, parents: Ints
 ) -> tuple[Floats, Ints, Bools]:
-    """Linear terms that are drawn or computed for each parent."""
+    """Return linear terms that are drawn or computed for each parent."""
     several = np.flatnonzero(np.diff(level.first_child)[parents] > 1)
     parts = []
     for p in parents[several].tolist():
         place = level.place[level.above[p] : level.above[p + 1]]
-        parts.append((live(level, p)[0], level.cells[place]))
-    if isinstance(estimator.targets, Raw):
+        parts.append((find_live(level, p)[0], level.cells[place]))
+    if isinstance(estimator.targets, ClassicTargets):
         found = estimator.targets.together(depth, parts)
     else:
         found = [estimator.targets.linear(depth, *part) for part in parts]
@@ -284,22 +288,22 @@ def _drawn(
     return np.concatenate([np.zeros(0), *(one.ravel() for one in found)]), np.cumsum(sizes), by_column
 
 
-def together(pieces: Sequence[Triples]) -> Triples:
-    """Triples one after the other."""
+def concatenate(pieces: Sequence[Triples]) -> Triples:
+    """Join triples one after the other."""
     none = np.zeros(0, np.int64)
     node, cell, count = (np.concatenate([none, *(one[k] for one in pieces)]) for k in range(3))
     return node, cell, count
 
 
-def joined(results: Sequence[Triples], first: int, nodes: int) -> Sparse:
-    """The histograms of neighbouring nodes from number ``first`` on: within each batch, triples are in order already."""
+def join_results(results: Sequence[Triples], first: int, nodes: int) -> Sparse:
+    """Return the histograms of neighbouring nodes from ``first`` on; triples are in order already."""
     ordered = sorted((one for one in results if len(one[0])), key=lambda one: int(one[0][0]))
-    node, cell, count = together(ordered)
+    node, cell, count = concatenate(ordered)
     return Sparse(np.searchsorted(node, np.arange(first, first + nodes + 1)), cell, count)
 
 
 def compact(index: Ints) -> Groups:
-    """Group numbers as small integers, -1 kept."""
+    """Return group numbers as small integers, -1 kept."""
     numbers, place = np.unique(index, return_inverse=True)
     shift = int(len(numbers) > 0 and numbers[0] < 0)
     return (place.ravel() - shift).astype(np.int32)

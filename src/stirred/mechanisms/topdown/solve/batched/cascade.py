@@ -11,13 +11,13 @@ from typing import Protocol
 import numpy as np
 
 from stirred.engine import Progress
-from stirred.engine.local.threads import Branching
+from stirred.engine.local.threads import BranchingTasks
 from stirred.mechanisms.topdown.solve.batched.batch import (
     Family,
     LevelSolver,
     ParentSolver,
     Triples,
-    joined,
+    join_results,
 )
 from stirred.mechanisms.topdown.solve.problem import Certificate
 from stirred.mechanisms.topdown.tree.counts import Sparse
@@ -25,7 +25,7 @@ from stirred.mechanisms.topdown.tree.counts import Sparse
 Step = tuple[
     int, Family | None
 ]  # a depth and its parents; without parents the level is prepared, or the root solved
-LAST = 1 << 62  # after every family of a level
+AFTER_ALL_FAMILIES = 1 << 62  # after every family of a level
 Solved = tuple[Sparse, Certificate] | tuple[Triples, Certificate] | None
 
 
@@ -36,7 +36,7 @@ class TreeSolver(ParentSolver, Protocol):
 
 
 class Cascade:
-    """The levels of a tree that are not known yet, down to ``last``.
+    """Solves the levels of a tree that are not known yet, down to ``last``.
 
     ``ready`` returns when the linear terms of a level are there, and may make them; ``finished`` is told each level when
     it is complete.
@@ -65,14 +65,14 @@ class Cascade:
         self.locks = [Lock() for _ in self.spine.levels]
 
     def solver(self, depth: int) -> LevelSolver:
-        """The solver of a level, which is laid out once."""
+        """Return the solver of a level, which is laid out once."""
         with self.locks[depth]:
             if depth not in self.solvers:
                 self.solvers[depth] = LevelSolver(self.estimator, depth)
             return self.solvers[depth]
 
     def step(self, task: Step) -> Solved:
-        """Solve a family, or the root; or make the linear terms of a level, if nobody did, and lay it out with the next."""
+        """Solve a family or the root, or prepare the linear terms and the layout of a level."""
         depth, family = task
         if family is not None:
             self.ready(depth)
@@ -86,12 +86,12 @@ class Cascade:
         return self.estimator.root()
 
     def run(self) -> list[Sparse]:
-        """Every level, those known first."""
+        """Return every level, those known first."""
         known = len(self.levels)
-        tasks: Branching[Step, Solved] = Branching(self.step, self.workers)
+        tasks: BranchingTasks[Step, Solved] = BranchingTasks(self.step, self.workers)
         self._prepare(tasks, known + 2)
         if not known:
-            self._say(0, 0, 1)
+            self._report_progress(0, 0, 1)
             tasks.add((0, 0), (0, None))
         elif known <= self.last:
             self._add(tasks, known, Family(0, self.levels[-1]))
@@ -99,52 +99,52 @@ class Cascade:
             if found is None:
                 continue
             result, certificate = found
-            below = self._taken(depth, family, result, certificate)
+            below = self._keep_result(depth, family, result, certificate)
             if depth < self.last:
                 self._add(tasks, depth + 1, below)
         for depth in range(len(self.levels), self.last + 1):  # a census without areas has no parents
-            self._complete(depth, joined([], 0, self.spine.size(depth)))
+            self._complete(depth, join_results([], 0, self.spine.size(depth)))
         return self.levels
 
-    def _add(self, tasks: Branching[Step, Solved], depth: int, parents: Family) -> None:
-        """Parents to solve; upper levels first, of a level the largest."""
+    def _add(self, tasks: BranchingTasks[Step, Solved], depth: int, parents: Family) -> None:
+        """Add parents to solve; upper levels come first, and in a level the largest parents."""
         if not self.done[depth]:
-            self._say(depth, 0, self.spine.size(depth - 1))
+            self._report_progress(depth, 0, self.spine.size(depth - 1))
         self._prepare(tasks, depth + 2)
-        for part in self.solver(depth).families(parents, self.workers):
+        for part in self.solver(depth).split_families(parents, self.workers):
             tasks.add((depth, -len(part.above.cells)), (depth, part))
 
-    def _prepare(self, tasks: Branching[Step, Solved], depth: int) -> None:
+    def _prepare(self, tasks: BranchingTasks[Step, Solved], depth: int) -> None:
         """Prepare the levels down to ``depth``: not earlier, or a thread would do so while the largest parent waits."""
         for level in range(self.prepared + 1, min(depth, self.last) + 1):
-            tasks.add((level - 1, LAST), (level, None))
+            tasks.add((level - 1, AFTER_ALL_FAMILIES), (level, None))
         self.prepared = max(self.prepared, depth)
 
-    def _taken(
+    def _keep_result(
         self, depth: int, family: Family | None, result: Sparse | Triples, certificate: Certificate
     ) -> Family:
         """Keep what was solved; the histograms of the children are returned as parents of the next level."""
         if isinstance(result, Sparse):
             self.certificates[0] = certificate
             self._complete(0, result)
-            self._say(0, 1, 1)
+            self._report_progress(0, 1, 1)
             return Family(0, result)
         assert family is not None
         self.certificates[depth].join(certificate)
         self.pieces[depth].append(result)
         self.done[depth] += len(family.parents)
         parents = self.spine.size(depth - 1)
-        self._say(depth, int(self.done[depth]), parents)
+        self._report_progress(depth, int(self.done[depth]), parents)
         if self.done[depth] == parents:
-            self._complete(depth, joined(self.pieces[depth], 0, self.spine.size(depth)))
+            self._complete(depth, join_results(self.pieces[depth], 0, self.spine.size(depth)))
             self.pieces[depth].clear()
         first_child = self.spine.first_child[depth - 1]
         first, last = int(first_child[family.first]), int(first_child[family.parents.stop])
         if depth == self.last:
             return Family(first, Sparse(np.zeros(1, np.int64), *result[1:]))
-        return Family(first, joined([result], first, last - first))
+        return Family(first, join_results([result], first, last - first))
 
-    def _say(self, depth: int, done: int, total: int) -> None:
+    def _report_progress(self, depth: int, done: int, total: int) -> None:
         if self.progress is not None:
             self.progress(self.spine.levels[depth], done, total)
 

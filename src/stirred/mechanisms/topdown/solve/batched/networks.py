@@ -1,22 +1,22 @@
 """The rounding network of ``rounding``, built and solved in compiled code: the same arcs in the same order.
 
-Sums that decide ties run in the order in which NumPy adds them in ``rounding.network`` (``pairwise``).
+Sums that decide ties run in the order in which NumPy adds them in ``rounding.network`` (``pairwise_sum``).
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.mechanisms.topdown.solve.batched.arrays import (
     DONE,
     FREE,
     TRY_AGAIN,
     LevelArrays,
-    families,
-    live,
-    meets,
+    build_families,
+    find_live,
+    meets_bounds,
 )
-from stirred.mechanisms.topdown.solve.flow import minimum_cost_flow
+from stirred.mechanisms.topdown.solve.flow import solve_flow
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,12 +24,12 @@ Groups = NDArray[np.int32]
 Index = int | np.int64
 Bools = NDArray[np.bool_]
 TOTAL_WEIGHT = 64.0  # as in ``rounding``
-BLOCK = 128  # numbers that NumPy adds with eight sums side by side before it halves
+NUMBERS_PER_BLOCK = 128  # numbers that NumPy adds with eight sums side by side before it halves
 
 
-@compiled
-def _short(a: Floats, first: Index, n: int) -> float:
-    """The sum of at most BLOCK numbers."""
+@compile_kernel
+def _sum_block(a: Floats, first: Index, n: int) -> float:
+    """Return the sum of at most NUMBERS_PER_BLOCK numbers."""
     total: float = 0.0
     if n < 8:
         for k in range(n):
@@ -56,23 +56,23 @@ def _short(a: Floats, first: Index, n: int) -> float:
     return float(total)
 
 
-@compiled
-def pairwise(a: Floats, n: int) -> float:
-    """The sum of the first n numbers, in the order of ``np.add.reduce`` along a contiguous axis.
+@compile_kernel
+def pairwise_sum(a: Floats, n: int) -> float:
+    """Return the sum of the first n numbers, in the order of ``np.add.reduce`` on a contiguous axis.
 
-    >>> float(pairwise(np.arange(300.0), 300))
+    >>> float(pairwise_sum(np.arange(300.0), 300))
     44850.0
     """
-    if n <= BLOCK:
-        return _short(a, np.int64(0), n)  # a literal would be compiled for again
+    if n <= NUMBERS_PER_BLOCK:
+        return _sum_block(a, np.int64(0), n)  # a literal would be compiled for again
     # NumPy halves again and again (the first half a multiple of eight), so sums are added as in a tree.
     first, size, done = np.empty(64, np.int64), np.empty(64, np.int64), np.empty(64, np.int64)
     sums = np.empty(64)
     depth, result = 0, 0.0
     first[0], size[0], done[0] = 0, n, 0
     while depth >= 0:
-        if size[depth] <= BLOCK:
-            result = _short(a, first[depth], size[depth])
+        if size[depth] <= NUMBERS_PER_BLOCK:
+            result = _sum_block(a, first[depth], size[depth])
         elif done[depth] < 2:
             half = size[depth] // 2
             half -= half % 8
@@ -91,8 +91,8 @@ def pairwise(a: Floats, n: int) -> float:
     return result
 
 
-@compiled
-def ranked(a: Floats, first: Index, last: Index) -> None:
+@compile_kernel
+def sort_part(a: Floats, first: Index, last: Index) -> None:
     """Sort a part of an array in place (Shell 1959)."""
     gap = 1
     while gap < (last - first) // 3:
@@ -107,14 +107,14 @@ def ranked(a: Floats, first: Index, last: Index) -> None:
         gap //= 3
 
 
-@compiled
+@compile_kernel
 def _step_cost(value: float, base: float) -> float:
     return min(max(1.0 - 2.0 * (value - base), -1.0), 1.0)
 
 
-@compiled
-def _potentials(potential: Floats, costs: Floats, columns: Ints, left: Ints) -> None:
-    """Column potentials at which each column takes its cheapest cells, as in ``rounding``."""
+@compile_kernel
+def _set_potentials(potential: Floats, costs: Floats, columns: Ints, left: Ints) -> None:
+    """Set column potentials at which each column takes its cheapest cells, as in ``rounding``."""
     n = len(left)
     number = np.zeros(n + 1, np.int64)
     for j in columns:
@@ -130,7 +130,7 @@ def _potentials(potential: Floats, costs: Floats, columns: Ints, left: Ints) -> 
         begin, end = number[j], number[j + 1]
         if end == begin:
             continue
-        ranked(own, begin, end)
+        sort_part(own, begin, end)
         if left[j] <= 0:
             potential[j] = own[begin] - 1.0
         elif left[j] >= end - begin:
@@ -139,13 +139,13 @@ def _potentials(potential: Floats, costs: Floats, columns: Ints, left: Ints) -> 
             potential[j] = 0.5 * (own[begin + left[j] - 1] + own[begin + left[j]])
 
 
-@compiled
-def _narrow(
+@compile_kernel
+def _add_narrow_arcs(
     x: Floats, parent: Ints, allowed: Bools, groups: Groups, low: Floats, high: Floats, total_low: Floats,
     total_high: Floats, snap: float, arcs: Index, tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints,
     potential: Floats, values: Ints,
 ) -> None:  # fmt: skip
-    """Arcs that take every cell to its floor or ceiling; ``values`` are the floors."""
+    """Build arcs that take every cell to its floor or ceiling; ``values`` are the floors."""
     C, n = x.shape
     m = low.shape[1]
     left = parent.copy()
@@ -166,7 +166,7 @@ def _narrow(
         supply[j] = left[j]
         supply[sink] -= left[j]
     for c in range(C):
-        total, total_floor = pairwise(group_sum[c], m), 0
+        total, total_floor = pairwise_sum(group_sum[c], m), 0
         for g in range(m):
             least = np.int64(max(np.floor(group_sum[c, g] + snap), low[c, g])) - group_floor[c, g]
             most = np.int64(min(np.ceil(group_sum[c, g] - snap), high[c, g])) - group_floor[c, g]
@@ -183,15 +183,15 @@ def _narrow(
         cost[k] = TOTAL_WEIGHT * _step_cost(total, np.float64(least + total_floor))
         supply[first_child + c] -= least
         supply[sink] += least
-    _potentials(potential, cost[:arcs], tail[:arcs], left)
+    _set_potentials(potential, cost[:arcs], tail[:arcs], left)
 
 
-@compiled
-def _wide(
+@compile_kernel
+def _add_wide_arcs(
     x: Floats, parent: Ints, allowed: Bools, groups: Groups, low: Floats, high: Floats, total_low: Floats,
     total_high: Floats, arcs: Index, tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints, values: Ints,
 ) -> None:  # fmt: skip
-    """Arcs that take every cell from zero to the parent's count, with costs that rise: down, the fractional step, up."""
+    """Build arcs from zero to the parent's count with rising costs: down, the fractional step, up."""
     C, n = x.shape
     m = low.shape[1]
     sink, a, people = n + C * m + C, 0, 0
@@ -227,12 +227,12 @@ def _wide(
         supply[sink] += least
 
 
-@compiled
-def network(
+@compile_kernel
+def solve_network(
     x: Floats, parent: Ints, allowed: Bools, groups: Groups, low: Floats, high: Floats, total_low: Floats,
     total_high: Floats, snap: float, wide: bool, values: Ints,
 ) -> bool:  # fmt: skip
-    """Whether a rounding keeps every sum, and it in ``values``."""
+    """Write a rounding that keeps every sum into ``values``; return whether there is one."""
     C, n = x.shape
     m = low.shape[1]
     arcs, copies = np.int64(0), 3 if wide else 1
@@ -244,19 +244,19 @@ def network(
     cost, potential = np.zeros(size), np.zeros(n + C * m + C + 1)
     supply = np.zeros(len(potential), np.int64)
     if wide:
-        _wide(
+        _add_wide_arcs(
             x, parent, allowed, groups, low, high, total_low, total_high, arcs, tail, head, capacity, cost, supply,
             values,
         )  # fmt: skip
     else:
-        _narrow(
+        _add_narrow_arcs(
             x, parent, allowed, groups, low, high, total_low, total_high, snap, arcs, tail, head, capacity, cost,
             supply, potential, values,
         )  # fmt: skip
     for k in range(size):
         if capacity[k] < 0:
             return False
-    flow, balanced = minimum_cost_flow(tail, head, capacity, cost, supply, potential)
+    flow, balanced = solve_flow(tail, head, capacity, cost, supply, potential)
     if not balanced:
         return False
     a = 0
@@ -269,8 +269,10 @@ def network(
     return True
 
 
-@compiled
-def by_group(x: Floats, parent: Ints, allowed: Bools, groups: Groups, exact: Floats, values: Ints) -> bool:
+@compile_kernel
+def round_by_group(
+    x: Floats, parent: Ints, allowed: Bools, groups: Groups, exact: Floats, values: Ints
+) -> bool:
     """Round each exact group separately, as a small transport problem between cells and children."""
     C, n = x.shape
     for c in range(C):
@@ -301,7 +303,9 @@ def by_group(x: Floats, parent: Ints, allowed: Bools, groups: Groups, exact: Flo
         below, above = np.full(size, -FREE), np.full(size, FREE)
         rounded = False
         for attempt in range(2):
-            rounded = network(part, one, may, zero, bound, bound, below, above, 2e-4, attempt == 1, found)
+            rounded = solve_network(
+                part, one, may, zero, bound, bound, below, above, 2e-4, attempt == 1, found
+            )
             if rounded:
                 break
         if not rounded:
@@ -312,11 +316,11 @@ def by_group(x: Floats, parent: Ints, allowed: Bools, groups: Groups, exact: Flo
     return True
 
 
-@compiled
+@compile_kernel
 def round_batch(
     level: LevelArrays, parents: Ints, found: Floats, begin: Ints, status: Ints
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """Nodes, cells and counts of all parents' children, and where those of each parent end.
+    """Round all parents; return nodes, cells and counts of children, and where each parent's end.
 
     The first network that exists is taken, as ``Estimator`` tries them; a parent that none rounds is marked in ``status``.
     """
@@ -338,10 +342,10 @@ def round_batch(
                 size += 1
             ends[i] = size
             continue
-        children, allowed = live(level, parents[i])
+        children, allowed = find_live(level, parents[i])
         C = len(children)
         x = found[begin[i] : begin[i] + C * n].reshape(C, n)
-        held, sizes, low, high = families(level, children, place)
+        held, sizes, low, high = build_families(level, children, place)
         partition, m, last_held = np.zeros(n, np.int32), 1, -1
         total_low, total_high = np.full(C, -FREE), np.full(C, FREE)
         for r in range(len(held)):
@@ -359,12 +363,12 @@ def round_batch(
                 exact = exact and least[c, g] == most[c, g]
         values = np.empty((C, n), np.int64)
         if exact:
-            rounded = by_group(x, counts, allowed, partition, least, values)
+            rounded = round_by_group(x, counts, allowed, partition, least, values)
         else:
             rounded = False
             for attempt in range(4 if level.nested else 3):
                 snap = 2e-4 if attempt == 0 else (1e-2 if attempt == 1 else 0.0)
-                rounded = network(
+                rounded = solve_network(
                     x,
                     counts,
                     allowed,
@@ -379,7 +383,7 @@ def round_batch(
                 )
                 if rounded:
                     break
-        if rounded and meets(level, children, place, values):
+        if rounded and meets_bounds(level, children, place, values):
             for c in range(C):
                 for j in range(n):
                     if values[c, j] != 0:

@@ -11,21 +11,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
-from stirred.mechanisms.topdown.solve.batched.networks import pairwise
+from stirred.compiled import compile_kernel
+from stirred.mechanisms.topdown.solve.batched.networks import pairwise_sum
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Groups = NDArray[np.int32]
 Bools = NDArray[np.bool_]
-FREEDOM = 4.0  # of Student's t, by which outliers weigh less
-STEP = 2.5  # cells whose parent's counts differ by less than this factor share one weight
-LEAST = 0.02  # no variance of a cell is below this, in persons
-KEPT = 0.1  # no share is below this part of the share by units
+DEGREES_OF_FREEDOM = 4.0  # of Student's t, by which outliers weigh less
+WEIGHT_STEP_FACTOR = 2.5  # cells whose parent's counts differ by less than this factor share one weight
+MIN_VARIANCE_PERSONS = 0.02  # no variance of a cell is below this, in persons
+MIN_SHARE_RATIO = 0.1  # no share is below this part of the share by units
 
 
 class LeafPrior(NamedTuple):
-    """What is known of all leaves, by kind of their units, and the kind of each cell."""
+    """Prior knowledge of all leaves, by kind of their units, and the kind of each cell."""
 
     units: Ints  # leaves × kinds
     persons: Floats  # leaves × kinds: unbiased estimates
@@ -37,16 +37,16 @@ class LeafPrior(NamedTuple):
     kind: Ints  # of each cell, -1 outside
 
 
-def no_prior() -> LeafPrior:
-    """Nothing is known, and of no cell."""
+def build_no_prior() -> LeafPrior:
+    """Return a prior that knows nothing of any cell."""
     none = np.zeros(0)
     table = np.zeros((0, 0))
     return LeafPrior(np.zeros((0, 0), np.int64), table, table, none, none, np.zeros(0, np.int64))
 
 
-@compiled
-def leaf_shares(prior: LeafPrior, children: Ints, a: int, total: float) -> Floats:
-    """Prior means and variances of the leaves' persons of a kind, their shares, and how far they are trusted."""
+@compile_kernel
+def compute_leaf_shares(prior: LeafPrior, children: Ints, a: int, total: float) -> Floats:
+    """Return prior means, variances, shares and trust of the leaves' persons of a kind."""
     C = len(children)
     found, units = np.zeros((4, C)), 0
     means, variances, shares, trust = found[0], found[1], found[2], found[3]
@@ -58,22 +58,26 @@ def leaf_shares(prior: LeafPrior, children: Ints, a: int, total: float) -> Float
         mean = total * np.float64(prior.units[children[c], a]) / np.float64(units)
         variance, noise = mean + prior.totals[a] * (mean * mean), prior.variance[children[c], a]
         apart = prior.persons[children[c], a] - mean
-        odd = apart * apart / max(variance + noise, LEAST)
-        means[c], variances[c], trust[c] = mean, variance, min(1.0, (FREEDOM + 1.0) / (FREEDOM + odd))
-        gain = variance / max(variance + trust[c] * noise, LEAST) if mean > 0.0 else 0.0
-        shares[c] = max(mean + gain * apart, KEPT * mean)
-    whole = pairwise(shares, C)
+        odd = apart * apart / max(variance + noise, MIN_VARIANCE_PERSONS)
+        means[c], variances[c], trust[c] = (
+            mean,
+            variance,
+            min(1.0, (DEGREES_OF_FREEDOM + 1.0) / (DEGREES_OF_FREEDOM + odd)),
+        )
+        gain = variance / max(variance + trust[c] * noise, MIN_VARIANCE_PERSONS) if mean > 0.0 else 0.0
+        shares[c] = max(mean + gain * apart, MIN_SHARE_RATIO * mean)
+    whole = pairwise_sum(shares, C)
     for c in range(C):
         shares[c] /= whole
     return found
 
 
-@compiled
-def with_prior(
+@compile_kernel
+def add_prior(
     prior: LeafPrior, children: Ints, place: Ints, parent: Floats, allowed: Bools, linear: Floats, groups: Groups,
     weights: Floats, classes: Ints,
 ) -> tuple[Floats, Groups, Floats]:  # fmt: skip
-    """The linear terms, the queries and each child's own weights, with those of the prior after the others.
+    """Return linear terms, queries and each child's weights, with those of the prior at the end.
 
     ``place`` says where in ``prior.kind`` the parent's cells are.
     """
@@ -82,7 +86,7 @@ def with_prior(
     size, kind, logarithm, top = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), 0
     for j in range(n):
         kind[j], logarithm[j] = prior.kind[place[j]], np.log(max(parent[j], 1.0))
-        size[j] = np.int64(np.floor(logarithm[j] / np.log(STEP)))
+        size[j] = np.int64(np.floor(logarithm[j] / np.log(WEIGHT_STEP_FACTOR)))
         top = max(top, size[j])
     # Queries of the prior: for each kind that occurs its cells by size, then its total.
     row = np.full((kinds, top + 2), -1, np.int64)
@@ -112,7 +116,7 @@ def with_prior(
         for j in range(n):
             if kind[j] == a:
                 total += parent[j]
-        phi, known = prior.cells[a], leaf_shares(prior, children, a, total)
+        phi, known = prior.cells[a], compute_leaf_shares(prior, children, a, total)
         means, variances, shares, trust = known[0], known[1], known[2], known[3]
         for s in range(top + 1):
             q = row[a, s]
@@ -123,10 +127,10 @@ def with_prior(
                 if kind[j] == a and size[j] == s:
                     few[many], at[many], queries[q, j] = logarithm[j], j, many
                     many += 1
-            middle = np.exp(pairwise(few, many) / many)
+            middle = np.exp(pairwise_sum(few, many) / many)
             for c in range(C):
                 if shares[c] > 0.0:
-                    own[c, q] = trust[c] / max(phi * middle * shares[c], LEAST)
+                    own[c, q] = trust[c] / max(phi * middle * shares[c], MIN_VARIANCE_PERSONS)
                     for k in range(many):
                         if allowed[c, at[k]]:
                             terms[c, at[k]] += own[c, q] * shares[c] * parent[at[k]]
@@ -138,7 +142,9 @@ def with_prior(
             if means[c] > 0.0:
                 # Independent cells already say that the total has variance φM; where it is known better, that is added.
                 own[c, q] = max(
-                    trust[c] / max(variances[c], LEAST) - trust[c] / max(phi * means[c], LEAST), 0.0
+                    trust[c] / max(variances[c], MIN_VARIANCE_PERSONS)
+                    - trust[c] / max(phi * means[c], MIN_VARIANCE_PERSONS),
+                    0.0,
                 )
                 for j in range(n):
                     if kind[j] == a and allowed[c, j]:

@@ -7,37 +7,43 @@ Sums run in the order of the NumPy path, which stays as the oracle and solves ev
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compiled
+from stirred.compiled import compile_kernel
 from stirred.mechanisms.topdown.solve.batched.arrays import (
     DONE,
     TRY_AGAIN,
     LevelArrays,
     Terms,
-    covered,
-    families,
-    gathered,
-    live,
-    present,
+    build_families,
+    find_classes,
+    find_live,
+    gather_terms,
+    is_covered,
 )
-from stirred.mechanisms.topdown.solve.batched.networks import pairwise, ranked
-from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior, with_prior
+from stirred.mechanisms.topdown.solve.batched.networks import pairwise_sum, sort_part
+from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior, add_prior
 from stirred.mechanisms.topdown.solve.descend import descend
-from stirred.mechanisms.topdown.solve.layout import NEVER, distinct, one_by_one, side_by_side, tree
+from stirred.mechanisms.topdown.solve.layout import (
+    NEVER_COUNT,
+    lay_back,
+    lay_out,
+    merge_queries,
+    nest_queries,
+)
 from stirred.mechanisms.topdown.solve.problem import update_multipliers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Groups = NDArray[np.int32]
 Bools = NDArray[np.bool_]
-WORK = 8e9  # as in ``problem``
-GENERIC_CELLS = 20_000  # as in ``levels``
-MANY = 4_000
-ROUNDS = 60
+MAX_ADDITIONS = 8e9  # as in ``problem``
+MAX_GENERIC_CELLS = 20_000  # as in ``levels``
+MIN_LARGE_CELLS = 4_000
+MAX_ROUNDS = 60
 
 
-@compiled
-def metric(gid: Groups, Q: int, w: Floats, diagonal: Floats) -> Floats:
-    """The row sums of the Hessian, largest over classes, as in ``problem``; of ``gid`` the first Q rows count."""
+@compile_kernel
+def sum_hessian_rows(gid: Groups, Q: int, w: Floats, diagonal: Floats) -> Floats:
+    """Return the row sums of the Hessian, largest over classes; of ``gid`` the first Q rows count."""
     n = gid.shape[1]
     own, result = np.empty((len(w), n)), np.empty(n)
     for k in range(len(w)):
@@ -61,9 +67,9 @@ def metric(gid: Groups, Q: int, w: Floats, diagonal: Floats) -> Floats:
     return result
 
 
-@compiled
-def start(linear: Floats, allowed: Bools, parent: Floats, d: Floats, by_column: bool) -> Floats:
-    """The starting point; ``by_column`` says that NumPy held the linear terms column by column, and so added them."""
+@compile_kernel
+def find_start(linear: Floats, allowed: Bools, parent: Floats, d: Floats, by_column: bool) -> Floats:
+    """Return the starting point; ``by_column`` says that NumPy added the linear terms column by column."""
     C, n = linear.shape
     X = np.empty((C, n))
     column = np.empty(C)
@@ -73,7 +79,7 @@ def start(linear: Floats, allowed: Bools, parent: Floats, d: Floats, by_column: 
             may += allowed[c, j]
             column[c] = linear[c, j]
         if by_column or n == 1:
-            mean = pairwise(column, C) / C
+            mean = pairwise_sum(column, C) / C
         else:
             mean = 0.0
             for c in range(C):
@@ -85,18 +91,18 @@ def start(linear: Floats, allowed: Bools, parent: Floats, d: Floats, by_column: 
     return X
 
 
-@compiled
-def laid(side: Floats, out: Floats) -> None:
-    """Bounds of the held sums, four children side by side."""
+@compile_kernel
+def lay_bounds(side: Floats, out: Floats) -> None:
+    """Lay out bounds of the held sums, four children side by side."""
     for r in range(side.shape[0]):
         for c in range(side.shape[1]):
             for a in range(side.shape[2]):
                 out[r, c // 4, 4 * a + c % 4] = side[r, c, a]
 
 
-@compiled
-def worst(X: Floats, groups: Groups, low: Floats, high: Floats) -> float:
-    """How far the furthest held sum is outside its bounds."""
+@compile_kernel
+def measure_violation(X: Floats, groups: Groups, low: Floats, high: Floats) -> float:
+    """Return how far the furthest held sum is outside its bounds."""
     C, n = X.shape
     furthest = 0.0
     sums = np.empty(low.shape[2])
@@ -111,9 +117,9 @@ def worst(X: Floats, groups: Groups, low: Floats, high: Floats) -> float:
     return furthest
 
 
-@compiled
-def binding(groups: Groups, low: Floats, high: Floats, parent: Floats) -> Groups:
-    """Only the groups whose bounds can be active, as in ``problem``."""
+@compile_kernel
+def find_binding(groups: Groups, low: Floats, high: Floats, parent: Floats) -> Groups:
+    """Return only the groups whose bounds can be active, as in ``parent``."""
     R, C, m = low.shape
     result = np.empty(groups.shape, np.int32)
     sums, matters = np.empty(m), np.empty(m, np.bool_)
@@ -130,9 +136,9 @@ def binding(groups: Groups, low: Floats, high: Floats, parent: Floats) -> Groups
     return result
 
 
-@compiled
-def stiff(held: Groups, m: int, d: Floats) -> tuple[Floats, Floats]:
-    """The penalty of each family of held sums, and the metric with all of them."""
+@compile_kernel
+def compute_penalties(held: Groups, m: int, d: Floats) -> tuple[Floats, Floats]:
+    """Return the penalty of each family of held sums, and the metric with all of them."""
     R, n = held.shape
     mu, heavy = np.empty(R), d.copy()
     size, inside = np.empty(m, np.int64), np.empty(n)
@@ -148,7 +154,7 @@ def stiff(held: Groups, m: int, d: Floats) -> tuple[Floats, Floats]:
         if k == 0:
             mu[r] = 1.0
             continue
-        ranked(inside, np.int64(0), k)
+        sort_part(inside, np.int64(0), k)
         median = inside[k // 2] if k % 2 else (inside[k // 2 - 1] + inside[k // 2]) / 2.0
         largest = 1
         for a in range(m):
@@ -160,9 +166,9 @@ def stiff(held: Groups, m: int, d: Floats) -> tuple[Floats, Floats]:
     return mu, heavy
 
 
-@compiled
-def finest_first(gid: Groups, Q: int) -> tuple[Ints, Ints]:
-    """Numbers of queries by falling size, equal ones in their order, and their sizes."""
+@compile_kernel
+def sort_queries(gid: Groups, Q: int) -> tuple[Ints, Ints]:
+    """Return numbers of queries by falling size, equal ones in order, and their sizes."""
     size, order, ordered = np.empty(Q, np.int64), np.empty(Q, np.int64), np.empty(Q, np.int64)
     for q in range(Q):
         size[q] = 0
@@ -178,11 +184,11 @@ def finest_first(gid: Groups, Q: int) -> tuple[Ints, Ints]:
     return order, ordered
 
 
-@compiled
+@compile_kernel
 def solve_batch(
     level: LevelArrays, terms: Terms, parents: Ints, own: Floats, at: Ints, by_column: Bools, prior: LeafPrior
 ) -> tuple[Floats, Ints, Ints, Floats]:
-    """Fractional histograms of all parents' live children, where each parent's begin, its status, its certificate.
+    """Solve all parents; return histograms of live children, starts, statuses and certificates.
 
     ``own`` are linear terms of their own (from ``at`` on), ``by_column`` in which order they were added;
     ``prior`` is added to every parent, unless it is of no cell.
@@ -204,37 +210,37 @@ def solve_batch(
         if begin[i + 1] == begin[i]:
             continue
         place = level.place[first:last]
-        children, allowed = live(level, parents[i])
+        children, allowed = find_live(level, parents[i])
         C = len(children)
-        if n >= MANY or not covered(allowed):
+        if n >= MIN_LARGE_CELLS or not is_covered(allowed):
             status[i] = TRY_AGAIN
             continue
         parent = np.empty(n)
         for j in range(n):
             parent[j] = level.counts[first + j]
         linear = np.empty((C, n))
-        gathered(terms, children, place, own[at[i] : at[i + 1]], linear)
-        weights, classes = present(level, children)
-        held, _, low, high = families(level, children, place)
+        gather_terms(terms, children, place, own[at[i] : at[i + 1]], linear)
+        weights, classes = find_classes(level, children)
+        held, _, low, high = build_families(level, children, place)
         groups = np.empty((len(level.queries), n), np.int32)
         for q in range(len(level.queries)):
             for j in range(n):
                 groups[q, j] = level.queries[q, place[j]]
         if len(prior.kind) > 0:
-            linear, groups, weights = with_prior(
+            linear, groups, weights = add_prior(
                 prior, children, place, parent, allowed, linear, groups, weights, classes
             )
             classes = np.arange(C)  # each child has weights of its own
         gid, w = np.full(groups.shape, -1, np.int32), np.zeros(weights.shape)
         diag = np.zeros(len(weights))
-        kept = distinct(groups, weights, gid, w, diag)
+        kept = merge_queries(groups, weights, gid, w, diag)
         Q = max(kept, 1)
         if kept == 0:
             for j in range(n):
                 gid[0, j] = -1
             for k in range(len(w)):
                 w[k, 0] = 0.0
-        d = metric(gid, Q, w, diag)
+        d = sum_hessian_rows(gid, Q, w, diag)
         curvature, heaviest = diag[0], weights[0, 0]
         for k in range(len(diag)):
             curvature = min(curvature, diag[k])
@@ -242,9 +248,9 @@ def solve_batch(
                 heaviest = max(heaviest, weights[k, q])
         weakest = curvature if curvature > 0 else heaviest
         goal = 0.5 * weakest * tolerance * tolerance * 1.0
-        X = start(linear, allowed, parent, d, by_column[i])
+        X = find_start(linear, allowed, parent, d, by_column[i])
         # The layout of ``problem.Laid``: queries from fine to coarse, four children side by side.
-        order, size = finest_first(gid, Q)
+        order, size = sort_queries(gid, Q)
         K = (C + 3) // 4
         queries = (
             np.empty(Q, np.int64),
@@ -256,31 +262,31 @@ def solve_batch(
         for q in range(Q):
             for j in range(n):
                 fine[q, j] = gid[order[q], j]
-        tree(fine, size, queries[0], queries[1], queries[2], queries[3])
-        B = np.full((K, 4 * n), -NEVER)
-        side_by_side(linear, allowed, B)
+        nest_queries(fine, size, queries[0], queries[1], queries[2], queries[3])
+        B = np.full((K, 4 * n), -NEVER_COUNT)
+        lay_out(linear, allowed, B)
         by_query, diagonal = np.zeros((K, Q, 4)), np.zeros((K, 4))
         for c in range(C):
             diagonal[c // 4, c % 4] = diag[classes[c]]
             for q in range(Q):
                 by_query[c // 4, q, c % 4] = w[classes[c], order[q]]
-        limit = min(4000, max(100, int(WORK / (C * n * 2 * Q))))
+        limit = min(4000, max(100, int(MAX_ADDITIONS / (C * n * 2 * Q))))
         # Round -1 holds nothing; where a sum is then outside its bounds, the others hold it by multipliers.
         violation, spent, gap, multipliers = 0.0, 0, 0.0, False
         bound, lows, highs = np.zeros((0, n), np.int32), np.zeros((0, C, 1)), np.zeros((0, C, 1))
         multiplier, mu, heavy = np.zeros((0, C, 1)), np.zeros(0), d
-        for around in range(-1, ROUNDS):
+        for around in range(-1, MAX_ROUNDS):
             if around == 0:
                 if violation <= 1e-6:
                     break
                 multipliers = True
                 bound, lows, highs, multiplier = (
-                    binding(held, low, high, parent),
+                    find_binding(held, low, high, parent),
                     low,
                     high,
                     np.zeros(low.shape),
                 )
-                mu, heavy = stiff(bound, low.shape[2], d)
+                mu, heavy = compute_penalties(bound, low.shape[2], d)
             R, m = len(bound), lows.shape[2]
             into, inverse = np.empty((R, n), np.int32), np.empty(4 * n)
             for j in range(n):
@@ -289,26 +295,26 @@ def solve_batch(
                 for k in range(4):
                     inverse[4 * j + k] = 1.0 / heavy[j]
             sides = np.zeros((R, K, 4 * m)), np.zeros((R, K, 4 * m)), np.zeros((R, K, 4 * m))
-            laid(lows, sides[0])
-            laid(highs, sides[1])
-            laid(multiplier, sides[2])
-            T, result = np.full(B.shape, -NEVER), np.empty(B.shape)
-            side_by_side(X, allowed, T)
+            lay_bounds(lows, sides[0])
+            lay_bounds(highs, sides[1])
+            lay_bounds(multiplier, sides[2])
+            T, result = np.full(B.shape, -NEVER_COUNT), np.empty(B.shape)
+            lay_out(X, allowed, T)
             bounds = (into, sides[0], sides[1], sides[2], mu)
             steps = limit if around < 0 else min(limit, 1000)
             more, gap = descend(
                 result, T, B, parent, queries, by_query, diagonal, inverse, bounds, curvature, goal, steps
             )
-            one_by_one(result, X)
+            lay_back(result, X)
             spent += more
             if around < 0:
-                violation = worst(X, held, low, high)
+                violation = measure_violation(X, held, low, high)
             else:
                 violation = update_multipliers(X, bound, low, high, multiplier, mu)
                 if violation <= 1e-4 and gap <= goal:
                     break
         distance = np.sqrt(2.0 * max(gap, 0.0) / weakest / C) if weakest > 0 else np.inf
-        if violation > 5e-3 or (distance > 2 * tolerance and C * n <= GENERIC_CELLS):
+        if violation > 5e-3 or (distance > 2 * tolerance and C * n <= MAX_GENERIC_CELLS):
             status[i] = TRY_AGAIN
             continue
         numbers[i, 0], numbers[i, 1], numbers[i, 2] = 1.0, distance, violation
