@@ -20,8 +20,8 @@ import numpy as np
 import polars as pl
 
 from stirred.assess.attack.linkage import PERFECT, LinkVariables, make_attacker_file, reidentify
-from stirred.assess.attack.reconstruction import Programme, reconstruct, tabulate_blocks
-from stirred.assess.attack.reconstruction.programme import solve
+from stirred.assess.attack.published_areas import tabulate_blocks
+from stirred.assess.attack.reconstruction import Programme, reconstruct, solve
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.frames import frame_of

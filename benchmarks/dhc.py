@@ -30,17 +30,15 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.measure.linear import ClassicTargets
-from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.divided import FacilityQuery
-from stirred.mechanisms.topdown.run.above import UpperTree, build_whole_tree
+from stirred.mechanisms.topdown.counts import Sparse, sum_answers
+from stirred.mechanisms.topdown.dhc_given_pl.facility_types import FacilityQuery
+from stirred.mechanisms.topdown.dhc_given_pl.parents import MAX_FIRST_ANSWERS, choose_estimator
+from stirred.mechanisms.topdown.histogram import Query
+from stirred.mechanisms.topdown.measure import ClassicTargets, Measurements
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.solve.agreed.estimator import choose_estimator
-from stirred.mechanisms.topdown.solve.agreed.parent import MAX_FIRST_ANSWERS
+from stirred.mechanisms.topdown.run.upper_tree import UpperTree, build_whole_tree
 from stirred.mechanisms.topdown.solve.levels import Estimator
-from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers
-from stirred.mechanisms.topdown.workload.histogram import Query
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.topdown.workload import Workload
 from stirred.spec.files import save
 
 Floats = NDArray[np.float64]

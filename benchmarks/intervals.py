@@ -23,10 +23,9 @@ from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.base import Release
-from stirred.mechanisms.released import join_variables, require_schema
-from stirred.mechanisms.swapping.mechanism import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.uncertainty import half_widths
+from stirred.mechanisms.release import Release, join_variables, require_schema
+from stirred.mechanisms.swap.estimates import half_widths
+from stirred.mechanisms.swap.psa import PermutationSwapping
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
 

@@ -27,7 +27,7 @@ import opendp.prelude as dp
 from opendp.mod import enable_features
 
 from stirred.chance import DiscreteGaussian, Key
-from stirred.chance.cipher import CHUNK_BYTES
+from stirred.chance.streams import CHUNK_BYTES
 
 SIGMAS = ("1/2", "2", "10", "100", "1000")
 DRAWS = 4_000_000

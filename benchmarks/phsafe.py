@@ -24,8 +24,8 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.phsafe.counting.variables import CensusColumns
-from stirred.mechanisms.phsafe.mechanism import PHSafe
+from stirred.mechanisms.census2020.phsafe.counting import CensusColumns
+from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
 
 TOY = {
     "persons.csv": "RTYPE,MAFID,QAGE,CENHISP,CENRACE,RELSHIP\n"

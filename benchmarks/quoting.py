@@ -22,8 +22,8 @@ import polars as pl
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
-from stirred.mechanisms.swapping.mechanism import PermutationSwapping
-from stirred.publish.packet.quoting import prepare_table
+from stirred.mechanisms.swap.psa import PermutationSwapping
+from stirred.publish.packet.lookup import prepare_table
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
 CLASSES = ("0", "1–9", "10–99", "100+")

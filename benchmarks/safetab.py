@@ -31,9 +31,9 @@ import polars as pl
 from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
-from stirred.mechanisms.safetab.groups import count_groups
-from stirred.mechanisms.safetab.households import SafeTabH
-from stirred.mechanisms.safetab.persons import SafeTabP
+from stirred.mechanisms.census2020.safetab.groups import count_groups
+from stirred.mechanisms.census2020.safetab.households import SafeTabH
+from stirred.mechanisms.census2020.safetab.persons import SafeTabP
 from stirred.publish import save
 
 KEY = Key.for_tests(1)

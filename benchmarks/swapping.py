@@ -92,7 +92,8 @@ def measure_kernel(folder: Path, repeats: int) -> dict[str, float]:
     """One thread: numpy's take of both columns, and the whole swap of the place column, interleaved."""
     from stirred.chance import Key
     from stirred.engine import Local
-    from stirred.mechanisms.swapping.draw.moves import count_sizes, draw_moves
+    from stirred.mechanisms.swap.moves import draw_moves
+    from stirred.mechanisms.swap.strata import count_sizes
 
     table = pq.read_table(folder / "household.parquet")
     ids = table["household_id"].to_numpy().view(np.uint64)

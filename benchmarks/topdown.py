@@ -38,22 +38,20 @@ from numpy.typing import NDArray
 from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
-from stirred.compiled import Kernel
 from stirred.engine import Local
-from stirred.mechanisms.topdown.estimate.downward import DownwardPass
-from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
-from stirred.mechanisms.topdown.guide.guide import Guidance
-from stirred.mechanisms.topdown.run.above import build_whole_tree
-from stirred.mechanisms.topdown.run.estimation import estimate_run
+from stirred.kernels import Kernel
+from stirred.mechanisms.topdown.counts import Sparse
+from stirred.mechanisms.topdown.estimate.whole_tree import DownwardPass, TreeEstimate
+from stirred.mechanisms.topdown.prior import Guidance
+from stirred.mechanisms.topdown.run.release import estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.solve import generic
-from stirred.mechanisms.topdown.solve.batched import batch
-from stirred.mechanisms.topdown.solve.batched.batch import LevelSolver
+from stirred.mechanisms.topdown.run.upper_tree import build_whole_tree
+from stirred.mechanisms.topdown.solve import batch, generic
+from stirred.mechanisms.topdown.solve.batch import LevelSolver
 from stirred.mechanisms.topdown.solve.levels import Estimator
-from stirred.mechanisms.topdown.solve.problem import Certificate, ParentProblem, merge_equal_queries, solve
-from stirred.mechanisms.topdown.tree.counts import Sparse
-from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.workload.workload import Mode, Workload
+from stirred.mechanisms.topdown.solve.parent import Certificate, ParentProblem, merge_equal_queries, solve
+from stirred.mechanisms.topdown.tree import Tree
+from stirred.mechanisms.topdown.workload import Mode, Workload
 
 T = TypeVar("T")
 Parent = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]

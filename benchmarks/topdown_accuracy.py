@@ -31,14 +31,14 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.released import join_variables, require_schema
+from stirred.mechanisms.release import join_variables, require_schema
 from stirred.mechanisms.topdown import TopDown, Workload
+from stirred.mechanisms.topdown.counts import Sparse, sum_answers
 from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
-from stirred.mechanisms.topdown.run.above import UpperTree, build_whole_tree
-from stirred.mechanisms.topdown.run.estimation import estimate_run
+from stirred.mechanisms.topdown.run.release import estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers
-from stirred.mechanisms.topdown.workload.workload import Mode
+from stirred.mechanisms.topdown.run.upper_tree import UpperTree, build_whole_tree
+from stirred.mechanisms.topdown.workload import Mode
 
 WASHINGTON = Path(__file__).resolve().parents[2] / "shared" / "data" / "wa2010" / "blocks.parquet"
 GROUPS = {"hisp": 1, "white": 1, "black": 2, "aian": 3, "asian": 4, "nhpi": 5, "other": 6, "two": 7}

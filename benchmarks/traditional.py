@@ -41,13 +41,13 @@ import polars as pl
 
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.compiled import compile_kernel
 from stirred.engine import Local
 from stirred.frames import arrow_of
-from stirred.mechanisms.cell_key.perturbation import GridTable
-from stirred.mechanisms.cell_key.tables.tabulate import COUNT, SUM, KeyedCells, RecordKeys, count_keyed_cells
-from stirred.mechanisms.targeted import TargetedSwapping
-from stirred.mechanisms.targeted.donors import FREE, SWAPPED, Ints, Pairing, Tier
+from stirred.kernels import compile_kernel
+from stirred.mechanisms.swap.pairs import FREE, SWAPPED, Ints, Pairing, Tier
+from stirred.mechanisms.swap.targeted import TargetedSwapping
+from stirred.mechanisms.tables.cell_key.cells import COUNT, SUM, KeyedCells, RecordKeys, count_keyed_cells
+from stirred.mechanisms.tables.cell_key.perturbation import GridTable
 
 LEVELS = ["nuts1", "nuts2", "nuts3", "lau"]
 SHARES = [0.34, 0.29, 0.15, 0.13, 0.06, 0.03]  # of sizes 1 to 6: mean 2.37
@@ -174,7 +174,7 @@ def scanned(
     mechanism: TargetedSwapping, frame: Any, key: Key, drawn: Pairing, small: Census
 ) -> dict[str, Any]:
     """The same draw by a scan of all records, once."""
-    with patch("stirred.mechanisms.targeted.draw.Buckets", Scan):
+    with patch("stirred.mechanisms.swap.pairs.Buckets", Scan):
         mechanism.pair_records(mechanism.frame(small), key)  # compile
         busy = time.process_time()
         found = mechanism.pair_records(frame, key)

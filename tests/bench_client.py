@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
-from stirred.web.server.app import create_app
+from stirred.web.server import create_app
 from stirred.web.workbench import Workbench
 
 PORT = 8642

@@ -14,17 +14,18 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
 from stirred.frames import arrow_of, collect_frame
-from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import Law, clamped_geometric, make_content
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins
+from stirred.mechanisms.release import Release
+from stirred.mechanisms.swap.exact_law import PermutationLaw, combine_strata
+from stirred.mechanisms.swap.frame import Frame, apply_moves
+from stirred.mechanisms.swap.moves import Moves
+from stirred.mechanisms.swap.records import Column
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.draw.moves import Moves
-from stirred.mechanisms.swapping.numbers.exact_law import PermutationLaw, combine_strata
-from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import apply_moves
-from stirred.mechanisms.swapping.records.columns import Column
+from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.spec import Budget, Hamming, Multiplicative, Multiverse, Specification
-from stirred.spec.laws.derangements import count_derangements
+from stirred.spec.laws import count_derangements
 
 LETTERS = "abcdef"
 

@@ -15,8 +15,10 @@ from opendp.mod import enable_features
 
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.mechanisms.base import Mechanism, MechanismConfig, Release
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.release import Release
 from stirred.spec import Budget, Hamming, Multiplicative, Multiverse, NormalizedRenyi, Specification
 
 enable_features("contrib")

@@ -8,13 +8,19 @@ import sys
 from itertools import count, product
 from pathlib import Path
 
-from stirred.census.synthetic.people.codes import (
+from stirred.census.synthetic.households import (
     DETAILED_RACE_WEIGHTS,
     ETHNICITY_WEIGHTS,
     NOT_HISPANIC_CODE,
     parse_weights,
 )
-from stirred.mechanisms.safetab.codes import CODE_FILE, ETHNICITY_FILE, FILE_COLUMNS, MAP_FILE, RACE_FILE
+from stirred.mechanisms.census2020.safetab.groups import (
+    CODE_FILE,
+    ETHNICITY_FILE,
+    FILE_COLUMNS,
+    MAP_FILE,
+    RACE_FILE,
+)
 
 FOLDER = Path(__file__).parents[1] / "src/stirred/mechanisms/safetab/lists"
 PEOPLES = ("Amber", "Birch", "Cedar", "Delta", "Ember", "Fjord")

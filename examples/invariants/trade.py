@@ -14,14 +14,14 @@ import altair as alt
 import polars as pl
 
 from stirred.assess.attack import attack
-from stirred.assess.attack.measures import EXPOSED_GROUP, PHRASE_BY_GROUP
+from stirred.assess.attack.records import EXPOSED_GROUP, PHRASE_BY_GROUP
 from stirred.assess.risk import RiskMeasure
 from stirred.assess.universe import trade
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.workload import Rule
 from stirred.spec import Margin, Multiverse
 
 WORKLOAD = Path(__file__).parents[1] / "attack" / "blocks-by-age.toml"

@@ -13,8 +13,10 @@ import pyarrow as pa
 from pydantic import Field
 
 from stirred.chance import Key, discrete_gaussian
-from stirred.mechanisms.base import Check, Exhibit, Knob, Mechanism, MechanismConfig, Release
-from stirred.mechanisms.config import Exact
+from stirred.mechanisms.base import Knob, Mechanism
+from stirred.mechanisms.config import Exact, MechanismConfig
+from stirred.mechanisms.exhibits import Exhibit
+from stirred.mechanisms.release import Check, Release
 from stirred.spec import (
     Budget,
     Evidence,

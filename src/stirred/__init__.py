@@ -13,22 +13,22 @@ if _TYPE_CHECKING:
     from stirred.engine import Local as Local
     from stirred.engine import Spark as Spark
     from stirred.mechanisms.base import Mechanism as Mechanism
-    from stirred.mechanisms.base import Release as Release
-    from stirred.mechanisms.cell_key.mechanism import CellKey as CellKey
-    from stirred.mechanisms.exact_margins.mechanism import ExactMargins as ExactMargins
-    from stirred.mechanisms.gaussian_tables.mechanism import GaussianTables as GaussianTables
-    from stirred.mechanisms.phsafe.mechanism import PHSafe as PHSafe
-    from stirred.mechanisms.safetab.households import SafeTabH as SafeTabH
-    from stirred.mechanisms.safetab.persons import SafeTabP as SafeTabP
-    from stirred.mechanisms.special_tabulations.mechanism import SpecialTabulations as SpecialTabulations
-    from stirred.mechanisms.swapping import ImputedStay as ImputedStay
-    from stirred.mechanisms.swapping import NearPlaces as NearPlaces
-    from stirred.mechanisms.swapping import NoisyKey as NoisyKey
-    from stirred.mechanisms.swapping import NoisyTables as NoisyTables
-    from stirred.mechanisms.swapping import NoVacuous as NoVacuous
-    from stirred.mechanisms.swapping import PermutationSwapping as PermutationSwapping
-    from stirred.mechanisms.swapping import UnitMatching as UnitMatching
-    from stirred.mechanisms.swapping import VaryingRates as VaryingRates
+    from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe as PHSafe
+    from stirred.mechanisms.census2020.safetab.households import SafeTabH as SafeTabH
+    from stirred.mechanisms.census2020.safetab.persons import SafeTabP as SafeTabP
+    from stirred.mechanisms.release import Release as Release
+    from stirred.mechanisms.swap import ImputedStay as ImputedStay
+    from stirred.mechanisms.swap import NearPlaces as NearPlaces
+    from stirred.mechanisms.swap import NoisyKey as NoisyKey
+    from stirred.mechanisms.swap import NoisyTables as NoisyTables
+    from stirred.mechanisms.swap import NoVacuous as NoVacuous
+    from stirred.mechanisms.swap import PermutationSwapping as PermutationSwapping
+    from stirred.mechanisms.swap import UnitMatching as UnitMatching
+    from stirred.mechanisms.swap import VaryingRates as VaryingRates
+    from stirred.mechanisms.tables.cell_key.mechanism import CellKey as CellKey
+    from stirred.mechanisms.tables.exact_margins import ExactMargins as ExactMargins
+    from stirred.mechanisms.tables.gaussian import GaussianTables as GaussianTables
+    from stirred.mechanisms.tables.special import SpecialTabulations as SpecialTabulations
     from stirred.mechanisms.topdown import TopDown as TopDown
     from stirred.mechanisms.topdown import Workload as Workload
     from stirred.publish import Packet as Packet
@@ -63,10 +63,10 @@ _HOMES: dict[str, str] = {
     "Census": "stirred.census",
     "Custom": "stirred.spec",
     "Domain": "stirred.spec",
-    "ExactMargins": "stirred.mechanisms.exact_margins.mechanism",
-    "GaussianTables": "stirred.mechanisms.gaussian_tables.mechanism",
+    "ExactMargins": "stirred.mechanisms.tables.exact_margins",
+    "GaussianTables": "stirred.mechanisms.tables.gaussian",
     "Hamming": "stirred.spec",
-    "ImputedStay": "stirred.mechanisms.swapping",
+    "ImputedStay": "stirred.mechanisms.swap",
     "Invariant": "stirred.spec",
     "Key": "stirred.chance",
     "Ledger": "stirred.spec",
@@ -75,27 +75,27 @@ _HOMES: dict[str, str] = {
     "Mechanism": "stirred.mechanisms.base",
     "Multiplicative": "stirred.spec",
     "Multiverse": "stirred.spec",
-    "NearPlaces": "stirred.mechanisms.swapping",
+    "NearPlaces": "stirred.mechanisms.swap",
     "Neighbours": "stirred.spec",
-    "NoVacuous": "stirred.mechanisms.swapping",
-    "NoisyKey": "stirred.mechanisms.swapping",
-    "NoisyTables": "stirred.mechanisms.swapping",
+    "NoVacuous": "stirred.mechanisms.swap",
+    "NoisyKey": "stirred.mechanisms.swap",
+    "NoisyTables": "stirred.mechanisms.swap",
     "NormalizedRenyi": "stirred.spec",
-    "CellKey": "stirred.mechanisms.cell_key.mechanism",
-    "PHSafe": "stirred.mechanisms.phsafe.mechanism",
+    "CellKey": "stirred.mechanisms.tables.cell_key.mechanism",
+    "PHSafe": "stirred.mechanisms.census2020.phsafe.mechanism",
     "Packet": "stirred.publish",
-    "PermutationSwapping": "stirred.mechanisms.swapping",
+    "PermutationSwapping": "stirred.mechanisms.swap",
     "Plan": "stirred.publish",
     "Release": "stirred.mechanisms.base",
-    "SafeTabP": "stirred.mechanisms.safetab.persons",
-    "SafeTabH": "stirred.mechanisms.safetab.households",
+    "SafeTabP": "stirred.mechanisms.census2020.safetab.persons",
+    "SafeTabH": "stirred.mechanisms.census2020.safetab.households",
     "Spark": "stirred.engine",
     "Specification": "stirred.spec",
-    "SpecialTabulations": "stirred.mechanisms.special_tabulations.mechanism",
+    "SpecialTabulations": "stirred.mechanisms.tables.special",
     "SymmetricDifference": "stirred.spec",
     "TopDown": "stirred.mechanisms.topdown",
-    "UnitMatching": "stirred.mechanisms.swapping",
-    "VaryingRates": "stirred.mechanisms.swapping",
+    "UnitMatching": "stirred.mechanisms.swap",
+    "VaryingRates": "stirred.mechanisms.swap",
     "Verdict": "stirred.spec",
     "Workload": "stirred.mechanisms.topdown",
     "catalog": "stirred.catalog",

@@ -23,8 +23,9 @@ from contract.registry import WITHOUT_NOISE
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.mechanisms.base import Guard, Mechanism, Release
-from stirred.mechanisms.swapping.guards.checks import REVERSAL_GUARD
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.release import Guard, Release
+from stirred.mechanisms.swap.guards import REVERSAL_GUARD
 
 RECEIPT, CHECKSUMS = "receipt.json", "checksums.txt"
 OUTPUT = {"microdata", "tables", "files", "input_digest", "internal", "schema", "folder"}  # of a release

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.cell_key import CellKey
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins
-from stirred.mechanisms.gaussian_tables import GaussianTables
-from stirred.mechanisms.phsafe.mechanism import PHSafe
-from stirred.mechanisms.safetab.households import SafeTabH
-from stirred.mechanisms.safetab.persons import SafeTabP
-from stirred.mechanisms.special_tabulations import SpecialTabulations
+from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
+from stirred.mechanisms.census2020.safetab.households import SafeTabH
+from stirred.mechanisms.census2020.safetab.persons import SafeTabP
+from stirred.mechanisms.swap.swapping_2010 import Swapping2010
+from stirred.mechanisms.swap.targeted import TargetedSwapping
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,
@@ -29,8 +27,10 @@ from stirred.mechanisms.swapping import (
     UnitMatching,
     VaryingRates,
 )
-from stirred.mechanisms.swapping_2010 import Swapping2010
-from stirred.mechanisms.targeted import TargetedSwapping
+from stirred.mechanisms.tables.cell_key import CellKey
+from stirred.mechanisms.tables.exact_margins import ExactMargins
+from stirred.mechanisms.tables.gaussian import GaussianTables
+from stirred.mechanisms.tables.special import SpecialTabulations
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.workload import Workload
 

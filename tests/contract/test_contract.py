@@ -15,8 +15,9 @@ from contract.registry import EVERY, UNBOUNDED, WITHOUT_NOISE, Case
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError, StirredError
-from stirred.mechanisms.base import Mechanism, Release
+from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.registry import OWN_REGISTRATIONS
+from stirred.mechanisms.release import Release
 from stirred.mechanisms.topdown import TopDown
 from stirred.spec import Custom, Multiverse, Specification
 from stirred.spec.card import Card

@@ -10,7 +10,7 @@ import pytest
 from contract import test_contract as suite
 from contract.registry import example
 from stirred.errors import DataError
-from stirred.mechanisms.base import Release
+from stirred.mechanisms.release import Release
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.spec import Budget
 

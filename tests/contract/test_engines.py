@@ -23,8 +23,8 @@ from spark_sessions import SESSIONS
 from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Spark
-from stirred.mechanisms.base import Release
 from stirred.mechanisms.contents import digest_release
+from stirred.mechanisms.release import Release
 from stirred.spec.files import dumps
 
 KEY = Key.for_tests(23)

@@ -21,14 +21,14 @@ import pytest
 from contract.registry import example
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.exact_margins import ExactMargins
-from stirred.mechanisms.gaussian_tables import GaussianTables
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.release import Release
 from stirred.mechanisms.swapping import NoisyKey, NoisyTables, NoVacuous, PermutationSwapping
+from stirred.mechanisms.tables.exact_margins import ExactMargins
+from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.mechanisms.topdown import TopDown
-from stirred.publish.before.rehearse import rehearse
-from stirred.publish.before.tune import Target, tune
 from stirred.publish.plan import load
+from stirred.publish.tuning import Target, rehearse, tune
 
 SPINE = ["state", "county", "tract", "block_group", "block"]
 SCHEMA: dict[str, Any] = {
@@ -239,7 +239,7 @@ def test_the_recorder_sees_a_topdown_that_forgets_the_tree(
     def of_leaves(key: Key, _spine: object, leaf: Any, _constraints: object) -> bytes:
         return key.digest(leaf.first.tobytes(), leaf.cells.tobytes(), leaf.counts.tobytes())
 
-    monkeypatch.setattr("stirred.mechanisms.topdown.run.above.digest_input", of_leaves)
+    monkeypatch.setattr("stirred.mechanisms.topdown.run.upper_tree.digest_input", of_leaves)
     runs = [recorder.run(TopDown(rho_squared="1"), changed(name)) for name in ("nothing", "a block's tract")]
     assert runs[0][0] & runs[1][0]
     assert runs[0][1] != runs[1][1]

@@ -25,10 +25,10 @@ from stirred.errors import InputError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.registry import find_mechanism, list_mechanisms
 from stirred.publish import load, run, save
-from stirred.publish.before.tune import Target, tune
 from stirred.publish.packet import Packet, verify
-from stirred.publish.plan.reference import build_schema
-from stirred.spec.files import parts
+from stirred.publish.plan.models import build_schema
+from stirred.publish.tuning import Target, tune
+from stirred.spec.files import document
 
 PACKAGE = EXAMPLES / "own_mechanism"
 TOML = """name = "contract"
@@ -74,7 +74,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[
     (about / "entry_points.txt").write_text("[stirred.mechanisms]\n" + "\n".join(lines) + "\n")
     monkeypatch.syspath_prepend(site)
     monkeypatch.setattr(
-        parts, "CLASS_BY_KIND", dict(parts.CLASS_BY_KIND)
+        document, "CLASS_BY_KIND", dict(document.CLASS_BY_KIND)
     )  # what the package registers is forgotten with it
     list_mechanisms.cache_clear()
     yield find_mechanism("noisy-counts")

@@ -18,14 +18,14 @@ from contract.test_third_party import TOML
 from stirred.census import read
 from stirred.chance import Key
 from stirred.cli.main import main
-from stirred.cli.terminal.flags import DEST_PREFIX, add_flags
+from stirred.cli.mechanism import DEST_PREFIX, add_flags
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import digest
 from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism
-from stirred.mechanisms.released import MEASURE_COLUMNS
+from stirred.mechanisms.release import MEASURE_COLUMNS
 from stirred.publish import Packet, load, run, save, verify
-from stirred.publish.plan.writing import plan_of
+from stirred.publish.plan.description import plan_of
 
 SWAP: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "tract"], "rate": "1/3"}
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from e2e.pages import BLOCK, PAGES, ROOT, RUN, SHOWN, Block, blocks, called, commands, run_page
-from stirred.spec.files import parts
+from stirred.spec.files import document
 
 # what a test machine cannot do: fetch packages, submit to a cluster, run other vendors' programs, run itself
 CANNOT_RUN = re.compile(r"fetches packages|first step|YARN|not in Debian|Tumult|the blocks|installs Coq")
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        parts, "CLASS_BY_KIND", dict(parts.CLASS_BY_KIND)
+        document, "CLASS_BY_KIND", dict(document.CLASS_BY_KIND)
     )  # what a page registers is forgotten after it
     return tmp_path
 

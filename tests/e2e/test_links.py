@@ -9,7 +9,7 @@ import pytest
 
 import stirred
 from e2e.pages import blocks, commands
-from stirred.cli.main import VERBS
+from stirred.cli.parser import VERBS
 from stirred.mechanisms.registry import list_mechanisms
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -18,17 +18,16 @@ from fuzz.mutation import mutated
 from slow.kills.jobs import Job
 from small_census import CENSUS
 from stirred.census import check, read
-from stirred.census.codebook import parse as schemas
+from stirred.census import toml as schemas
 from stirred.census.describe import describe
 from stirred.cli.main import main
 from stirred.errors import ForgedStateError, StirredError
-from stirred.mechanisms.cell_key.files import read_table
-from stirred.mechanisms.safetab.codes import CodeLists
-from stirred.mechanisms.safetab.households.totals import read_totals
-from stirred.mechanisms.topdown.workload.shipped import read_preset
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.census2020.safetab.groups import CodeLists
+from stirred.mechanisms.census2020.safetab.households.tables import read_totals
+from stirred.mechanisms.tables.cell_key.perturbation import read_table
+from stirred.mechanisms.topdown.workload import Workload, read_preset
 from stirred.publish import load, parse, run, verify
-from stirred.publish.before.promise import state_promise
+from stirred.publish.composition import state_promise
 from stirred.publish.packet.checksums import seal
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import look_up

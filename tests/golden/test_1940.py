@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from stirred.cli.main import main
-from stirred.mechanisms.swapping.budget.two_types import any_split
-from stirred.paper import budget_curves, figures, massachusetts
+from stirred.mechanisms.swap.bounds import any_split
+from stirred.paper import budgets, documents, massachusetts
 
 # Table 1: owned, rented, total, and the same after a swap at 50 %
 PRINTED = """
@@ -119,7 +119,7 @@ def test_table_2() -> None:
 
 
 def test_figure_2() -> None:
-    document = budget_curves.figure_budget()
+    document = budgets.figure_budget()
     diamonds = {d["b"]: (round(d["percent"], 1), round(d["epsilon"], 2)) for d in document["diamonds"]}
     assert diamonds[10] == (76.8, 1.2)
     assert diamonds[1_000_000] == (99.9, 6.91)
@@ -143,7 +143,7 @@ def test_figure_1_with_two_runs_at_each_rate_lies_about_its_closed_form() -> Non
         assert row["mape"] == pytest.approx(
             expected[row["rate"]], abs=0.015
         )  # s.d. 0.0026 at 50 %, less below
-    drawn = figures.mape_chart(document).to_dict()
+    drawn = documents.mape_chart(document).to_dict()
     assert drawn["mark"]["type"] == "boxplot"
     assert [len(values) for values in drawn["datasets"].values()] == [2 * len(expected)]
 
@@ -158,7 +158,7 @@ def test_figure_1_as_data_and_as_pictures(tmp_path: Path) -> None:
     ]
     assert medians == sorted(medians)
     assert medians[-1] == pytest.approx(0.1365, abs=0.005)
-    names = {path.name for path in figures.write_files(document, tmp_path)}
+    names = {path.name for path in documents.write_files(document, tmp_path)}
     assert names == {f"figure-mape.{kind}" for kind in ("json", "csv", "png", "svg")}
     assert (tmp_path / "figure-mape.png").read_bytes()[:4] == b"\x89PNG"
 

@@ -8,10 +8,10 @@ from math import comb, e, factorial, floor
 
 import pytest
 
-from stirred.mechanisms.swapping.budget.by_size import theorem_1
-from stirred.paper.optimality import theorem_3
+from stirred.mechanisms.swap.budget import theorem_1
+from stirred.paper.budgets import theorem_3
 from stirred.spec import Budget
-from stirred.spec.laws.derangements import count_derangements
+from stirred.spec.laws import count_derangements
 
 Records = tuple[tuple[int, int], ...]  # (hold, swap) of one stratum
 HALF, TWENTIETH = Fraction(1, 2), Fraction(1, 20)

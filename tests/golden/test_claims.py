@@ -5,12 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from stirred.mechanisms.swapping.variants.enumeration import (
-    largest_loss_of,
-    loss_between,
-    outputs,
-)
-from stirred.mechanisms.swapping.variants.laws import unit_matching_law
+from stirred.mechanisms.swap.enumeration import largest_loss_of, loss_between, outputs, unit_matching_law
 from stirred.paper import claims
 
 

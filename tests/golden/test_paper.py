@@ -9,13 +9,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stirred.catalog.products import DHC_PERSONS, DHC_UNITS, PL_PERSONS, PL_UNITS, PRODUCTS
-from stirred.catalog.published import WHAT_IFS
+from stirred.catalog.products import DHC_PERSONS, DHC_UNITS, PL_PERSONS, PL_UNITS, PRODUCTS, WHAT_IFS
 from stirred.cli.main import main
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
-from stirred.paper import page, tables_2020, text_numbers, whatif_2000
+from stirred.mechanisms.swap.budget import theorem_1, tight_budget
+from stirred.paper import budgets, documents, text_numbers
+from stirred.paper.budgets import bound_gap, theorem_3
 from stirred.paper.massachusetts import PAPER_SWAPPED
-from stirred.paper.optimality import bound_gap, theorem_3
 
 # the paper, as printed: Tables 3, 4 and 5, Section 3.5, and the text
 PRINTED = {
@@ -35,10 +34,10 @@ STATED = {
     "table-budgets": [1e-10],
 }
 MAKE: dict[str, Any] = {
-    "table-budgets": tables_2020.table_budgets,
-    "table-2020": tables_2020.table_2020,
-    "table-whatif": tables_2020.table_whatif,
-    "estimate-2010": tables_2020.estimate_2010,
+    "table-budgets": budgets.table_budgets,
+    "table-2020": budgets.table_2020,
+    "table-whatif": budgets.table_whatif,
+    "estimate-2010": budgets.estimate_2010,
     "text-numbers": text_numbers.text_numbers,
 }
 
@@ -63,8 +62,8 @@ def test_what_only_the_paper_knows_is_an_input(name: str) -> None:
 
 def test_the_computed_side_moves_with_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = [PL_UNITS, replace(PL_PERSONS, counted=PL_PERSONS.counted * 2), DHC_UNITS, DHC_PERSONS]
-    changed = tables_2020.table_budgets(parts)["rows"]
-    plain = tables_2020.table_budgets()["rows"]
+    changed = budgets.table_budgets(parts)["rows"]
+    plain = budgets.table_budgets()["rows"]
     assert [a["computed"] == b["computed"] for a, b in zip(plain, changed, strict=True)] == [
         *([True] * 2),
         *([False] * 2),
@@ -73,13 +72,13 @@ def test_the_computed_side_moves_with_its_inputs(monkeypatch: pytest.MonkeyPatch
     ]
     assert changed[2]["reason"], "a number that is not the paper's must say why"
     doubled = [replace(one, counted=one.counted * 2) for one in PRODUCTS]
-    was, now = (tables_2020.table_2020(given)["rows"] for given in (PRODUCTS, doubled))
+    was, now = (budgets.table_2020(given)["rows"] for given in (PRODUCTS, doubled))
     assert now[0]["computed"] == pytest.approx(2 * was[0]["computed"], abs=2e-6)
     larger = [replace(WHAT_IFS[0], largest=2 * WHAT_IFS[0].largest + 1), *WHAT_IFS[1:]]
-    rows = tables_2020.table_whatif(larger)["rows"]
+    rows = budgets.table_whatif(larger)["rows"]
     assert rows[0]["computed"] == pytest.approx(19.360832 + 0.693147, abs=3e-6)  # ln 2 more
     assert rows[0]["reason"] == "not explained"
-    assert tables_2020.estimate_2010(b=1000)["rows"][0]["computed"] < 11
+    assert budgets.estimate_2010(b=1000)["rows"][0]["computed"] < 11
     four = text_numbers.text_numbers(copies=4)["rows"][-2]["computed"]
     assert four == pytest.approx(16 * 55.371)
     plain = {row["what"]: row["computed"] for row in text_numbers.text_numbers()["rows"]}
@@ -133,7 +132,7 @@ def test_the_largest_strata_of_2000_are_counted_from_tables(tmp_path: Path) -> N
     frame = pl.DataFrame({**places, **sizes})
     frame.write_parquet(tmp_path / "tracts.parquet")
     frame.with_columns(block_group=pl.lit("1")).write_parquet(tmp_path / "block_groups.parquet")
-    rows = whatif_2000.table_whatif_2000(data=tmp_path)["rows"]
+    rows = budgets.table_whatif_2000(data=tmp_path)["rows"]
     found = {row["match"]: (row["b"], row["where"]) for row in rows}
     assert found["state"] == (sum(11 * size for size in range(1, 8)), "01")
     assert found["county × household size"] == (77, "01001, 7 persons")
@@ -157,7 +156,7 @@ def test_commands_say_what_they_need_and_write_what_they_promise(
 def test_a_small_input_is_not_rounded_to_nothing(tmp_path: Path) -> None:
     row = {"computed": 1, "paper": 1, "difference": 0, "reason": ""}
     part = {"name": "x", "title": "x", "source": "x", "inputs": {"delta": 1e-10}, "rows": [row]}
-    assert "delta = 1e-10" in page.write_page([part], {}, tmp_path).read_text()
+    assert "delta = 1e-10" in documents.write_page([part], {}, tmp_path).read_text()
 
 
 def test_a_row_of_several_numbers_is_shown_as_several_rows(tmp_path: Path) -> None:
@@ -170,7 +169,7 @@ def test_a_row_of_several_numbers_is_shown_as_several_rows(tmp_path: Path) -> No
         "reason": "<drawn>",
     }
     document = {"name": "table", "title": "T", "source": "s", "inputs": {}, "rows": [row]}
-    shown = page.write_page([document], {"left": "needs data"}, tmp_path).read_text()
+    shown = documents.write_page([document], {"left": "needs data"}, tmp_path).read_text()
     assert "2 printed numbers: 1 are equal, 0 are equal as far as the paper prints them, 1 differ" in shown
     assert shown.count("&lt;drawn&gt;") == 1
     assert "left: not computed (needs data)" in shown

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from stirred.mechanisms.topdown import accounting
+from stirred.mechanisms.topdown import promise
 from stirred.mechanisms.topdown.workload import Workload
 
 PERSONS = Workload.preset("pl94-persons")
@@ -15,12 +15,12 @@ def test_totals() -> None:
     assert PERSONS.rho_squared == Fraction(293764, 114921)
     assert UNITS.rho_squared == Fraction(11417641, 152349649)
     assert round(float(PERSONS.rho_squared + UNITS.rho_squared), 8) == 2.63116925
-    assert sum(accounting.cost_by_level(PERSONS).values()) == PERSONS.rho_squared
-    assert sum(accounting.cost_by_query(PERSONS).values()) == PERSONS.rho_squared
+    assert sum(promise.cost_by_level(PERSONS).values()) == PERSONS.rho_squared
+    assert sum(promise.cost_by_query(PERSONS).values()) == PERSONS.rho_squared
 
 
 def test_level_budgets_of_the_certificate() -> None:
-    got = [round(float(v), 4) for v in accounting.cost_by_level(PERSONS).values()]
+    got = [round(float(v), 4) for v in promise.cost_by_level(PERSONS).values()]
     assert got == [0.0649, 0.8980, 0.2788, 0.4284, 0.7833, 0.1029]
 
 
@@ -47,7 +47,7 @@ def test_the_histograms() -> None:
     ],
 )
 def test_semantics_of_the_persons_certificate(line: str, epsilon: float) -> None:
-    _, got = accounting.list_semantics(PERSONS)[line]
+    _, got = promise.list_semantics(PERSONS)[line]
     assert abs(float(got) - epsilon) < 0.0051
 
 
@@ -61,7 +61,7 @@ def test_semantics_of_the_persons_certificate(line: str, epsilon: float) -> None
     ],
 )
 def test_semantics_of_the_units_certificate(line: str, epsilon: float) -> None:
-    _, got = accounting.list_semantics(UNITS)[line]
+    _, got = promise.list_semantics(UNITS)[line]
     assert abs(float(got) - epsilon) < 0.0051
 
 
@@ -80,7 +80,7 @@ def test_semantics_of_the_units_certificate(line: str, epsilon: float) -> None:
     ],
 )
 def test_semantics_of_puerto_ricos_certificate(line: str, epsilon: float) -> None:
-    _, got = accounting.list_semantics(Workload.preset("pl94-pr-persons"))[line]
+    _, got = promise.list_semantics(Workload.preset("pl94-pr-persons"))[line]
     assert abs(float(got) - epsilon) < 0.0051
 
 
@@ -105,7 +105,7 @@ def test_levels_of_dhc_here_and_in_puerto_rico() -> None:
     for name, levels in want.items():
         workload = Workload.preset(name)
         assert workload.rho_squared == total[name.split("-")[-1]]
-        assert tuple(accounting.cost_by_level(workload).values()) == tuple(Fraction(part) for part in levels)
+        assert tuple(promise.cost_by_level(workload).values()) == tuple(Fraction(part) for part in levels)
     for kind in ("persons", "units"):
         here, there = Workload.preset(f"dhc-{kind}"), Workload.preset(f"dhc-pr-{kind}")
         assert (there.histogram, there.queries, there.rules) == (here.histogram, here.queries, here.rules)
@@ -113,7 +113,7 @@ def test_levels_of_dhc_here_and_in_puerto_rico() -> None:
 
 
 def test_noise_standard_deviations() -> None:
-    sd = accounting.standard_deviations(PERSONS)
+    sd = promise.standard_deviations(PERSONS)
     levels = PERSONS.levels
     assert [round(sd[level, "total"], 2) for level in levels[1:5]] == [1.10, 2.17, 2.47, 1.75]
     assert round(sd["block", "total"], 1) == 89.2
@@ -126,7 +126,7 @@ def test_noise_standard_deviations() -> None:
         2.2,
         43.5,
     ]
-    assert [round(accounting.standard_deviations(UNITS)[level, "detailed"], 1) for level in levels[2:]] == [
+    assert [round(promise.standard_deviations(UNITS)[level, "detailed"], 1) for level in levels[2:]] == [
         12.5,
         6.1,
         5.6,

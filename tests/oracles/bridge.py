@@ -25,7 +25,7 @@ from stirred.spec import (
     SymmetricDifference,
     Variable,
 )
-from stirred.spec.verdicts.witness import DataSet
+from stirred.spec.verdict import DataSet
 
 UNIT = "household"
 REALISED = 500  # b of the universe where a budget function was taken: more records than are enumerated

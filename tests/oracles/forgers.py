@@ -44,8 +44,7 @@ from stirred.spec import (
     Variable,
     Verdict,
 )
-from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.witness import DataSet, Witness
+from stirred.spec.verdict import DataSet, Derivation, Witness
 
 UNIT = "household"
 BITS = ("0", "1")

@@ -14,8 +14,7 @@ from typing import Any
 import stirred.spec as sp
 from oracles.towns import PERSON, Town
 from stirred.spec import Specification, Verdict
-from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.witness import DataSet, Witness
+from stirred.spec.verdict import DataSet, Derivation, Witness
 
 
 @dataclass(frozen=True)

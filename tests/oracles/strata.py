@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from stirred.mechanisms.swapping.variants.enumeration import (
+from stirred.mechanisms.swap.enumeration import (
     Labels,
     Law,
     Loss,
@@ -42,7 +42,7 @@ def noised_loss(law: Law, hold: Labels, swap: Labels, q: Fraction) -> Loss:
 
     Beyond the range of the counts every ratio is constant, so one step beyond it is enough.
 
-    >>> from stirred.mechanisms.swapping.variants.enumeration import swapping_law
+    >>> from stirred.mechanisms.swap.enumeration import swapping_law
     >>> str(noised_loss(swapping_law(Fraction(1, 4)), (0, 1), (0, 1), Fraction(1, 2)).budget.upper(3))
     '0.274'
     """

@@ -11,8 +11,8 @@ from oracles.bridge import data_of, domain_of, specification
 from oracles.census import Small
 from oracles.promises import Promise, brute, refuted_by
 from stirred.spec import Specification, Verdict
+from stirred.spec.verdict import Derivation
 from stirred.spec.verdicts.checker.check import check_implication
-from stirred.spec.verdicts.derivation import Derivation
 
 MOST_SHOWN = 12
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from stirred.mechanisms.topdown.solve.generic import multiply_hessian
-from stirred.mechanisms.topdown.solve.problem import ParentProblem, merge_equal_queries
+from stirred.mechanisms.topdown.solve.parent import ParentProblem, merge_equal_queries
 from stirred.mechanisms.topdown.solve.rounding import Network
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from shared_data import shared
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.frames import frame_of
-from stirred.mechanisms.cell_key import CellKey, IntervalTable, design_table
+from stirred.mechanisms.tables.cell_key import CellKey, IntervalTable, design_table
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Spark
 from stirred.publish import parse, run
-from stirred.publish.plan.named import Choices, find_named_plan, read_schema
+from stirred.publish.plan.proposal import Choices, find_named_plan, read_schema
 
 
 @pytest.mark.slow

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from stirred.compiled import list_dependencies
+from stirred.kernels import list_dependencies
 
 INNER = """
-from stirred.compiled import compiled
+from stirred.kernels import compiled
 
 @compiled
 def inner(x):
@@ -19,7 +19,7 @@ OUTER = """
 from inner_of_test import inner
 from numbers_of_test import TIMES
 
-from stirred.compiled import compiled
+from stirred.kernels import compiled
 
 @compiled
 def outer(x):
@@ -62,7 +62,7 @@ def test_a_cache_that_names_a_type_of_before_is_not_read(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     text = (
-        "from typing import NamedTuple\n\nfrom stirred.compiled import compiled\n\n"
+        "from typing import NamedTuple\n\nfrom stirred.kernels import compiled\n\n"
         "class {name}(NamedTuple):\n    value: int\n\n@compiled\ndef read(box):\n    return box.value\n"
     )
     for name in ("Box", "Chest"):  # an upgrade in place: the caches of before lie beside the new files

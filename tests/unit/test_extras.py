@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stirred.extras import EXTRA_MODULES, OptionalModule, find_missing
+from stirred._support import EXTRA_MODULES, OptionalModule, find_missing
 
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 

@@ -184,7 +184,7 @@ def starts_processes(source: str) -> set[str]:
 
 
 def test_one_place_starts_child_processes() -> None:
-    """It decides what they may import and know; see ``stirred.children``."""
+    """It decides what they may import and know; see ``stirred.child_processes``."""
     found = {path.relative_to(ROOT).as_posix(): starts_processes(path.read_text()) for path in MODULES}
     assert {name: names for name, names in found.items() if names} == {"children.py": {"subprocess"}}
     assert starts_processes("import os, subprocess as s; os.execv('a', [])") == {"subprocess", "os.execv"}
@@ -211,13 +211,13 @@ OWN_TEXTS = {
 
 
 def test_texts_of_any_origin_are_parsed_in_one_place() -> None:
-    """It bounds depth, keys and memory; see ``stirred.toml_text``."""
+    """It bounds depth, keys and memory; see ``stirred.text_formats``."""
     found = set()
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Attribute) and ast.unparse(node) in PARSERS:
                 found.add(path.relative_to(ROOT).as_posix())
-    assert found <= OWN_TEXTS, f"read with stirred.toml_text: {sorted(found - OWN_TEXTS)}"
+    assert found <= OWN_TEXTS, f"read with stirred.text_formats: {sorted(found - OWN_TEXTS)}"
 
 
 # What writes a file or makes a folder by itself, and the modules that may, by the reason why nothing is lost or shown.

@@ -11,9 +11,9 @@ import pytest
 from bench_client import BenchClient
 from bench_server import RunningBench
 from small_town import write_town
-from stirred.web.jobs.line import JobQueue
+from stirred.web.jobs import JobQueue
 from stirred.web.workbench import Workbench
-from stirred.web.workspace.data import ChosenData
+from stirred.web.workspace import ChosenData
 
 if TYPE_CHECKING:
     pass

@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
 from stirred.spec import SizeLaw
-from stirred.web.jobs.line import JobQueue
+from stirred.web.jobs import JobQueue
 
 pytestmark = pytest.mark.browser
 LONG = 120_000  # milliseconds

@@ -5,11 +5,8 @@ from decimal import Decimal
 import pytest
 
 from stirred.errors import StirredError
-from stirred.mechanisms.swapping.budget.by_size import theorem_1
-from stirred.web.calculators.conversions import convert_budget
-from stirred.web.calculators.curve import draw_curve, swap_curve
-from stirred.web.calculators.products import compose_products
-from stirred.web.calculators.strata import strata_budget
+from stirred.mechanisms.swap.budget import theorem_1
+from stirred.web.calculators import compose_products, convert_budget, draw_curve, strata_budget, swap_curve
 
 
 @pytest.mark.parametrize(

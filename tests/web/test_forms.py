@@ -13,12 +13,10 @@ from layouts import LAYOUTS
 from stirred.census import Schema
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.registry import Registration, list_mechanisms
-from stirred.mechanisms.swapping.mechanism import PermutationSwapping
+from stirred.mechanisms.swap.psa import PermutationSwapping
 from stirred.spec import SizeLaw
-from stirred.web.forms.document import document_of, text_of
-from stirred.web.forms.edited import edit_text
-from stirred.web.forms.fields import NAME_PREFIX, fields_of
-from stirred.web.forms.values import DEFAULT_SUFFIX, SHOWN_FIELD, settings_of
+from stirred.web.document import document_of, edit_text, text_of
+from stirred.web.forms import DEFAULT_SUFFIX, NAME_PREFIX, SHOWN_FIELD, fields_of, settings_of
 from stirred.web.workbench import Workbench
 
 
@@ -60,9 +58,9 @@ def foreign(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     for module in (
         "stirred.mechanisms.registry.list_mechanisms",
-        "stirred.web.screens.promise.list_mechanisms",
-        "stirred.web.forms.reasons.list_mechanisms",
-        "stirred.publish.plan.reading.list_mechanisms",
+        "stirred.web.screens.plan.list_mechanisms",
+        "stirred.web.document.list_mechanisms",
+        "stirred.publish.plan.description.list_mechanisms",
     ):
         monkeypatch.setattr(module, lambda: found)
 

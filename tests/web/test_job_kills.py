@@ -14,7 +14,7 @@ from small_town import write_town
 from stirred.chance import Key
 from stirred.publish import load, run, verify
 from stirred.web.workbench import Workbench
-from stirred.web.workspace.data import ChosenData
+from stirred.web.workspace import ChosenData
 
 MOMENTS = ("at once", "0.4 s", "1 event", "4 events", "8 events", "12 events")
 

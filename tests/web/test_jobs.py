@@ -17,11 +17,10 @@ import pytest
 
 from bench_client import BenchClient, form_in
 from small_town import write_town
-from stirred.cli.terminal.progress import log_progress
+from stirred.cli.output import log_progress
 from stirred.publish.packet import Packet
 from stirred.publish.packet.checksums import verify
-from stirred.web.jobs.line import JobQueue
-from stirred.web.jobs.progress import steps_of_job
+from stirred.web.jobs import JobQueue, steps_of_job
 from stirred.web.workbench import Workbench
 
 ENDLESS = ("data", "synth", "demo", "--households", "90000000", "--out", "big")
@@ -65,7 +64,7 @@ def test_a_job_is_cancelled_before_its_process_is_known(bench: Workbench) -> Non
         fcntl.flock(lock, fcntl.LOCK_EX)
         bench.line.cancel(job.number)
         assert job.state == "running"
-        words = [sys.executable, "-m", "stirred.web.jobs.runner", str(job.folder)]
+        words = [sys.executable, "-m", "stirred.web.runner", str(job.folder)]
         subprocess.run(words, check=True, timeout=60)
     assert job.state == "cancelled"
     bench.line.resume(job.number)

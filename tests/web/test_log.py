@@ -8,8 +8,8 @@ import pytest
 
 from bench_client import BenchClient
 from stirred.errors import InputError
-from stirred.web.server import log
-from stirred.web.server.log import RequestLog
+from stirred.web import security
+from stirred.web.security import RequestLog
 from stirred.web.workbench import Workbench
 
 
@@ -44,7 +44,7 @@ def test_a_log_that_becomes_a_link_is_not_followed(
 
 
 def test_a_full_log_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "MAX_LOG_BYTES", 200)
+    monkeypatch.setattr(security, "MAX_LOG_BYTES", 200)
     written = RequestLog.of(tmp_path)
     for _ in range(7):
         written.log_answer("GET", "data", 200, 0.1)

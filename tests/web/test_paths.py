@@ -14,13 +14,13 @@ from starlette.routing import Route
 from bench_client import BenchClient, form_in
 from small_town import CENSUS, write_town
 from stirred.census import read
-from stirred.census.codebook.toml import CensusModel
+from stirred.census.toml import CensusModel
 from stirred.errors import InputError, StirredError
 from stirred.mechanisms.config import read_extra
 from stirred.mechanisms.registry import find_mechanism, list_mechanisms
 from stirred.publish.plan.models import PlanConfig
 from stirred.roots import SETTING, reading_below, require_names, require_readable
-from stirred.web.jobs.line import JobQueue
+from stirred.web.jobs import JobQueue
 from stirred.web.workbench import Workbench
 
 SECRET = "4711-confidential"

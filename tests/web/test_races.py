@@ -9,8 +9,7 @@ from threading import Barrier
 from bench_client import BenchClient, Reply
 from small_town import write_town
 from stirred.web.workbench import Workbench
-from stirred.web.workspace.folder import Workspace, read_document, write_document
-from stirred.web.workspace.history import PlanHistory
+from stirred.web.workspace import PlanHistory, Workspace, read_document, write_document
 
 REQUESTS, AT_ONCE = 200, 25
 MULTIPART = "multipart/form-data; boundary=xx"

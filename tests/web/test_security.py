@@ -8,7 +8,7 @@ import pytest
 from starlette.routing import Route
 
 from bench_client import PORT, BenchClient
-from stirred.web.jobs.job import Job
+from stirred.web.jobs import Job
 from stirred.web.workbench import Workbench
 
 MULTIPART = "multipart/form-data; boundary=xx"

@@ -16,9 +16,9 @@ import pytest
 from bench_client import BenchClient
 from bench_server import RunningBench
 from stirred.errors import InputError
-from stirred.web.server import connections, peers
-from stirred.web.server.app import create_app
-from stirred.web.server.serving import make_server, open_port, open_unix_socket
+from stirred.web import security
+from stirred.web import server as server_module
+from stirred.web.server import create_app, make_server, open_port, open_unix_socket
 from stirred.web.workbench import Workbench
 
 SILENT = 450
@@ -58,7 +58,7 @@ def served(bench: Workbench, listens: socket.socket, port: int) -> Iterator[None
 def test_silent_connections_do_not_stop_the_workbench(
     bench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "MAX_HEAD_SECONDS", 1.5)
+    monkeypatch.setattr(server_module, "MAX_HEAD_SECONDS", 1.5)
     listens = open_port("127.0.0.1", 0)
     port = int(listens.getsockname()[1])
     cookie = {"cookie": f"stirred_{port}={bench.session.cookie}"}
@@ -129,7 +129,7 @@ def test_another_user_is_refused_also_with_the_cookie(
     client = BenchClient(bench)
     client.app = create_app(bench, port=8642, for_owner=True)
     listed = tmp_path / "tcp"
-    monkeypatch.setitem(peers.SOCKET_LISTS, socket.AF_INET, listed)
+    monkeypatch.setitem(security.SOCKET_LISTS, socket.AF_INET, listed)
     row = "   1: 0100007F:0001 0100007F:21C2 01 00000000:00000000 00:00000000 00000000 {} 0 1\n"
     for user, status in ((os.geteuid(), 200), (0, 200), (4711, 403)):
         listed.write_text("  sl  local_address\n" + row.format(user))
@@ -145,4 +145,4 @@ def test_the_owner_of_a_connection_is_known() -> None:
         socket.create_server(("127.0.0.1", 0)) as server,
         socket.create_connection(server.getsockname()) as one,
     ):
-        assert peers.find_user(one.getsockname(), server.getsockname()) == os.geteuid()
+        assert security.find_user(one.getsockname(), server.getsockname()) == os.geteuid()

@@ -11,10 +11,15 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from stirred.assess.conclusions import Conclusions
-from stirred.assess.utility.relations import cramers_v, cross_table
-from stirred.assess.utility.summary import detailed_summary
-from stirred.assess.utility.tables import BLOCK_BINS, CELL_BINS, METRIC_SCHEMA, TablePair, measure_errors
+from stirred.assess.conclusions import Conclusions, cramers_v, cross_table
+from stirred.assess.utility import (
+    BLOCK_BINS,
+    CELL_BINS,
+    METRIC_SCHEMA,
+    TablePair,
+    detailed_summary,
+    measure_errors,
+)
 from stirred.census import Census
 
 

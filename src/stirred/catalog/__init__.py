@@ -8,10 +8,9 @@ import sys
 from collections.abc import Iterator
 from types import ModuleType
 
-from stirred.catalog.book import Catalog, catalog
-from stirred.catalog.comparing import compare
+from stirred.catalog.book import Catalog, catalog, compare
 from stirred.catalog.entries import CatalogEntry
-from stirred.catalog.published import DELTA
+from stirred.catalog.products import DELTA
 from stirred.spec import Specification
 
 

@@ -1,27 +1,34 @@
-"""The catalog itself: published specifications by name."""
+"""Look up published specifications by name, and compare specifications."""
 
 from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
+from typing import Protocol, runtime_checkable
 
 from stirred.catalog import releases
 from stirred.catalog.entries import UNSTATED_BY_NAME, CatalogEntry, Row, unstated_row
-from stirred.catalog.products import DDHC_A, PRODUCTS, S_DHC, Product
-from stirred.catalog.published import (
+from stirred.catalog.products import (
+    DDHC_A,
     DELTA,
     MAX_STRATUM_2010,
     PAPER,
+    PRODUCTS,
     RATES_2010,
+    S_DHC,
     SOURCE_2010,
     UNSTATED,
     WHAT_IF_RATES,
     WHAT_IF_SOURCE,
     WHAT_IFS,
+    Product,
     WhatIf,
 )
 from stirred.errors import InputError, did_you_mean, require_kind
-from stirred.spec import Specification
+from stirred.spec import Comparison, Specification
+from stirred.spec import compare as compare_specifications
+from stirred.spec.exact import parse_fraction
 from stirred.spec.notebook import write_html_table
-from stirred.spec.numbers.numerals import parse_fraction
+
+# The catalog itself: published specifications by name.
 
 _BY_THEOREM = "ε by Theorem 1 from b and the swap rate"
 _HOUSEHOLDS = (
@@ -241,3 +248,41 @@ class Catalog(Mapping[str, Specification]):
 
 
 catalog = Catalog()
+
+
+# Compare specifications, which may be given by their names in the catalog.
+
+
+@runtime_checkable
+class SupportsSpecification(Protocol):
+    """A value that states a specification, such as a release."""
+
+    @property
+    def specification(self) -> Specification:
+        """Return the specification."""
+        ...
+
+
+def compare(
+    first: Specification | SupportsSpecification | str, second: Specification | SupportsSpecification | str
+) -> Comparison:
+    """Compare two specifications, releases or catalog names; return five verdicts.
+
+    >>> compare("whatif-state@1/2", "whatif-state@1/20").overall.relation.value
+    'stronger'
+    """
+    return compare_specifications(_find_specification(first), _find_specification(second))
+
+
+def _find_specification(given: object) -> Specification:
+    if isinstance(given, Specification):
+        return given
+    if isinstance(given, str):
+        return catalog[given]
+    if isinstance(given, SupportsSpecification) and isinstance(given.specification, Specification):
+        return given.specification
+    raise InputError(
+        "only specifications can be compared",
+        why=f"this is of type {type(given).__name__}",
+        fix='st.compare(release, "das-2020"): a specification, a release, or a name in list(st.catalog)',
+    )

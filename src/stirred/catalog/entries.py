@@ -1,21 +1,96 @@
-"""One entry of the catalog: a published specification with its source, and everything that is computed from it."""
+"""Define an entry of the catalog: a published specification, its source, and what is computed from it."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from stirred.catalog.assumptions import Assumption, variants
-from stirred.catalog.products import BY_GROUP_PRIVACY, PRINTED, PRODUCTS, PROVED, Product
-from stirred.catalog.published import DELTA, UNSTATED, UnstatedRelease
-from stirred.errors import InputError
+from stirred.catalog.products import (
+    BY_GROUP_PRIVACY,
+    DELTA,
+    PRINTED,
+    PRODUCTS,
+    PROVED,
+    UNSTATED,
+    Product,
+    UnstatedRelease,
+)
+from stirred.catalog.releases import SETS
+from stirred.errors import IncompatibleError, InputError
 from stirred.languages import Phrase
 from stirred.spec import Budget, NormalizedRenyi, OutputPremetric, Part, Specification, rho_squared_to_epsilon
-from stirred.spec.algebra.conversions import GIVEN_THE_CODE, GIVEN_THE_MECHANISM, Factor
-from stirred.spec.numbers.rounding import to_json_number
+from stirred.spec.conversions import GIVEN_THE_CODE, GIVEN_THE_MECHANISM, Factor
+from stirred.spec.exact import to_json_number
+
+if TYPE_CHECKING:
+    from stirred.spec.card import Card, TotalPart, Variant
+
+
+# The same release under other assumptions: moves between households, imputed copies, another unit, fewer invariants.
 
 if TYPE_CHECKING:  # a card needs templates and mpmath, which a comparison does not
-    from stirred.spec.card import Card, TotalPart
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assumption:
+    """One other assumption, in words, and the specification under it."""
+
+    words: str
+    specification: Specification
+
+    def as_variant(self, delta: Fraction, *, at_least: bool = False) -> "Variant":
+        """Return the assumption as a line of a card; ``at_least`` where the total leaves releases out."""
+        from stirred.spec.card import Card, Variant
+        from stirred.spec.card.words import write_small
+
+        bounded = at_least and self.specification.budget.is_finite
+        card = Card(self.specification, delta=delta, at_least=bounded)
+        allowed = card.bound_odds()
+        odds = Phrase("card.odds.factor", factor=allowed.factor, distance=str(allowed.distance))
+        if not self.specification.budget.is_finite:
+            odds = Phrase("card.odds.any")
+        elif (epsilon := card.epsilon()) is not None:
+            relation = "≥" if bounded else "="
+            odds = Phrase("card.odds.epsilon", relation=relation, epsilon=epsilon, delta=write_small(delta))
+        return Variant(words=self.words, budget=card.shown_budget(), odds=odds)
+
+
+def variants(spec: Specification) -> tuple[Assumption, ...]:
+    """Return the specification under each other assumption for which a rule gives a budget.
+
+    >>> from stirred.catalog import catalog
+    >>> [str(a.specification.rho_squared) for a in variants(catalog["das-2020"])][:2]
+    ['139.6169', '221.5002']
+    """
+    found: list[Assumption] = []
+    unit = spec.input_premetric.unit
+    households = any(part.input_premetric.unit == "household" for part in spec.statements)
+    if unit == "person" and households:
+        effect = "ρ² fourfold" if isinstance(spec.output_premetric, NormalizedRenyi) else "twice the budget"
+        words = f"a person may move between households: the household parts count with constant 2, {effect}"
+        found.append(Assumption(words=words, specification=spec.per("person", link="free")))
+    words = f"each {unit} may have been imputed into one more record"
+    found.append(Assumption(words=words, specification=spec.per(unit, copies=2)))
+    if isinstance(spec.output_premetric, NormalizedRenyi) and unit == "person":
+        largest = spec.domain.largest_household or 0
+        words = f"per household of up to {largest:,} persons: ρ of the person parts times {largest:,}"
+        # where the number of persons is not among the invariants no rule relates the two units
+        with suppress(IncompatibleError):
+            found.append(Assumption(words=words, specification=spec.per("household")))
+    # SafeTab and PHSafe publish no invariant themselves: theirs are public inputs, the geography
+    released = spec.multiverse not in (SETS["safetab"], SETS["phsafe"])
+    for invariant in spec.multiverse if released else ():
+        words = f"published exactly all the same, but not declared invariant: {invariant.words()}"
+        found.append(Assumption(words=words, specification=spec.without(invariant, released=True)))
+    return tuple(found)
+
+
+# One entry of the catalog: a published specification with its source, and everything that is computed from it.
+
+if TYPE_CHECKING:  # a card needs templates and mpmath, which a comparison does not
+    pass
 
 Row = dict[str, object]
 _TITLES = {
@@ -117,7 +192,7 @@ class CatalogEntry:
 
     def row(self, delta: Fraction = DELTA) -> Row:
         """Return the entry as plain values; every ε is computed from the exact budget and the given δ."""
-        from stirred.spec.card.odds import bound_odds
+        from stirred.spec.card.words import bound_odds
 
         spec = self.specification
         what = bound_odds(spec, delta=delta)
@@ -251,3 +326,27 @@ def unstated_row(unstated: UnstatedRelease, delta: Fraction = DELTA) -> Row:
 
 
 UNSTATED_BY_NAME: Mapping[str, UnstatedRelease] = {unstated.name: unstated for unstated in UNSTATED}
+
+
+# How each published product was made, in a sentence.
+
+_MECHANISMS = {
+    "pl": "TopDown Algorithm: discrete Gaussian noise on queries over the geographic hierarchy, then constrained "
+    "least squares and controlled rounding.",
+    "dhc": "TopDown Algorithm: discrete Gaussian noise on queries over the geographic hierarchy, then constrained "
+    "least squares and controlled rounding.",
+    "topdown": "TopDown Algorithm, run for the redistricting data and again for the DHC: discrete Gaussian noise on "
+    "queries over the geographic hierarchy, then constrained least squares and controlled rounding.",
+    "ddhc-a": "SafeTab-P: discrete Gaussian noise on counts of population groups, adaptive detail.",
+    "ddhc-b": "SafeTab-H: discrete Gaussian noise on counts of households by population group, adaptive detail.",
+    "sdhc": "PHSafe: discrete Gaussian noise on counts that join persons and households, households truncated.",
+    "das": "TopDown Algorithm, SafeTab-P, SafeTab-H and PHSafe.",
+}
+
+
+def mechanisms_of(entry: CatalogEntry) -> str:
+    """Return the mechanisms of an entry in words."""
+    if entry.rates:
+        return "Data swapping, read as the Permutation Swapping Algorithm."
+    known = sorted(_MECHANISMS, key=len, reverse=True)
+    return _MECHANISMS[next((key for key in known if entry.name.startswith(key)), "das")]

@@ -2,20 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import load_on_demand
+from stirred._support import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.census.census import DROPPED_NOTE as DROPPED_NOTE
     from stirred.census.census import Census as Census
     from stirred.census.census import Invalid as Invalid
     from stirred.census.census import read as read
-    from stirred.census.codebook.schema import Geography as Geography
-    from stirred.census.codebook.schema import RecordSchema as RecordSchema
-    from stirred.census.codebook.schema import Schema as Schema
-    from stirred.census.codebook.schema import VariableSchema as VariableSchema
-    from stirred.census.codebook.standard import pl94 as pl94
-    from stirred.census.codebook.standard import ppmf as ppmf
-    from stirred.census.expand import expand as expand
+    from stirred.census.public_files import expand as expand
+    from stirred.census.public_files import pl94 as pl94
+    from stirred.census.public_files import ppmf as ppmf
+    from stirred.census.schema import Geography as Geography
+    from stirred.census.schema import RecordSchema as RecordSchema
+    from stirred.census.schema import Schema as Schema
+    from stirred.census.schema import VariableSchema as VariableSchema
     from stirred.census.validation import Problem as Problem
     from stirred.census.validation import Problems as Problems
     from stirred.census.validation import validate as validate
@@ -42,10 +42,28 @@ __all__ = [
 __getattr__ = load_on_demand(
     __name__,
     {
-        "census": ("DROPPED_NOTE", "Census", "Invalid", "read"),
-        "codebook.schema": ("Geography", "RecordSchema", "Schema", "VariableSchema"),
-        "codebook.standard": ("pl94", "ppmf"),
-        "expand": ("expand",),
-        "validation": ("Problem", "Problems", "check", "validate"),
+        "census": (
+            "Census",
+            "DROPPED_NOTE",
+            "Invalid",
+            "read",
+        ),
+        "public_files": (
+            "expand",
+            "pl94",
+            "ppmf",
+        ),
+        "schema": (
+            "Geography",
+            "RecordSchema",
+            "Schema",
+            "VariableSchema",
+        ),
+        "validation": (
+            "Problem",
+            "Problems",
+            "validate",
+        ),
+        "validation.check": ("check",),
     },
 )

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Literal, Self, get_args
 
 import polars as pl
 
-from stirred.census.codebook import parse
-from stirred.census.codebook.schema import Schema
-from stirred.census.codebook.typed import convert_frame
-from stirred.census.failures import redact_errors as redact_errors
-from stirred.census.files import CensusFiles
-from stirred.census.flat import find_home
+from stirred.census import toml
 from stirred.census.progress import Progress
 from stirred.census.readers import is_table, to_lazy
+from stirred.census.readers.sources import redact_errors as redact_errors
+from stirred.census.records import CensusFiles, find_home
+from stirred.census.schema import Schema
 from stirred.census.validation import validate
 from stirred.census.validation.dropping import drop_invalid, require_mended
+from stirred.census.variables import convert_frame
 from stirred.errors import InputError, did_you_mean, require_path
 from stirred.spec.notebook import write_html_table
 
@@ -29,7 +28,7 @@ DROPPED_NOTE = (
     "were left out before the release"
 )
 
-__all__ = ["DROPPED_NOTE", "Census", "Invalid", "cast_codes", "list_columns", "read", "redact_errors"]
+__all__ = ["DROPPED_NOTE", "Census", "Invalid", "read", "redact_errors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +175,7 @@ def read(path: str | Path) -> Census:
     path = Path(path)
     if path.is_dir():
         path = path / "census.toml"
-    census = Census(schema=parse.load_schema(path), folder=path.parent)
+    census = Census(schema=toml.load_schema(path), folder=path.parent)
     for record in census.schema.records:
         with redact_errors(record.name):
             # the columns are compared with the schema; households of a person file are not made for it
@@ -197,7 +196,7 @@ def _guess(tables: object, *, confidential: bool) -> Census:
     given = dict(tables) if isinstance(tables, Mapping) and several else {"": tables}
     frames = {str(name): to_lazy(table) for name, table in given.items()}
     document = describe_tables(frames, confidential=confidential)
-    schema = parse.parse_schema(strip_comments(document))
+    schema = toml.parse_schema(strip_comments(document))
     files = dict(zip(schema.record_types, frames.values(), strict=False)) if "" in frames else frames
     files = {name: frame for name, frame in files.items() if name in schema.record_types}
     if not files:  # the persons of a table that was named household
@@ -232,5 +231,5 @@ def _parse_document(document: object, tables: object) -> tuple[Mapping[str, obje
     records = plain.get("record", {})
     if isinstance(tables, Mapping) and isinstance(records, Mapping):
         plain["record"] = {**{name: {} for name in tables}, **records}
-    schema = parse.parse_schema(plain)
+    schema = toml.parse_schema(plain)
     return _name_tables(tables, schema), schema

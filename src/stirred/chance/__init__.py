@@ -1,18 +1,24 @@
 """Where randomness comes from: a key, named streams, and samplers that follow their stated law exactly."""
 
-from stirred.chance.key import Key
-from stirred.chance.multiset import MultisetDigest
-from stirred.chance.permutations import derangement, permutation
-from stirred.chance.samplers.bernoulli import Threshold, bernoulli, settle, threshold
-from stirred.chance.samplers.binomial import binomial
-from stirred.chance.samplers.gaussian import (
+from stirred.chance.keys import Key, MultisetDigest
+from stirred.chance.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
+    binomial,
     discrete_gaussian,
     discrete_laplace,
 )
-from stirred.chance.samplers.integers import integers, multiply_words
-from stirred.chance.stream import Stream, Uniform
+from stirred.chance.streams import Stream, Uniform
+from stirred.chance.uniform import (
+    Threshold,
+    bernoulli,
+    derangement,
+    integers,
+    multiply_words,
+    permutation,
+    settle,
+    threshold,
+)
 
 __all__ = [
     "DiscreteGaussian",

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.arrow import pc
-from stirred.chance.key import Key
-from stirred.compiled import compile_kernel
+from stirred._support import pc
+from stirred.chance.keys import Key
 from stirred.errors import DataError
+from stirred.kernels import compile_kernel
 
 Words = NDArray[np.uint64]
 

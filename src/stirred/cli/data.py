@@ -22,8 +22,7 @@ from collections.abc import Iterator, Mapping
 from os.path import relpath
 from pathlib import Path
 
-from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.progress import show_progress
+from stirred.cli.output import console, print_json, show_progress, table
 from stirred.closed_files import write_closed_text
 from stirred.errors import InputError
 
@@ -200,7 +199,7 @@ def _synth(arguments: argparse.Namespace) -> int:
 
 
 def _stand_in(arguments: argparse.Namespace) -> int:
-    from stirred.census.synthetic.like import write_stand_in
+    from stirred.census.synthetic.stand_in import write_stand_in
 
     summary = write_stand_in(
         arguments.like,

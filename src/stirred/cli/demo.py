@@ -12,9 +12,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from stirred.cli.terminal.output import console, print_json
-from stirred.cli.terminal.parser import add_language_argument
-from stirred.cli.terminal.progress import show_progress
+from stirred.cli.output import console, print_json, show_progress
+from stirred.cli.parser import add_language_argument
 
 PAIR = ("das-2020", "whatif-county-size")
 
@@ -34,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _print_result(arguments, _promises(arguments.out, arguments.language or "en"))
     with show_progress(quiet=arguments.json) as progress:
         progress("libraries", 0, 1)  # the slowest of imports: something is shown before them
-        from stirred.publish.demo.releases import demo
+        from stirred.publish.demo import demo
 
         progress("libraries", 1, 1)
         report = demo(arguments.out, progress=progress, language=arguments.language or "en")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from stirred.cli.terminal.output import console, print_json
+from stirred.cli.output import console, print_json
 from stirred.errors import InputError
 
 
@@ -27,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find the cell and say what it means."""
-    from stirred.publish.packet.labels import encode_cell, label_cell, list_labels
-    from stirred.publish.packet.lookup import look_up
+    from stirred.publish.packet.lookup import encode_cell, label_cell, list_labels, look_up
 
     where = {}
     for word in arguments.where:

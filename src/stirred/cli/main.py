@@ -4,12 +4,17 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from stirred.cli.process.ending import report_error, wants_traceback
-from stirred.cli.process.limits import require_addresses
-from stirred.cli.process.pipes import flush_stream, has_no_reader
-from stirred.cli.process.signals import StoppedBySignal, install_handlers
-from stirred.cli.terminal.parser import VERBS as VERBS
-from stirred.cli.terminal.parser import parser_for, require_verb, resolve_method
+from stirred.cli.parser import VERBS as VERBS
+from stirred.cli.parser import parser_for, require_verb, resolve_method
+from stirred.cli.process import (
+    StoppedBySignal,
+    flush_stream,
+    has_no_reader,
+    install_handlers,
+    report_error,
+    require_addresses,
+    wants_traceback,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

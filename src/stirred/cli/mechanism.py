@@ -1,35 +1,131 @@
-"""One mechanism without a plan file: its flags are its settings, its packet is that of the plan they describe.
-
-  stirred NAME census.toml … --check            what would be promised; nothing is released
-  stirred NAME census.toml … --out packet/      the packet: records, tables, specification, card, receipt, report
-
-An interrupted run is taken up by the same command and gives the same packet. The key is kept outside the
-packet: whoever has it can undo the noise. Keep it as you keep the census, or destroy it.
-"""
+"""Run one mechanism without a plan file: its flags are its settings, its packet is that of their plan."""
 
 import argparse
 import inspect
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
-from stirred.cli.terminal.engines import add_engine_arguments, open_engine
-from stirred.cli.terminal.flags import add_flags, settings
-from stirred.cli.terminal.invalid import add_invalid_argument, tell_about_records
-from stirred.cli.terminal.keys import clean_after_refusal, is_rehearsal, key_file, load_key, rehearsal_key
-from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.parser import add_language_argument
-from stirred.cli.terminal.progress import log_progress, show_progress
+from pydantic.fields import FieldInfo
+
+from stirred.cli.options import (
+    add_engine_arguments,
+    add_invalid_argument,
+    clean_after_refusal,
+    is_rehearsal,
+    key_file,
+    load_key,
+    open_engine,
+    rehearsal_key,
+    tell_about_records,
+)
+from stirred.cli.output import console, log_progress, print_json, show_progress, table
+from stirred.cli.parser import add_language_argument
 from stirred.errors import InputError
+from stirred.mechanisms.config import MechanismConfig, parse_settings, read_extra, write_toml
 from stirred.mechanisms.registry import find_mechanism, find_registration, list_methods
 
 if TYPE_CHECKING:
     from stirred.census import Invalid
-    from stirred.mechanisms.config import MechanismConfig
     from stirred.mechanisms.exhibits import Exhibit
     from stirred.publish import Plan
     from stirred.spec import Specification
+
+
+# The flags of a command from the settings of a mechanism: one flag a field, its sentence as the help.
+
+DEST_PREFIX = "setting "  # no flag of the command itself can be called so
+
+
+def add_flags(parser: argparse.ArgumentParser, config: type[MechanismConfig]) -> None:
+    """Add one flag for each setting; a setting that is not typed has the default of its model."""
+    group = parser.add_argument_group("settings (the keys of a [[mechanism]] in plan.toml)")
+    for name, field in config.model_fields.items():
+        options = _options(name, field)
+        if options is not None:
+            group.add_argument(
+                _flag(name, field), dest=DEST_PREFIX + name, default=argparse.SUPPRESS, **options
+            )
+
+
+def settings(arguments: argparse.Namespace, config: type[MechanismConfig]) -> MechanismConfig:
+    """Return the settings that were typed, checked as those of a plan."""
+    values: dict[str, object] = {}
+    for dest, value in vars(arguments).items():
+        if dest.startswith(DEST_PREFIX):
+            name = dest.removeprefix(DEST_PREFIX)
+            values[name] = _pairs(name, value) if _is(config.model_fields[name], dict) else value
+    return parse_settings(config, values, what="the command")
+
+
+def _flag(name: str, field: FieldInfo) -> str:
+    """Return ``--name``, or ``--no-name`` for a setting that is on by default."""
+    own = read_extra(field).get("flag")
+    return str(own) if own else f"--{'no-' if field.default is True else ''}{name.replace('_', '-')}"
+
+
+def _options(name: str, field: FieldInfo) -> dict[str, Any] | None:
+    """Return the options of argparse, or None for a setting that has one value only."""
+    told, kind = read_extra(field), _kind(field)
+    usual = told.get("flag_default_words", field.default)
+    known = not field.is_required() and usual not in (None, [], {}, "") and not isinstance(usual, bool)
+    text = str(told.get("flag_help", field.description)) + (f" (default: {usual})" if known else "")
+    options: dict[str, Any] = {"help": text.replace("%", "%%")}
+    if field.is_required():
+        options["required"] = True
+    if kind is bool:
+        return options | {"action": "store_const", "const": field.default is not True}
+    if get_origin(kind) is Literal:
+        choices = get_args(kind)
+        return options | {"choices": choices} if all(isinstance(c, str) for c in choices) else None
+    metavar = name.upper() if kind in (str, int) else "VARIABLE"
+    if get_origin(kind) is list:
+        nested = get_origin(get_args(kind)[0]) is list
+        return options | {
+            "nargs": told.get("nargs", "+"),
+            "action": "append" if nested else "extend",
+            "metavar": metavar,
+        }
+    if get_origin(kind) is dict:
+        return options | {"nargs": "+", "action": "extend", "metavar": "NAME=VALUE"}
+    return options | {"type": int if kind is int else str, "metavar": metavar}
+
+
+def _kind(field: FieldInfo) -> Any:
+    """Return the type of a setting, without None and without its checks."""
+    kind: Any = field.annotation
+    if get_origin(kind) in (Union, UnionType):
+        kind = next(inner for inner in get_args(kind) if inner is not type(None))
+    return get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
+
+
+def _is(field: FieldInfo, kind: type) -> bool:
+    return get_origin(_kind(field)) is kind
+
+
+def _pairs(name: str, words: list[str]) -> Mapping[str, str]:
+    found = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            raise InputError(
+                f"--{name.replace('_', '-')} takes pairs",
+                why=f"{write_toml(word)} has no equals sign",
+                fix=f"--{name.replace('_', '-')} NAME=VALUE",
+            )
+        found[key] = value
+    return found
+
+
+# One mechanism without a plan file: its flags are its settings, its packet is that of the plan they describe.
+#
+#   stirred NAME census.toml … --check            what would be promised; nothing is released
+#   stirred NAME census.toml … --out packet/      the packet: records, tables, specification, card, receipt, report
+#
+# An interrupted run is taken up by the same command and gives the same packet. The key is kept outside the
+# packet: whoever has it can undo the noise. Keep it as you keep the census, or destroy it.
 
 
 def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
@@ -76,8 +172,8 @@ def add_ways(parser: argparse.ArgumentParser) -> None:
 
 def run(name: str, arguments: argparse.Namespace) -> int:
     """State the promise; or make the plan of this command and run it."""
-    from stirred.publish.before.refusals import require_room
-    from stirred.publish.plan.writing import plan_of
+    from stirred.publish.check import require_room
+    from stirred.publish.plan.description import plan_of
 
     kind = find_mechanism(name)
     path, out = find_census_file(arguments.census), arguments.out
@@ -111,8 +207,8 @@ def run(name: str, arguments: argparse.Namespace) -> int:
 def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
     """Run a plan that a command made, and say what was promised and kept."""
     from stirred.publish import run as run_plan
-    from stirred.publish.before.refusals import prepare
-    from stirred.publish.run.lock import hold_lock
+    from stirred.publish.check import prepare
+    from stirred.publish.run.part import hold_lock
 
     with open_engine(arguments) as engine:
         alone = arguments.key is None and all(mechanism.is_noiseless for mechanism in plan.mechanisms)
@@ -149,11 +245,11 @@ def _encode_labels(config: "MechanismConfig", census: Path) -> "MechanismConfig"
     """Return the settings with labels replaced by their codes, as the codebook has them."""
     if not config.names_levels():
         return config
-    from stirred.census.codebook import parse
-    from stirred.census.codebook.labels import make_coder
+    from stirred.census import toml
+    from stirred.census.schema import make_coder
 
     return config.encode_labels(
-        make_coder(parse.load_schema(census / "census.toml" if census.is_dir() else census))
+        make_coder(toml.load_schema(census / "census.toml" if census.is_dir() else census))
     )
 
 

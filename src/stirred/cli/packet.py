@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from stirred.cli.terminal.output import console, escape_line, print_json
+from stirred.cli.output import console, escape_line, print_json
 from stirred.errors import InputError
 
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the chosen action; return 0 when all is well, 1 when a file is not as sealed."""
     if arguments.action == "compare":
-        from stirred.publish.compare.side_by_side import write_comparison
+        from stirred.publish.side_by_side import write_comparison
 
         path = write_comparison([Path(p) for p in arguments.packets], Path(arguments.out))
         return _print_result(arguments, {"report": str(path)}, f"open {path}")

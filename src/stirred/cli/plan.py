@@ -16,8 +16,10 @@
   stirred plan record plan.toml --out record.md      a decision record for an ethics or legal file
   stirred plan schema                                the JSON schema of plan.toml
 
-plan tune and plan rehearse never look at the records of the plan's own census: they use a synthetic stand-in (or --stand-in
-FILE). Choosing a parameter on confidential data would itself be a release and need accounting. With --goal nothing is run:
+plan tune and plan rehearse never look at the records of the plan's own census: they use a synthetic stand-in (or
+--stand-in
+FILE). Choosing a parameter on confidential data would itself be a release and need accounting. With --goal nothing is
+run:
 only the number of areas of each level is read, which is public or an invariant.
 """
 
@@ -27,14 +29,94 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.stand_in import add_stand_in, open_stand_in
-from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.progress import show_progress
+from stirred.cli.output import console, print_json, show_progress, table
 from stirred.closed_files import write_closed_text
 from stirred.errors import InputError
 
 if TYPE_CHECKING:
-    pass
+    from stirred.census import Census
+    from stirred.publish import Plan
+
+
+# The census that a plan is tuned and rehearsed on in the place of its own.
+
+
+def add_stand_in(parser: argparse.ArgumentParser) -> None:
+    """Add the flags that name it."""
+    parser.add_argument(
+        "--stand-in", metavar="CENSUS", help="a public census.toml (default: the synthetic demo census)"
+    )
+    parser.add_argument(
+        "--on-confidential-data",
+        action="store_true",
+        help="use the plan's own census, knowing that this is a release",
+    )
+
+
+def open_stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census, str]":
+    """Open the census that a plan is tried on, with its name; never the plan's own unless asked for."""
+    from stirred.census import Census, read, toml
+    from stirred.census.synthetic import synthesise
+
+    if arguments.on_confidential_data:
+        print(
+            "warning: tuning on the confidential file is a release that no budget here accounts for",
+            file=sys.stderr,
+        )
+        return plan.census(), "the plan's own census"
+    if arguments.stand_in:
+        if _same_file(Path(arguments.stand_in), plan.folder / plan.census_file):
+            raise InputError(
+                "the stand-in is the plan's own census",
+                why="choosing a setting on the records that are released is itself a release, which no budget accounts for",
+                fix="name a public or synthetic census, or say --on-confidential-data",
+            )
+        return read(arguments.stand_in), arguments.stand_in
+    made = synthesise("demo")
+    census, file = Census.of(made.schema, made.tables), plan.folder / plan.census_file
+    own = toml.load_schema(file).spine if file.is_file() else ()
+    if not set(own) <= set(census.schema.spine):
+        raise InputError(
+            "the demo census cannot stand in for this census",
+            why=f"its areas are {', '.join(census.schema.spine)}, those of the plan's census {', '.join(own)}",
+            fix="make a stand-in from the codebook: stirred data synth --like CENSUS --out stand-in, then "
+            "--stand-in stand-in/census.toml",
+        )
+    return census, "the synthetic demo census"
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    """Return whether two names of a census (its folder or its census.toml) mean one file."""
+    files = [place / "census.toml" if place.is_dir() else place for place in (one, other)]
+    return all(file.exists() for file in files) and files[0].samefile(files[1])
+
+
+# Describe a release, see its promise, tune it from utility, justify it.
+#
+#   stirred plan new plan.toml                         a commented plan, from a few questions
+#   stirred plan new plan.toml --mechanism topdown     the same without asking
+#   stirred plan new --census census.toml --out plan.toml
+#                                                      a plan proposed from the schema, with its reasons; reads no
+# record
+#   stirred plan new das2020 --census census.toml --out plan.toml
+#                                                      a plan that has a name: the products of the 2020 census
+#   stirred plan check plan.toml                       the whole promise and cost; writes nothing
+#   stirred plan tune plan.toml --target "mape county×tenure <= 2%"
+#                                                      the smallest loss that reaches it, on a stand-in
+#   stirred plan tune plan.toml --goal "mae hispanic×county <= 2" --goal "mae total×block <= 3" --limit "hispanic <=
+# 14"
+#                                                      other shares of the same budget (TopDown), in a plan beside
+# this one;
+#                                                      for goals that are met already, the smallest budget
+#   stirred plan rehearse plan.toml --runs 20          bias, spread and coverage over replicate runs on a stand-in
+#   stirred plan record plan.toml --out record.md      a decision record for an ethics or legal file
+#   stirred plan schema                                the JSON schema of plan.toml
+#
+# plan tune and plan rehearse never look at the records of the plan's own census: they use a synthetic stand-in (or
+# --stand-in
+# FILE). Choosing a parameter on confidential data would itself be a release and need accounting. With --goal nothing
+# is run:
+# only the number of areas of each level is read, which is public or an invariant.
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +189,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _new(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_registration
-    from stirred.publish.plan.templates import new_plan, questions
+    from stirred.publish.plan.models import new_plan, questions
 
     if arguments.plan and not arguments.plan.endswith(".toml") and "/" not in arguments.plan:
         return _new_named(arguments)
@@ -136,8 +218,7 @@ def _new_named(arguments: argparse.Namespace) -> int:
     """Write a plan that has a name; with a census its swap and its tables fit the schema."""
     import os
 
-    from stirred.publish.plan.named import Choices, find_named_plan, read_schema
-    from stirred.publish.plan.proposing import ProposedPlan
+    from stirred.publish.plan.proposal import Choices, ProposedPlan, find_named_plan, read_schema
 
     plan, path = find_named_plan(arguments.plan), Path(arguments.out or "plan.toml")
     choices = Choices(swapped=arguments.swapped, light=arguments.light)
@@ -155,8 +236,7 @@ def _new_named(arguments: argparse.Namespace) -> int:
 
 def _propose(path: Path, arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.registry import default_mechanism, find_mechanism
-    from stirred.publish.plan.named import read_schema
-    from stirred.publish.plan.proposing import READ_NOTE, propose_plan
+    from stirred.publish.plan.proposal import READ_NOTE, propose_plan, read_schema
 
     census = Path(arguments.census)
     name = arguments.mechanism or default_mechanism(read_schema(census).spine)
@@ -178,7 +258,7 @@ def _propose(path: Path, arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from stirred.publish import load
-    from stirred.publish.before.check import explain
+    from stirred.publish.check import explain
 
     found = explain(load(arguments.plan))
     if arguments.json:
@@ -230,7 +310,7 @@ def _tune(arguments: argparse.Namespace) -> int:
 def _tune_shares(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.proposal import Cap, Goal
     from stirred.publish import load
-    from stirred.publish.before.shares import choose_path, tune_shares
+    from stirred.publish.tuning import choose_path, tune_shares
     from stirred.spec import Budget
 
     path = choose_path(Path(arguments.plan), arguments.out)
@@ -271,7 +351,7 @@ def _tune_shares(arguments: argparse.Namespace) -> int:
 def _tune_knob(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.exhibits import format_beside_error, format_error
     from stirred.publish import load
-    from stirred.publish.before.tune import Target, tune
+    from stirred.publish.tuning import Target, tune
 
     plan = load(arguments.plan)
     target = Target.parse(arguments.target)
@@ -315,7 +395,7 @@ def _tune_knob(arguments: argparse.Namespace) -> int:
 def _rehearse(arguments: argparse.Namespace) -> int:
     from stirred.mechanisms.exhibits import format_error
     from stirred.publish import load
-    from stirred.publish.before.rehearse import rehearse, write_rehearsal
+    from stirred.publish.tuning import rehearse, write_rehearsal
 
     plan = load(arguments.plan)
     stand_in, source = open_stand_in(arguments, plan)
@@ -345,7 +425,7 @@ def _rehearse(arguments: argparse.Namespace) -> int:
 
 
 def _schema(_: argparse.Namespace) -> int:
-    from stirred.publish.plan.reference import build_schema
+    from stirred.publish.plan.models import build_schema
 
     print_json(build_schema())
     return 0
@@ -353,8 +433,7 @@ def _schema(_: argparse.Namespace) -> int:
 
 def _record(arguments: argparse.Namespace) -> int:
     from stirred.publish import load
-    from stirred.publish.before.check import explain
-    from stirred.publish.before.record import decision_record
+    from stirred.publish.check import decision_record, explain
 
     plan = load(arguments.plan)
     text = decision_record(plan, explain(plan, trial=False))

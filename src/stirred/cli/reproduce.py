@@ -16,8 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from stirred.cli.terminal.output import console, print_json, table
-from stirred.cli.terminal.progress import show_progress
+from stirred.cli.output import console, print_json, show_progress, table
 from stirred.errors import InputError, did_you_mean
 
 # part → (module, function, options it takes, one line of help); a function returns a document with name and rows
@@ -40,28 +39,28 @@ PARTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         ("seed", "ipums"),
         "Figure 1: what swapping changes",
     ),
-    "figure-budget": ("stirred.paper.budget_curves", "figure_budget", (), "Figure 2: swap rate against ε"),
+    "figure-budget": ("stirred.paper.budgets", "figure_budget", (), "Figure 2: swap rate against ε"),
     "table-budgets": (
-        "stirred.paper.tables_2020",
+        "stirred.paper.budgets",
         "table_budgets",
         (),
         "Table 3: budgets of the redistricting data and DHC",
     ),
     "table-2020": (
-        "stirred.paper.tables_2020",
+        "stirred.paper.budgets",
         "table_2020",
         (),
         "Table 4: the specifications of the 2020 census",
     ),
-    "table-whatif": ("stirred.paper.tables_2020", "table_whatif", (), "Table 5: what if 2020 had swapped"),
+    "table-whatif": ("stirred.paper.budgets", "table_whatif", (), "Table 5: what if 2020 had swapped"),
     "table-whatif-2000": (
-        "stirred.paper.whatif_2000",
+        "stirred.paper.budgets",
         "table_whatif_2000",
         ("data",),
         "Table 5 for the census of 2000 (needs --data)",
     ),
     "estimate-2010": (
-        "stirred.paper.tables_2020",
+        "stirred.paper.budgets",
         "estimate_2010",
         (),
         "Section 3.5: the 2010 census as if it had been a PSA",
@@ -125,12 +124,12 @@ def run(arguments: argparse.Namespace) -> int:
             progress(name, 0, 1)
             documents.append(make(name, arguments))
             if out is not None:
-                importlib.import_module("stirred.paper.figures").write(documents[-1], out)
+                importlib.import_module("stirred.paper.documents").write_files(documents[-1], out)
             elif not arguments.json:
                 show(documents[-1])
             progress(name, 1, 1)
     if out is not None:
-        page = importlib.import_module("stirred.paper.page").write(documents, left, out)
+        page = importlib.import_module("stirred.paper.documents").write_page(documents, left, out)
         if not arguments.json:
             for name, why in left.items():
                 console().print(f"{name}: not computed, {why}")
@@ -142,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def make(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     """Compute one part and return its document."""
-    from stirred.mechanisms.swapping.budget.by_size import parse_rate
+    from stirred.spec.laws import parse_rate
 
     module, function, takes, _ = PARTS[name]
     build: Callable[..., dict[str, Any]] = getattr(importlib.import_module(module), function)

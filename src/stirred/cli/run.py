@@ -15,12 +15,18 @@ An interrupted run is taken up where it stopped; the same key and census give th
 import argparse
 from pathlib import Path
 
-from stirred.cli.terminal.engines import add_engine_arguments, open_engine
-from stirred.cli.terminal.invalid import add_invalid_argument, tell_about_records
-from stirred.cli.terminal.keys import clean_after_refusal, is_rehearsal, key_file, load_key
-from stirred.cli.terminal.output import console, print_json
-from stirred.cli.terminal.parser import add_language_argument
-from stirred.cli.terminal.progress import log_progress, show_progress
+from stirred.cli.options import (
+    add_engine_arguments,
+    add_invalid_argument,
+    clean_after_refusal,
+    is_rehearsal,
+    key_file,
+    load_key,
+    open_engine,
+    tell_about_records,
+)
+from stirred.cli.output import console, log_progress, print_json, show_progress
+from stirred.cli.parser import add_language_argument
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,9 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Run and say where the report is."""
     from stirred.publish import load
     from stirred.publish import run as run_plan
-    from stirred.publish.before.refusals import prepare
-    from stirred.publish.plan.reading import with_invalid, with_language
-    from stirred.publish.run.lock import hold_lock
+    from stirred.publish.check import prepare
+    from stirred.publish.plan.description import with_invalid, with_language
+    from stirred.publish.run.part import hold_lock
 
     out = Path(arguments.out)
     plan = with_language(with_invalid(load(arguments.plan), arguments.invalid), arguments.language)

@@ -20,8 +20,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from stirred.cli.process.signals import StoppedBySignal
-from stirred.cli.terminal.output import console, print_json
+from stirred.cli.output import console, print_json
+from stirred.cli.process import StoppedBySignal
 from stirred.errors import InputError
 
 DEFAULT_PORT = 8642
@@ -72,10 +72,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the command is asked to end."""
-    from stirred.extras import require_extra
+    from stirred._support import require_extra
 
     require_extra("web", why="the workbench is served with it")
-    from stirred.web.server.serving import serve
+    from stirred.web.server import serve
     from stirred.web.workbench import Workbench
 
     roots = tuple(arguments.data) or (Path.cwd(),)

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.engine.base import BatchKernel, Engine, Flow, PartKernel, Parts, Progress, Steps, silent
+from stirred.census.progress import Progress, silent
+from stirred.engine.base import BatchKernel, Engine, Flow, PartKernel, Parts, Steps
 from stirred.engine.local import Local
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
-from stirred.arrow import pads
+from stirred._support import pads
 from stirred.census import Census
 from stirred.census.progress import Progress as Progress
 from stirred.census.progress import silent as silent

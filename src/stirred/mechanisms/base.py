@@ -1,4 +1,4 @@
-"""The contract every mechanism keeps: what it promises, releases, tabulates, shows and lets one tune.
+"""Define the contract of a mechanism: what it promises, releases, tabulates, shows and lets one tune.
 
 ``publish``, ``report`` and ``cli`` call what stands here and know no mechanism by name.
 """
@@ -13,38 +13,67 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import pyarrow as pa
 
+from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
-from stirred.errors import InputError
+from stirred.errors import InputError, require_kind
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import Law, MeasuredNoise
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.participation import Exchange
 from stirred.mechanisms.proposal import Cap, Goal, Proposal
-from stirred.mechanisms.release import Check, Guard, Release
-from stirred.mechanisms.released import MEASURE_COLUMNS, count
+from stirred.mechanisms.release import MEASURE_COLUMNS, Exchange, Guard, Release, count
 from stirred.spec import Specification
-from stirred.spec.algebra.conversions import Conversion
-from stirred.spec.released import Views, released_columns
+from stirred.spec.conversions import Conversion
+from stirred.spec.invariants import Views, released_columns
 
 if TYPE_CHECKING:
-    from stirred.census import Census, Schema
+    from stirred.census import Schema
 
-__all__ = [
-    "Check",
-    "Exhibit",
-    "ExpectedEffect",
-    "Guard",
-    "Knob",
-    "Mechanism",
-    "MechanismConfig",
-    "Release",
-    "TunedCost",
-    "TunedError",
-    "TunedSettings",
-    "totals_to_try",
-]
+
+# Refuse arguments of the wrong type before anything is read, with the words that would be right.
+
+
+def require_inputs(census: object, engine: object) -> None:
+    """Refuse what is not a census (a path, a table), and what cannot run a mechanism (the name of an engine)."""
+    path = isinstance(census, str | Path)
+    fix = (
+        'read it first: st.read("census.toml")'
+        if path
+        else "make one of tables: st.Census.of(schema, tables)"
+    )
+    require_kind("census", census, Census, wanted="a Census", fix=fix)
+    if engine is not None and not all(
+        hasattr(engine, name) for name in ("map", "fits", "census", "exchange")
+    ):
+        raise InputError(
+            "engine is not an engine",
+            why=f"it is of type {type(engine).__name__}",
+            fix="engine=st.Local(), or st.Spark(session); nothing is this machine",
+        )
+
+
+def require_key(key: object) -> None:
+    """Refuse what is not a key: a seed, a text, nothing."""
+    require_kind(
+        "key",
+        key,
+        Key,
+        wanted="a Key",
+        fix="key=st.Key.fresh(), or st.Key.for_tests(1) for what is not published",
+    )
+
+
+def check_inputs(census: Census, key: Key, engine: Engine | None) -> Census:
+    """Check census, key and engine, and return the census with its records checked against the schema."""
+    require_inputs(census, engine)
+    require_key(key)
+    return census.check()
+
+
+# The contract every mechanism keeps: what it promises, releases, tabulates, shows and lets one tune.
+#
+# ``publish``, ``report`` and ``cli`` call what stands here and know no mechanism by name.
 
 QUARTER_STEPS = (
     Fraction(1),

@@ -19,8 +19,8 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred.arrow import pads, pc
-from stirred.engine.plain import plain_schema, stream_tables
+from stirred._support import pads, pc
+from stirred.engine.tables import plain_schema, stream_tables
 from stirred.frames import arrow_of, frame_of
 from stirred.mechanisms.release import Release
 

@@ -1,10 +1,22 @@
-"""What a mechanism shows in a report: sentences, tables and series as plain data, drawn by ``report``."""
+"""Define what a mechanism shows in a report: sentences, tables and series as plain data.
+
+It also holds the marks that tables carry in the metadata of their files; verbs that must start fast import it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from math import isfinite
 from typing import Literal
+
+# What tables say of themselves in the metadata of their files; imported by verbs that must start fast.
+
+SELECTED_ROWS_KEY = (
+    "stirred:selected rows"  # of a table that leaves rows out by their value: a missing row is then no 0
+)
+
+
+# What a mechanism shows in a report: sentences, tables and series as plain data, drawn by ``report``.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,9 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from stirred.census.census import Census, redact_errors
-from stirred.census.codebook.schema import VariableSchema
-from stirred.census.describe.guess.names import OF_PERSONS
+from stirred.census.census import Census
+from stirred.census.describe.columns import OF_PERSONS
+from stirred.census.readers.sources import redact_errors
+from stirred.census.schema import VariableSchema
 from stirred.census.singled import MAX_FEW_VALUES, MIN_RECORDS_JUDGED, singles_out
 from stirred.chance.words import Hasher, combine_chunks, is_text
 from stirred.engine import Engine, Local

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from stirred.census.codebook.schema import RecordSchema, Schema, VariableSchema
+from stirred.census.schema import RecordSchema, Schema, VariableSchema
 from stirred.errors import InputError, PlanError
 
 MAX_LEVELS = 40  # of a variable in a proposed table
@@ -82,7 +82,7 @@ def choose_variables(schema: Schema, record: RecordSchema) -> list[VariableSchem
     Open numbers stand for the first two where there are none of these. A column with one level tells nothing apart, and an
     open one that is named like an identifier may be one.
 
-    >>> from stirred.census.codebook.parse import parse_schema
+    >>> from stirred.census.toml import parse_schema
     >>> kinds = {"year": [2021], "wave": {"tabulate": False}, "surname": {}}
     >>> kinds |= {"rent": {"bands": "1-2-5"}, "tenure": ["own", "rent"]}
     >>> schema = parse_schema({"record": {"household": {"list_variables": kinds}}})
@@ -106,14 +106,14 @@ def choose_variables(schema: Schema, record: RecordSchema) -> list[VariableSchem
 
 
 def _named_like_an_identifier(column: str) -> bool:
-    from stirred.census.describe.guess import names
+    from stirred.census.describe import columns
 
     identifiers = (
-        names.ID_NAMES,
-        names.PERSON_ID_NAMES,
-        names.HOUSEHOLD_ID_NAMES,
-        names.PERSON_NUMBER_NAMES,
-        names.OF_PERSONS,
+        columns.ID_NAMES,
+        columns.PERSON_ID_NAMES,
+        columns.HOUSEHOLD_ID_NAMES,
+        columns.PERSON_NUMBER_NAMES,
+        columns.OF_PERSONS,
     )
     return any(pattern.search(column) for pattern in identifiers)
 

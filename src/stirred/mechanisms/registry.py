@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from stirred.mechanisms.release import Release
 
 ENTRY_POINT_GROUP = "stirred.mechanisms"
-_SWAPPING, _VARIANTS = "stirred.mechanisms.swapping.mechanism", "stirred.mechanisms.swapping.variants"
-_SETTINGS = "stirred.mechanisms.swapping.config"
-_MOVES, _NOISE = "stirred.mechanisms.swapping.variants.moves", "stirred.mechanisms.swapping.variants.noise"
+_SWAPPING, _VARIANTS = "stirred.mechanisms.swap.psa", "stirred.mechanisms.swap.variants"
+_SETTINGS = "stirred.mechanisms.swap.config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,60 +82,60 @@ OWN_REGISTRATIONS = (
     ),
     Registration(
         name="exact-margins",
-        target="stirred.mechanisms.exact_margins.mechanism:ExactMargins",
+        target="stirred.mechanisms.tables.exact_margins:ExactMargins",
         summary="one noisy table whose margins are exact",
-        settings="stirred.mechanisms.exact_margins.config:ExactMarginsConfig",
+        settings="stirred.mechanisms.tables.config:ExactMarginsConfig",
     ),
     Registration(
         name="safetab-p",
-        target="stirred.mechanisms.safetab.persons.mechanism:SafeTabP",
+        target="stirred.mechanisms.census2020.safetab.persons.mechanism:SafeTabP",
         summary="totals, and sex by age, of detailed population groups: SafeTab-P",
-        settings="stirred.mechanisms.safetab.persons.config:SafeTabPConfig",
+        settings="stirred.mechanisms.census2020.config:SafeTabPConfig",
     ),
     Registration(
         name="safetab-h",
-        target="stirred.mechanisms.safetab.households.mechanism:SafeTabH",
+        target="stirred.mechanisms.census2020.safetab.households.mechanism:SafeTabH",
         summary="households of detailed groups by type and tenure: SafeTab-H",
-        settings="stirred.mechanisms.safetab.households.config:SafeTabHConfig",
+        settings="stirred.mechanisms.census2020.config:SafeTabHConfig",
     ),
     Registration(
         name="phsafe",
-        target="stirred.mechanisms.phsafe.mechanism:PHSafe",
+        target="stirred.mechanisms.census2020.phsafe.mechanism:PHSafe",
         summary="noisy counts of persons by household: the tables PH1 to PH8",
-        settings="stirred.mechanisms.phsafe.config:PHSafeConfig",
+        settings="stirred.mechanisms.census2020.config:PHSafeConfig",
     ),
     Registration(
         name="cell-key",
-        target="stirred.mechanisms.cell_key.mechanism:CellKey",
+        target="stirred.mechanisms.tables.cell_key.mechanism:CellKey",
         summary="tables with bounded noise that follows their records (no finite bound)",
         verb="cellkey",
-        settings="stirred.mechanisms.cell_key.config:CellKeyConfig",
+        settings="stirred.mechanisms.tables.config:CellKeyConfig",
     ),
     Registration(
         name="gaussian-tables",
-        target="stirred.mechanisms.gaussian_tables.mechanism:GaussianTables",
+        target="stirred.mechanisms.tables.gaussian:GaussianTables",
         summary="tables with independent discrete Gaussian noise in every cell",
-        settings="stirred.mechanisms.gaussian_tables.config:GaussianTablesConfig",
+        settings="stirred.mechanisms.tables.config:GaussianTablesConfig",
     ),
     Registration(
         name="special-tabulations",
-        target="stirred.mechanisms.special_tabulations.mechanism:SpecialTabulations",
+        target="stirred.mechanisms.tables.special:SpecialTabulations",
         summary="tables with small counts left out and counts rounded (no guarantee)",
-        settings="stirred.mechanisms.special_tabulations.config:SpecialTabulationsConfig",
+        settings="stirred.mechanisms.tables.config:SpecialTabulationsConfig",
     ),
     Registration(
         name="targeted-swapping",
-        target="stirred.mechanisms.targeted.mechanism:TargetedSwapping",
+        target="stirred.mechanisms.swap.targeted:TargetedSwapping",
         summary="swap risky households in pairs, by the method of recordSwap (no finite bound)",
-        settings="stirred.mechanisms.targeted.config:TargetedConfig",
+        settings="stirred.mechanisms.swap.config:TargetedConfig",
         family="swap",
         method="targeted",
     ),
     Registration(
         name="swapping-2010",
-        target="stirred.mechanisms.swapping_2010.mechanism:Swapping2010",
+        target="stirred.mechanisms.swap.swapping_2010:Swapping2010",
         summary="swap at-risk households in pairs, as for the 2010 census (no finite bound)",
-        settings="stirred.mechanisms.swapping_2010.config:Swapping2010Config",
+        settings="stirred.mechanisms.swap.config:Swapping2010Config",
         family="swap",
         method="2010",
     ),
@@ -154,31 +153,31 @@ OWN_REGISTRATIONS = (
     ),
     Registration(
         name="swapping-no-vacuous",
-        target=f"{_MOVES}:NoVacuous",
+        target=f"{_VARIANTS}:NoVacuous",
         summary="a swap without draws that change no table",
         settings=f"{_SETTINGS}:NoVacuousConfig",
     ),
     Registration(
         name="swapping-near-places",
-        target=f"{_MOVES}:NearPlaces",
+        target=f"{_VARIANTS}:NearPlaces",
         summary="a swap that prefers near places",
         settings=f"{_SETTINGS}:NearPlacesConfig",
     ),
     Registration(
         name="swapping-unit-matching",
-        target=f"{_MOVES}:UnitMatching",
+        target=f"{_VARIANTS}:UnitMatching",
         summary="two swaps: one in coarser pools, one in the strata",
         settings=f"{_SETTINGS}:UnitMatchingConfig",
     ),
     Registration(
         name="swapping-noisy-key",
-        target=f"{_NOISE}:NoisyKey",
+        target=f"{_VARIANTS}:NoisyKey",
         summary="a swap with a noisy match variable (no finite bound is known)",
         settings=f"{_SETTINGS}:NoisyKeyConfig",
     ),
     Registration(
         name="swapping-noisy-tables",
-        target=f"{_NOISE}:NoisyTables",
+        target=f"{_VARIANTS}:NoisyTables",
         summary="tables of a swapped file, each cell with noise",
         settings=f"{_SETTINGS}:NoisyTablesConfig",
     ),

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.budget.by_size import theorem_1
-from stirred.mechanisms.swapping.variants.enumeration import (
+from stirred.mechanisms.swap.budget import theorem_1
+from stirred.mechanisms.swap.enumeration import (
     Labels,
     Law,
     Permutation,
@@ -26,12 +25,13 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     largest_loss_of,
     outputs,
     repeat_labels,
+    stratified_law,
     swapping_law,
     tabulate,
     universe,
 )
-from stirred.mechanisms.swapping.variants.laws import stratified_law
-from stirred.paper.printed import compare_number, state_number
+from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.paper.documents import compare_number, state_number
 from stirred.spec import Budget
 
 Rows = list[dict[str, Any]]

@@ -19,12 +19,13 @@ from stirred.census import Census
 from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.chance import Key
 from stirred.errors import PrivacyError
-from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.release import Release
+from stirred.mechanisms.swap.estimates import deshrink
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.closed_forms import deshrink
+from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.paper.printed import state_number
+from stirred.paper.documents import state_number
 from stirred.spec import Specification
 
 Ints = NDArray[np.int64]

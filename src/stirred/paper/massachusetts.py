@@ -19,11 +19,11 @@ from stirred.census.synthetic import synthesise
 from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.chance import Key
 from stirred.errors import InputError
+from stirred.mechanisms.swap.budget import theorem_1, tight_budget
+from stirred.mechanisms.swap.estimates import mean_table
+from stirred.mechanisms.swap.moves import draw_moves
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
-from stirred.mechanisms.swapping.draw.moves import draw_moves
-from stirred.mechanisms.swapping.numbers.closed_forms import mean_table
-from stirred.paper.printed import DRAWN, compare_number, state_number
+from stirred.paper.documents import DRAWN, compare_number, state_number
 
 TENURES: Final = ("owned", "rented")
 # Table 1 of the paper, last columns: one draw at p = 50 %

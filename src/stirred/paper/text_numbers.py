@@ -6,15 +6,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from stirred.catalog.products import DHC_PERSONS, DHC_UNITS, PL_PERSONS, PL_UNITS
-from stirred.catalog.published import DELTA, WHAT_IFS
+from stirred.catalog.products import DELTA, DHC_PERSONS, DHC_UNITS, PL_PERSONS, PL_UNITS, WHAT_IFS
 from stirred.catalog.releases import das_2020_printed, total
 from stirred.census.synthetic.massachusetts import HOUSEHOLD_COUNT, TABLE_1, apportion_sizes
-from stirred.mechanisms.swapping.budget.by_size import rates_for, smallest_budget, theorem_1
+from stirred.mechanisms.swap.budget import rates_for, smallest_budget, theorem_1
+from stirred.paper.budgets import bound_gap, theorem_3
+from stirred.paper.documents import compare_number, state_number
 from stirred.paper.massachusetts import PAPER_SWAPPED, mape
-from stirred.paper.optimality import bound_gap, theorem_3
-from stirred.paper.printed import compare_number, state_number
-from stirred.spec.outputs.divergences import rho_squared_to_epsilon
+from stirred.spec.output_premetrics import rho_squared_to_epsilon
 
 # Abowd et al. 2023, in thousands: people unlike most of their block and unique in it, in blocks with one reconstruction;
 # how many of them were linked to a name, and how many of these rightly; and all people counted in 2010

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import load_on_demand
+from stirred._support import load_on_demand
 
 if TYPE_CHECKING:
-    from stirred.publish.before.promise import promise as promise
+    from stirred.publish.composition import promise as promise
     from stirred.publish.packet import Packet as Packet
     from stirred.publish.packet import verify as verify
     from stirred.publish.plan import Plan as Plan
@@ -19,9 +19,19 @@ __all__ = ["Packet", "Plan", "load", "parse", "promise", "run", "save", "verify"
 __getattr__ = load_on_demand(
     __name__,
     {
-        "before.promise": ("promise",),
-        "packet": ("Packet", "verify"),
-        "plan": ("Plan", "load", "parse"),
-        "run": ("run", "save"),
+        "composition": ("promise",),
+        "packet": (
+            "Packet",
+            "verify",
+        ),
+        "plan": (
+            "Plan",
+            "load",
+            "parse",
+        ),
+        "run": (
+            "run",
+            "save",
+        ),
     },
 )

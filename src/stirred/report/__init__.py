@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import load_on_demand
+from stirred._support import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.report.document import Chart as Chart
@@ -19,7 +19,15 @@ __all__ = ["Chart", "Facts", "Note", "Paragraphs", "Report", "Section", "TableBl
 __getattr__ = load_on_demand(
     __name__,
     {
-        "document": ("Chart", "Facts", "Note", "Paragraphs", "Report", "Section", "TableBlock"),
+        "document": (
+            "Chart",
+            "Facts",
+            "Note",
+            "Paragraphs",
+            "Report",
+            "Section",
+            "TableBlock",
+        ),
         "html": ("render",),
     },
 )

@@ -11,13 +11,20 @@ import pyarrow as pa
 from stirred.assess.assessment import Assessment
 from stirred.frames import median
 from stirred.languages import Phrase, Value, recognise
-from stirred.report.document import ReleaseAnswer, Reply
-from stirred.report.texts import add_exception, count_tosses, interval_reach, percent, relabel, round_digits
+from stirred.mechanisms.exhibits import round_digits
+from stirred.report.document import (
+    ReleaseAnswer,
+    Reply,
+    add_exception,
+    count_tosses,
+    interval_reach,
+    percent,
+    relabel,
+)
 from stirred.spec import Specification
 from stirred.spec.card import Card, OddsBound
 from stirred.spec.domain import Domain
-from stirred.spec.invariants.brief import abbreviate
-from stirred.spec.invariants.margins import Invariant, Margin
+from stirred.spec.invariants import Invariant, Margin, abbreviate
 
 Tables = Mapping[str, tuple[Sequence[str], pa.Table]]
 MAX_TABLES_NAMED = 2  # exact tables that the first screen names

@@ -11,12 +11,21 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-from stirred.extras import import_optional, require_extra
+from stirred._support import import_optional, require_extra
 from stirred.languages import Language, Phrase
-from stirred.report.document import CHAPTERS, CardBlock, Chart, Facts, Note, Paragraphs, Report, TableBlock
-from stirred.report.texts import Levels, label_codes
-from stirred.spec.card.compiling import TemplateCache
-from stirred.spec.card.formats import write_styled_fragment
+from stirred.report.document import (
+    CHAPTERS,
+    CardBlock,
+    Chart,
+    Facts,
+    Levels,
+    Note,
+    Paragraphs,
+    Report,
+    TableBlock,
+    label_codes,
+)
+from stirred.spec.card.card import TemplateCache, write_styled_fragment
 
 LIBRARY_REASON = "it brings the scripts that draw the charts"
 _KINDS = {

@@ -1,15 +1,32 @@
-"""The sections of a report, built from a specification, releases and assessments; each starts with a computed sentence."""
+"""Write the sections on promise, exact numbers, method, comparison, joint cost and a mechanism's exhibits."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import reduce
 
+from stirred.errors import StirredError
 from stirred.languages import Phrase
-from stirred.mechanisms.base import Check
-from stirred.report.compared import Implication, NamedComparison
-from stirred.report.document import Block, CardBlock, Facts, Note, Paragraphs, Section, make_table
+from stirred.mechanisms.exhibits import Exhibit, Listing, Series
+from stirred.mechanisms.release import Check
+from stirred.report import charts
+from stirred.report.comparison import Implication, NamedComparison
+from stirred.report.document import (
+    Block,
+    CardBlock,
+    Chart,
+    Facts,
+    Note,
+    Paragraphs,
+    Section,
+    add_exception,
+    make_table,
+)
 from stirred.spec import Comparison, Specification
 from stirred.spec.card import Card
 from stirred.spec.card.words import describe_unit
 from stirred.spec.verdict import Answer
+
+# The sections of a report, built from a specification, releases and assessments; each starts with a computed
+# sentence.
 
 
 def write_promise(specification: Specification, *, title: str = "") -> Section:
@@ -99,3 +116,75 @@ def _answer(asked: Implication) -> str:
     if asked.verdict.answer is Answer.UNKNOWN:
         return "unknown"
     return "yes, proved" if asked.verdict else "no, refuted"
+
+
+# What publishing several releases of the same data costs together.
+
+
+def write_joint_cost(specifications: Mapping[str, Specification]) -> str:
+    """Return a sentence: the budget and the odds of all releases, or of those one promise can cover.
+
+    Losses add up; releases whose promises are in different units stay apart, and the sentence says so.
+    """
+    if len(specifications) < 2:
+        return ""
+    groups: list[tuple[list[str], Specification]] = []
+    for name, specification in specifications.items():
+        for place, (names, whole) in enumerate(groups):
+            both = _sum(whole, specification)
+            if both is not None:
+                groups[place] = ([*names, name], both)
+                break
+        else:
+            groups.append(([name], specification))
+    if len(groups) == 1:
+        return _cost(*groups[0])
+    costs = [_cost(names, whole) for names, whole in groups if len(names) > 1]
+    alone = tuple(name for names, _ in groups if len(names) == 1 for name in names)
+    apart = Phrase("report.together.apart", names=alone) if costs else Phrase("report.together.none")
+    said: list[str] = [*costs, apart]
+    return reduce(lambda first, second: Phrase("report.two", first=first, second=second), said)
+
+
+def _sum(first: Specification, second: Specification) -> Specification | None:
+    try:
+        return first + second
+    except StirredError:
+        return None
+
+
+def _cost(names: list[str], whole: Specification) -> str:
+    card = Card(whole)
+    what = card.bound_odds()
+    if what.log_odds is None or what.log_odds.is_infinite():
+        return Phrase("report.together.unlimited", names=tuple(names))
+    cost = Phrase("report.together.cost", names=tuple(names), budget=card.shown_budget(), factor=what.factor)
+    change = Phrase("report.first.protected.short", change=what.change)
+    return add_exception(Phrase("report.two", first=cost, second=change), what)
+
+
+# Draws what a mechanism shows of itself: any exhibit becomes a section of the report.
+
+
+def draw_exhibit(exhibit: Exhibit, *, mark: str = "") -> Section:
+    """Return the section of an exhibit; ``mark`` keeps the charts of two mechanisms apart.
+
+    >>> draw_exhibit(Exhibit(title="Noise", finding="Its variance is 4.")).lead
+    'Its variance is 4.'
+    """
+    blocks: list[Block] = [
+        make_table(part.caption, part.columns, part.rows, numeric=part.numeric)
+        if isinstance(part, Listing)
+        else _chart(part, mark)
+        for part in exhibit.parts
+    ]
+    if exhibit.note:
+        blocks.append(Note(text=exhibit.note, tone="plain"))
+    return Section(title=exhibit.title, lead=exhibit.finding, blocks=tuple(blocks), chapter=exhibit.chapter)
+
+
+def _chart(series: Series, mark: str) -> Chart:
+    named = (series.name + mark, series.title, series.sentence, list(series.rows))
+    if series.kind == "line":
+        return charts.lines(*named, x=series.x, y=series.y, group=series.group, log_x=series.log_x)
+    return charts.dots(*named, category=series.x, value=series.y, group=series.group or series.x)

@@ -1,39 +1,35 @@
 """What is promised: exact specifications, pure mathematics, no data."""
 
-from stirred.spec.algebra.chaining import Chain, chain
-from stirred.spec.algebra.composition import compose
-from stirred.spec.algebra.propositions import exact_release
-from stirred.spec.algebra.statement import BudgetFunction, Evidence, Part
+from stirred.spec.algebra import Chain, chain, compose
+from stirred.spec.budgets import Bound, Budget
 from stirred.spec.compare import Comparison, Finding, Relation, compare
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
-from stirred.spec.laws.functions import FunctionOrder, compare_functions
-from stirred.spec.laws.order import LawOrder, compare_laws
-from stirred.spec.laws.sizes import SizeLaw
-from stirred.spec.laws.stratum import LargestStratum
-from stirred.spec.ledger import Entry, Ledger
-from stirred.spec.multiverse import (
-    AtLeast,
-    Custom,
-    Invariant,
-    Margin,
-    Multiverse,
-    Restriction,
-    SupportsCounts,
+from stirred.spec.input_premetrics import (
+    Constant,
+    Hamming,
+    InputPremetric,
+    Neighbours,
+    RecordPremetric,
+    SymmetricDifference,
 )
-from stirred.spec.neighbours import Neighbours
-from stirred.spec.numbers.budget import Bound, Budget
-from stirred.spec.outputs.divergences import (
+from stirred.spec.invariants import AtLeast, Custom, Invariant, Margin, Restriction, SupportsCounts
+from stirred.spec.laws import LargestStratum, LawOrder, SizeLaw, compare_laws
+from stirred.spec.ledger import Entry, Ledger
+from stirred.spec.multiverse import Multiverse, Universe, universe
+from stirred.spec.output_premetrics import (
     Approximate,
+    GroupReading,
     Multiplicative,
     NormalizedRenyi,
     OutputPremetric,
+    Reading,
+    at_distance,
+    reading,
     rho_squared_to_epsilon,
 )
-from stirred.spec.outputs.group import GroupReading, at_distance
-from stirred.spec.outputs.readings import Reading, reading
-from stirred.spec.premetrics import Constant, Hamming, InputPremetric, RecordPremetric, SymmetricDifference
+from stirred.spec.propositions import exact_release
 from stirred.spec.specification import Specification, html_of
-from stirred.spec.universe import Universe, universe
+from stirred.spec.statement import BudgetFunction, Evidence, FunctionOrder, Part, compare_functions
 from stirred.spec.verdict import Answer, Verdict
 
 

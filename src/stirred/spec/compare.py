@@ -1,24 +1,213 @@
-"""Two specifications side by side: five verdicts, each with its reason, and an overall one only where it is proved."""
+"""Compare two specifications: five verdicts with their reasons, and an overall one where it is proved."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
-from stirred.errors import require_kind
+from stirred.errors import IncompatibleError, require_kind
+from stirred.spec.budgets import Budget
+from stirred.spec.domain import Domain
+from stirred.spec.input_premetrics import InputPremetric
+from stirred.spec.invariants import abbreviate, join_words
+from stirred.spec.multiverse import Multiverse
 from stirred.spec.notebook import write_html_table
-from stirred.spec.refinement import fixes_everything
+from stirred.spec.refinement import decide_determined, fixes_everything
 from stirred.spec.specification import Specification
+from stirred.spec.statement import compare_functions
 from stirred.spec.verdict import Answer, Verdict
-from stirred.spec.verdicts.parts import (
-    Finding,
-    Relation,
-    compare_budgets,
-    compare_domains,
-    compare_measures,
-    compare_multiverses,
-    compare_units,
-    settle,
-)
+
+# The five parts of two specifications compared: domain, multiverse, input premetric, output premetric, budget.
+
+
+class Relation(Enum):
+    """The relation of the first to the second."""
+
+    STRONGER = "stronger"
+    WEAKER = "weaker"
+    EQUAL = "equal"
+    INCOMPARABLE = "incomparable"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One verdict of a comparison, with its sentence."""
+
+    relation: Relation
+    because: str
+
+    def __str__(self) -> str:
+        return f"{self.relation.value}: {self.because}"
+
+
+def settle(forth: Verdict, back: Verdict, *, equal: str, stronger: str, weaker: str, apart: str) -> Finding:
+    """Return one relation from two implications: the first gives the second, and the reverse."""
+    if forth and back:
+        return Finding(Relation.EQUAL, equal)
+    if forth and back.answer is Answer.NO:
+        return Finding(Relation.STRONGER, stronger)
+    if back and forth.answer is Answer.NO:
+        return Finding(Relation.WEAKER, weaker)
+    if forth.answer is Answer.NO and back.answer is Answer.NO:
+        return Finding(Relation.INCOMPARABLE, apart)
+    open_one = forth if forth.answer is Answer.UNKNOWN else back
+    return Finding(Relation.UNKNOWN, open_one.because)
+
+
+def compare_domains(first: Specification, second: Specification) -> Finding:
+    """Compare the domains: whether the two speak of the same data sets."""
+    if first.domain == second.domain:
+        return Finding(Relation.EQUAL, f"both protect the data sets of {first.domain}")
+    return Finding(Relation.UNKNOWN, f"no rule relates the domains {first.domain} and {second.domain}")
+
+
+def compare_multiverses(first: Specification, second: Specification) -> Finding:
+    """Compare the multiverses: which of the two keeps fewer numbers exact."""
+    if first.domain != second.domain:
+        return Finding(
+            Relation.UNKNOWN,
+            f"invariants of different domains cannot be compared, because nothing says which variable "
+            f"of {first.domain} is which of {second.domain}",
+        )
+    fewer = second.multiverse.refines(
+        first.multiverse, first.domain
+    )  # the second keeps all that the first keeps
+    more = first.multiverse.refines(second.multiverse, first.domain)
+    return settle(
+        fewer,
+        more,
+        equal="the invariants determine each other",
+        stronger=f"it keeps fewer numbers exact: {_list_lacking(first, second, 'the second')}",
+        weaker=f"it keeps more numbers exact: {_list_lacking(second, first, 'the first')}",
+        apart=f"each keeps a number exact that the other does not determine: {_list_lacking(second, first, 'the first')}; "
+        f"{_list_lacking(first, second, 'the second')}",
+    )
+
+
+def _list_lacking(without: Specification, having: Specification, whose: str) -> str:
+    """Return in words what ``having`` keeps exact and ``without`` does not determine."""
+    given = tuple(without.multiverse)
+    missing = [
+        abbreviate(invariant, having.domain)
+        for invariant in having.multiverse
+        if decide_determined(given, invariant, without.domain).answer is Answer.NO
+    ]
+    return f"only {whose} fixes {join_words(missing)}"
+
+
+def compare_units(first: Specification, second: Specification) -> Finding:
+    """Compare the units: which of the two protects the larger one."""
+    mine, theirs = first.input_premetric, second.input_premetric
+    if mine == theirs:
+        return Finding(Relation.EQUAL, f"both protect {mine.smallest_distance}")
+    if first.domain == second.domain:
+        return _compare_units_in(first.domain, first.multiverse & second.multiverse, mine, theirs)
+    # what one unit costs in the other can be asked in any domain; an answer that is the same in both is one
+    here = _compare_units_in(first.domain, first.multiverse, mine, theirs)
+    there = _compare_units_in(second.domain, second.multiverse, mine, theirs)
+    if here.relation is there.relation:
+        return Finding(here.relation, f"in {first.domain} as in {second.domain}: {here.because}")
+    return Finding(
+        Relation.UNKNOWN,
+        f"{here.relation.value} in {first.domain}, {there.relation.value} in {second.domain}: {there.because}",
+    )
+
+
+def _compare_units_in(
+    domain: Domain, multiverse: Multiverse, mine: InputPremetric, theirs: InputPremetric
+) -> Finding:
+    factors: list[tuple[Budget, str] | None] = []
+    for one, other in ((mine, theirs), (theirs, mine)):
+        try:
+            constant = one.constant(other, domain, multiverse)
+            factors.append((Budget.of(constant.factor), constant.because))
+        except IncompatibleError as reason:
+            factors.append(None if not reason.why else (Budget.infinite(), reason.why))
+    forth, back = factors
+    if forth is None or back is None or not (forth[0].is_finite or back[0].is_finite):
+        return Finding(Relation.UNKNOWN, f"no rule relates {mine} and {theirs}")
+    if forth[0] < back[0]:
+        return Finding(
+            Relation.STRONGER,
+            f"{mine} protects the larger unit, as against {theirs}: {_describe_cost(forth, back)}",
+        )
+    if back[0] < forth[0]:
+        return Finding(
+            Relation.WEAKER,
+            f"{theirs} protects the larger unit, as against {mine}: {_describe_cost(back, forth)}",
+        )
+    return Finding(Relation.EQUAL, f"{mine} and {theirs} are the same up to constants")
+
+
+def _describe_cost(small: tuple[Budget, str], large: tuple[Budget, str]) -> str:
+    """Describe the cost of restating one unit as the other, the smaller constant first."""
+    there = (
+        f"a budget carries over times {small[0].exact} ({small[1]})" if small[1] else "a budget carries over"
+    )
+    factor = large[0].fraction
+    whole = factor is not None and factor.denominator == 1
+    back = (
+        f"times {factor.numerator:,}"
+        if factor is not None and whole
+        else f"times {factor}"
+        if factor
+        else "not at all"
+    )
+    return f"{there}, and back {back} ({large[1]})"
+
+
+def compare_measures(first: Specification, second: Specification) -> Finding:
+    """Compare the output premetrics: which of the two measures a change of the output more strictly."""
+    mine, theirs = first.output_premetric, second.output_premetric
+    if mine == theirs:
+        return Finding(Relation.EQUAL, f"both measure change by {mine}")
+    forth = mine.convert(Budget.of(1), theirs) is not None
+    back = theirs.convert(Budget.of(1), mine) is not None
+    if forth and not back:
+        return Finding(
+            Relation.STRONGER,
+            f"a bound on {mine} gives one on {theirs} at every distance, and not the reverse",
+        )
+    if back and not forth:
+        return Finding(
+            Relation.WEAKER, f"a bound on {theirs} gives one on {mine} at every distance, and not the reverse"
+        )
+    if forth and back:
+        return Finding(Relation.EQUAL, f"{mine} and {theirs} bound each other")
+    return Finding(Relation.UNKNOWN, f"no conversion between {mine} and {theirs} holds at every distance")
+
+
+def compare_budgets(first: Specification, second: Specification) -> Finding:
+    """Compare the budgets where the flavors are the same: which of the two is smaller."""
+    shown = f"{first.shown_budget}, {second.shown_budget}"
+    if first.flavor != second.flavor:
+        same = (first.input_premetric, first.output_premetric) == (
+            second.input_premetric,
+            second.output_premetric,
+        )
+        words = (
+            "the universes differ, so the budgets bound different things"
+            if same
+            else "the flavors differ, so the budgets are in different units"
+        )
+        return Finding(Relation.INCOMPARABLE, f"{words} ({shown})")
+    forth, back = compare_functions(first, second), compare_functions(second, first)
+    if forth and back:
+        return Finding(Relation.EQUAL, f"the budgets are equal ({shown})")
+    if forth and back.answer == "no":
+        words = "its budget is smaller" if first.varies is second.varies is None else forth.because
+        return Finding(Relation.STRONGER, f"{words} ({shown})")
+    if back and forth.answer == "no":
+        words = "its budget is larger" if first.varies is second.varies is None else back.because
+        return Finding(Relation.WEAKER, f"{words} ({shown})")
+    if forth.answer == back.answer == "no":
+        return Finding(Relation.INCOMPARABLE, f"{forth.because} ({shown})")
+    open_one = forth if forth.answer == "unknown" else back
+    return Finding(Relation.UNKNOWN, f"{open_one.because} ({shown})")
+
+
+# Two specifications side by side: five verdicts, each with its reason, and an overall one only where it is proved.
 
 UNITS = (
     "budgets of different flavors are in different units, like amounts in different currencies: "
@@ -160,6 +349,3 @@ def _decide_overall(forth: Verdict, back: Verdict) -> Finding:
             words = f"the {one} does not imply the {other} ({reason}); whether the reverse holds is unknown"
             return Finding(Relation.UNKNOWN, words)
     return Finding(Relation.UNKNOWN, f"the two are not ranked, because no rule decides: {found.because}")
-
-
-__all__ = ["Comparison", "Finding", "Relation", "compare"]

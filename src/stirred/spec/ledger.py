@@ -4,10 +4,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from stirred.errors import BudgetError, require_kind
+from stirred.spec.budgets import Budget
+from stirred.spec.exact import parse_fraction, write_fraction
 from stirred.spec.notebook import write_html_table
-from stirred.spec.numbers.budget import Budget
-from stirred.spec.numbers.numerals import parse_fraction, write_fraction
-from stirred.spec.outputs.divergences import Approximate, Multiplicative, OutputPremetric
+from stirred.spec.output_premetrics import Approximate, Multiplicative, OutputPremetric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

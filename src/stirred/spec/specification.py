@@ -12,26 +12,24 @@ from html import escape
 from typing import Literal
 
 from stirred.errors import BudgetError, SpecificationError, require_kind
-from stirred.spec.algebra.chaining import chain
-from stirred.spec.algebra.composition import (
+from stirred.spec.algebra import (
     add_invariants,
+    chain,
+    change_domain,
     change_output_premetric,
     change_unit,
     compose,
     drop_invariants,
 )
-from stirred.spec.algebra.restating import change_domain
-from stirred.spec.algebra.statement import BudgetFunction, Evidence, Part
+from stirred.spec.budgets import Bound, Budget
 from stirred.spec.domain import Domain
-from stirred.spec.invariants.brief import abbreviate
-from stirred.spec.multiverse import Invariant, Margin, Multiverse, refuse_single_universe
-from stirred.spec.numbers.budget import Bound, Budget
-from stirred.spec.outputs.divergences import NormalizedRenyi, OutputPremetric
-from stirred.spec.premetrics import InputPremetric
-from stirred.spec.released import Views, released_columns
+from stirred.spec.input_premetrics import InputPremetric, refines_within_reach
+from stirred.spec.invariants import Invariant, Margin, Views, abbreviate, released_columns
+from stirred.spec.multiverse import Multiverse, refuse_single_universe
+from stirred.spec.output_premetrics import NormalizedRenyi, OutputPremetric
+from stirred.spec.statement import BudgetFunction, Evidence, Part
 from stirred.spec.verdict import Answer, Verdict
-from stirred.spec.verdicts.implication import implies
-from stirred.spec.verdicts.reach import refines_within_reach
+from stirred.spec.verdicts.search import implies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,18 +7,13 @@ from pathlib import Path
 
 from stirred.errors import InputError, StirredError
 from stirred.publish.packet import Packet
-from stirred.publish.plan.description import Plan
-from stirred.publish.plan.reading import parse
+from stirred.publish.plan.description import Plan, parse
 from stirred.roots import reading_below
-from stirred.web.forms.document import Document, document_of
-from stirred.web.jobs.job import Job
-from stirred.web.jobs.line import JobQueue
-from stirred.web.server.session import Session
-from stirred.web.stating.answer import PromiseCalculator
-from stirred.web.stating.ground import GroundCache, PromiseGround
-from stirred.web.workspace.data import ChosenData, DataChoice
-from stirred.web.workspace.folder import Workspace
-from stirred.web.workspace.history import PlanHistory
+from stirred.web.document import Document, document_of
+from stirred.web.jobs import Job, JobQueue
+from stirred.web.promise import GroundCache, PromiseCalculator, PromiseGround
+from stirred.web.security import Session
+from stirred.web.workspace import ChosenData, DataChoice, PlanHistory, Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,12 +65,11 @@ def _imported() -> None:
     import scipy.stats  # noqa: F401
 
     import stirred.cli.run
-    import stirred.engine.local.engine
-    import stirred.engine.local.memory
-    import stirred.mechanisms.swapping.mechanism
+    import stirred.engine.local
+    import stirred.mechanisms.swap.psa
     import stirred.mechanisms.topdown
     import stirred.publish
-    import stirred.publish.before.refusals
+    import stirred.publish.check
     from stirred.report import html
 
     for module in (stirred.engine.local.engine, stirred.engine.local.memory):

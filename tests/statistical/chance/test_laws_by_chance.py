@@ -26,10 +26,8 @@ from stirred.chance import (
     integers,
     permutation,
 )
-from stirred.chance.samplers.cells import UNDECIDED
-from stirred.chance.samplers.coarse import CoarseLaw
-from stirred.chance.samplers.laws import FallingLaw
-from stirred.chance.samplers.table import TabledLaw
+from stirred.chance.inversion import UNDECIDED, CoarseLaw, TabledLaw
+from stirred.chance.laws import FallingLaw
 
 ALARM = 1e-9
 KEY = Key.for_tests(2020)

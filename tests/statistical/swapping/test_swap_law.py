@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from stirred.chance import Key
-from stirred.mechanisms.swapping.draw import moves
-from stirred.mechanisms.swapping.draw.moves import draw_moves
+from stirred.mechanisms.swap import moves
+from stirred.mechanisms.swap.moves import draw_moves
 
 STRATA = 300_000
 N = 5

@@ -10,7 +10,12 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.run import mdf
+from stirred.mechanisms.topdown.run.records import (
+    FIRST_QUARTERS_RELATIONSHIP,
+    GEOGRAPHY,
+    QUARTERS_CODES,
+    make_rows,
+)
 from stirred.spec.files import save
 
 KEY = Key.for_tests(5)
@@ -41,7 +46,7 @@ def county(folder: Path) -> Path:
     people = added.select(pl.all().repeat_by("residents")).explode(pl.all()).drop("code", "residents")
     people = people.with_columns(pl.Series("QAGE", [17 + i % 14 for i in range(people.height)], pl.Int16))
     records = pl.concat([records, people.select(records.columns)]).sort("block")
-    mdf.make_rows("RELSHIP", records).write_csv(place / "mdf-person.txt", separator="|")
+    make_rows("RELSHIP", records).write_csv(place / "mdf-person.txt", separator="|")
     homes = census.scan("household", ["county", "block", "kind", "gq_code", "tenure", "vacancy"]).collect()
     homes = homes.filter(pl.col("county").cast(pl.String) == code)
     block = pl.col("block").cast(pl.String)
@@ -51,7 +56,7 @@ def county(folder: Path) -> Path:
     plain = [pl.col(name).cast(pl.String) for name in ("county", "block")]
     homes = pl.concat([homes.with_columns(plain), more.select(homes.columns).with_columns(plain)])
     homes.select(
-        **{name: block.str.slice(*mdf.GEOGRAPHY[name]) for name in BLOCKS},
+        **{name: block.str.slice(*GEOGRAPHY[name]) for name in BLOCKS},
         RTYPE=pl.when(pl.col("kind") == 3).then(4).otherwise(2),
         GQTYPE=pl.col("gq_code").cast(pl.String).str.zfill(3),
         TEN=pl.col("tenure"),
@@ -67,7 +72,7 @@ def facilities(records: pl.DataFrame) -> pl.DataFrame:
     found = []
     for i, (block, code) in enumerate(pairs):
         one = records.filter(pl.col("block") == block).head(1)
-        level = mdf.FIRST_QUARTERS_RELATIONSHIP + mdf.QUARTERS_CODES.index(code)
+        level = FIRST_QUARTERS_RELATIONSHIP + QUARTERS_CODES.index(code)
         found.append(
             one.with_columns(
                 pl.lit(level).cast(one["RELSHIP"].dtype).alias("RELSHIP"),

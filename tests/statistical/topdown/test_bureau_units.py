@@ -9,12 +9,18 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.run import mdf
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.topdown.run.records import (
+    QUARTERS_CODES,
+    UNIT_COLUMNS,
+    make_facility_rows,
+    make_rows,
+    make_unit_rows,
+)
+from stirred.mechanisms.topdown.workload import Workload
 from stirred.spec.files import save
 
 KEY = Key.for_tests(5)
-UNIT = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", *mdf.UNIT_COLUMNS)
+UNIT = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLK", *UNIT_COLUMNS)
 
 
 def county(folder: Path) -> Path:
@@ -33,16 +39,16 @@ def county(folder: Path) -> Path:
     }
     code = records["persons"]["county"].cast(pl.String).mode()[0]
     here = pl.col("county").cast(pl.String) == code
-    persons = mdf.make_rows("RELSHIP", records["persons"].filter(here))
+    persons = make_rows("RELSHIP", records["persons"].filter(here))
     persons.write_csv(place / "mdf-person.txt", separator="|")
-    homes = mdf.make_unit_rows(
+    homes = make_unit_rows(
         Workload.preset("dhc-units").histogram.axis("hhtype"), records["units"].filter(here)
     )
     quarters = census.scan("household", ["county", "block", "gq_code"]).filter(here & (pl.col("gq_code") > 0))
     counts = quarters.group_by("block", "gq_code").len("count").collect()
-    kinds = {code: kind for kind, code in enumerate(mdf.QUARTERS_CODES, 1)}
+    kinds = {code: kind for kind, code in enumerate(QUARTERS_CODES, 1)}
     counts = counts.with_columns(kind=pl.col("gq_code").cast(pl.Int64).replace_strict(kinds))
-    units = pl.concat([homes, mdf.make_facility_rows(counts.sort("block", "kind"), "HHTYPE")])
+    units = pl.concat([homes, make_facility_rows(counts.sort("block", "kind"), "HHTYPE")])
     units.write_csv(place / "mdf-unit.txt", separator="|")
     return place
 

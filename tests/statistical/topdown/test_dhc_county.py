@@ -11,8 +11,7 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.topdown.workload import SpineOptions, Workload
 from stirred.spec.files import save
 
 KEY = Key.for_tests(5)

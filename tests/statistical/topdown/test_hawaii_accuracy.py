@@ -15,8 +15,8 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
+from stirred.mechanisms.topdown.counts import Sparse
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.tree.counts import Sparse
 from unit.topdown.runs import Outcome, run
 
 GROUPS = ["hisp", "white", "black", "aian", "asian", "nhpi", "other", "two"]

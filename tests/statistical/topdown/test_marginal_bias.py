@@ -15,11 +15,11 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
-from stirred.mechanisms.topdown.estimate import gls
-from stirred.mechanisms.topdown.run.above import build_whole_tree
-from stirred.mechanisms.topdown.run.estimation import estimate_run
+from stirred.mechanisms.topdown.counts import sum_answers
+from stirred.mechanisms.topdown.estimate import whole_tree
+from stirred.mechanisms.topdown.run.release import estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.tree.counts import sum_answers
+from stirred.mechanisms.topdown.run.upper_tree import build_whole_tree
 from unit.topdown.test_guided import PL94
 
 SPINE = ["state", "county", "tract", "block_group", "block"]
@@ -65,9 +65,9 @@ def root_errors(workload: Workload, mode: str, draws: int) -> tuple[np.ndarray, 
         found.append(sum_answers(made.levels[0], query)[0] - sum_answers(above.truth[0], query)[0])
         if not number:
             algebra, informed = made.targets.algebra, made.targets
-            by_row = gls.variances(algebra, informed.levels[0].C, algebra.recode(query), algebra.kept(query))[
-                0
-            ]
+            by_row = whole_tree.variances(
+                algebra, informed.levels[0].C, algebra.recode(query), algebra.kept(query)
+            )[0]
             index = query.of(algebra.layout.ravel()).reshape(algebra.K, algebra.S)
             for k, row in enumerate(algebra.recode(query)):
                 variance[index[k]] = by_row[row]

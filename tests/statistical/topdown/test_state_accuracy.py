@@ -14,15 +14,12 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
-from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
-from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.measure.linear import ClassicTargets
-from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.checks import compile_and_check
+from stirred.mechanisms.topdown.counts import Sparse, count_histograms
+from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate
+from stirred.mechanisms.topdown.measure import Allotment, ClassicTargets, Measurements
+from stirred.mechanisms.topdown.rules import compile_and_check
 from stirred.mechanisms.topdown.solve.levels import Estimator
-from stirred.mechanisms.topdown.tree.counts import Sparse, count_histograms
-from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.tree.leaves import list_leaves
+from stirred.mechanisms.topdown.tree import Tree, list_leaves
 
 # Where the size bins start: the size of a geounit is its true population, empty ones make the first bin of blocks.
 BINS = {

@@ -14,13 +14,13 @@ import pytest
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
-from stirred.mechanisms.topdown.estimate import unbiased, uncertainty
+from stirred.mechanisms.topdown.counts import Sparse, sum_answers, sum_upward
+from stirred.mechanisms.topdown.estimate import uncertainty, whole_tree
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers, sum_upward
 from unit.topdown.runs import Outcome, run
 
 WORKLOAD = Workload.preset("small")
-QUERIES = unbiased.list_marginals(WORKLOAD)
+QUERIES = whole_tree.list_marginals(WORKLOAD)
 BLOCKS = 30  # consecutive blocks that stand for an area beside the spine
 
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 from stirred.assess.assessment import Assessment, align_cells, assess_tables
 from stirred.census import Census
 from stirred.report.document import Note
-from stirred.report.utility_sections import _count_unchanged, write_truth_sections
+from stirred.report.utility import _count_unchanged, write_truth_sections
 
 CENSUS = Census.of(
     {"geography": {"spine": ["county"]}, "record": {"person": {"variables": {"race": [1, 2, 3]}}}},

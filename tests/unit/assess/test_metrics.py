@@ -7,19 +7,29 @@ import pytest
 from scipy import stats
 from scipy.stats.contingency import association
 
-from stirred.assess.utility import TablePair, mape, measure_errors
-from stirred.assess.utility.areas import count_oddities, majority_flips
-from stirred.assess.utility.metrics import all_metrics, percent_difference, rank_changes, total_variation
-from stirred.assess.utility.relations import (
+from stirred.assess.conclusions import (
+    count_oddities,
     cramers_v,
     cross_table,
+    dissimilarity,
+    entropy_index,
     interval_overlap,
+    isolation,
+    majority_flips,
     propensity_score,
     regression,
 )
-from stirred.assess.utility.segregation import dissimilarity, entropy_index, isolation
+from stirred.assess.utility import (
+    TablePair,
+    all_metrics,
+    mape,
+    measure_errors,
+    percent_difference,
+    rank_changes,
+    total_variation,
+)
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.numbers.uncertainty import keeps_table
+from stirred.mechanisms.swap.estimates import keeps_table
 
 # The paper's Table 1: owned, rented, owned swapped, rented swapped, of fourteen counties.
 TABLE_1 = """7461 3825 5907 5379

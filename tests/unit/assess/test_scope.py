@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 from scipy.stats.contingency import association
 
-from stirred.assess.scope import choose_scope, is_nominal
+from stirred.assess.conclusions import choose_scope, is_nominal
 from stirred.census import Census
-from stirred.census.codebook import parse as codebook
+from stirred.census import toml as codebook
 from stirred.census.synthetic import synthesise
 from stirred.engine import Local
 from stirred.errors import SchemaError
-from stirred.mechanisms.base import Release
-from stirred.publish.compare.answers import Sides, _conclusions, _relations
+from stirred.mechanisms.release import Release
+from stirred.publish.documents import Sides, _conclusions, _relations
 from stirred.publish.plan import Questions, parse
 from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
 

@@ -9,10 +9,9 @@ import pytest
 
 from planted import square
 from stirred.assess.audit import audit
-from stirred.assess.audit.bounds import Draws
-from stirred.assess.audit.gaussian import NoiseGroup, NoiseLaw, judge_group
+from stirred.assess.audit.noise_tests import NoiseGroup, NoiseLaw, judge_group
 from stirred.assess.audit.pairs import law_test
-from stirred.assess.audit.sampling import Clock, count_draws
+from stirred.assess.audit.sampling import Clock, Draws, count_draws
 from stirred.census import Census
 from stirred.chance import Key, discrete_gaussian
 from stirred.cli.main import main

@@ -11,9 +11,9 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.contents import read_content
 from stirred.mechanisms.swapping import NearPlaces, NoVacuous, PermutationSwapping, VaryingRates
+from stirred.mechanisms.tables.cell_key import CellKey
 
 EXACT = ("exact",)
 

@@ -19,8 +19,8 @@ from planted import (
 )
 from stirred.assess.audit import AuditResult, audit
 from stirred.census import Census
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.tables.exact_margins import ExactMargins
 
 
 def failed(found: AuditResult) -> set[str]:

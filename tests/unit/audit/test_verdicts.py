@@ -25,10 +25,11 @@ from stirred.assess.audit import AuditResult, AuditTest, audit
 from stirred.assess.audit.result import decide
 from stirred.census import Census
 from stirred.frames import collect_frame
-from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins
-from stirred.mechanisms.gaussian_tables.mechanism import GaussianTables
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.release import Release
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.tables.exact_margins import ExactMargins
+from stirred.mechanisms.tables.gaussian import GaussianTables
 from third_party import PeerCounts, many
 
 CONFIDENCE = 1 - 1e-7

@@ -5,10 +5,10 @@ from pathlib import Path
 import polars as pl
 
 from stirred.census import read
-from stirred.census.bureau.mdf import MDF_COLUMNS, MDF_PERSONS_FILE, MDF_UNITS_FILE
-from stirred.mechanisms.topdown.run import mdf
+from stirred.census.bureau import MDF_COLUMNS, MDF_PERSONS_FILE, MDF_UNITS_FILE
+from stirred.mechanisms.topdown.histogram import cell_expression
+from stirred.mechanisms.topdown.run.records import make_facility_rows, make_unit_rows
 from stirred.mechanisms.topdown.workload import Workload
-from stirred.mechanisms.topdown.workload.histogram import cell_expression
 
 WORKLOAD = Workload.preset("dhc-units")
 TYPES = WORKLOAD.histogram.axis("hhtype")
@@ -29,7 +29,7 @@ def test_every_type_comes_back(tmp_path: Path) -> None:
         {"block": [BLOCK] * count, "HHTYPE": range(count)}
         | {name: [i % size for i in range(count)] for name, size in levels.items()}
     )
-    homes = read(folder(tmp_path, mdf.make_unit_rows(TYPES, records))).scan("household").collect()
+    homes = read(folder(tmp_path, make_unit_rows(TYPES, records))).scan("household").collect()
     cells = homes.select(cell_expression(WORKLOAD.histogram, homes.schema)).to_series().to_numpy()
     found = WORKLOAD.histogram.coordinates(cells)
     for axis, got in zip(WORKLOAD.histogram.axes, found, strict=True):
@@ -39,7 +39,7 @@ def test_every_type_comes_back(tmp_path: Path) -> None:
 
 def test_a_file_without_households(tmp_path: Path) -> None:
     """Vacancies and facilities are read from a file that has no column about households."""
-    made = mdf.make_facility_rows(pl.DataFrame({"block": [BLOCK], "kind": [10], "count": [1]}), "HHTYPE")
+    made = make_facility_rows(pl.DataFrame({"block": [BLOCK], "kind": [10], "count": [1]}), "HHTYPE")
     census = read(folder(tmp_path, made.select(MDF_COLUMNS[MDF_UNITS_FILE])))
     homes = census.scan("household").collect()
     assert homes.select("kind", "gq_type", "gq_code", "tenure", "vacancy").rows() == [(3, 3, 301, 0, 0)]

@@ -9,8 +9,7 @@ import pytest
 
 import stirred.catalog
 from stirred.catalog import catalog
-from stirred.catalog.assumptions import variants
-from stirred.catalog.entries import list_parts
+from stirred.catalog.entries import list_parts, variants
 from stirred.errors import InputError, StirredError
 from stirred.spec import (
     Approximate,

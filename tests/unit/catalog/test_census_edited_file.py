@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pytest
 
-from stirred.catalog import catalog, census_edited_file
-from stirred.catalog.census_edited_file import CEF, PERSON_VARIABLES, SPINE, swap_invariants
+from stirred.catalog import catalog, releases
+from stirred.catalog.releases import CEF, PERSON_VARIABLES, SPINE, swap_invariants
 from stirred.spec import Multiverse
 
 Record = dict[str, str]
@@ -102,7 +102,7 @@ def test_what_a_swap_leaves_alone_is_among_its_invariants(name: str) -> None:
 
 
 def test_leaving_them_out_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(census_edited_file, "unswapped_margins", lambda **_: ())
+    monkeypatch.setattr(releases, "unswapped_margins", lambda **_: ())
     assert {*open_to_change(swap_invariants(("state", "size"), SPINE[1:]))} == {
         "housing unit",
         "group quarters",

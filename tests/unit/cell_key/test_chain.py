@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from stirred.chance import Key
-from stirred.publish.plan.reading import load
+from stirred.publish.plan.description import load
 from stirred.publish.run.execute import run
 from stirred.spec.files import load as load_spec
 

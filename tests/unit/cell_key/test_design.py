@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 
 from shared_data import EXTRACTS
 from stirred.errors import InputError
-from stirred.mechanisms.cell_key import CellKey, design_table
-from stirred.mechanisms.cell_key.design import design_law
+from stirred.mechanisms.tables.cell_key import CellKey, design_table
+from stirred.mechanisms.tables.cell_key.perturbation import design_law
 
 
 def generic(values: np.ndarray, variance: float, stay: float | None, mono: bool) -> np.ndarray:

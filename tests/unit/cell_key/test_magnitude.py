@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stirred.errors import InputError
-from stirred.mechanisms.cell_key import design_table
-from stirred.mechanisms.cell_key.tables.magnitude import Flex, MagnitudeNoise, rotate_digits
+from stirred.mechanisms.tables.cell_key import design_table
+from stirred.mechanisms.tables.cell_key.perturbation import Flex, MagnitudeNoise, rotate_digits
 
 TABLE = design_table(5, 2, steps=4, classes=[1, 3, 5])
 KEYS = np.arange(0, 10**8, 997_003)

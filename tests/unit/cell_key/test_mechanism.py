@@ -12,9 +12,15 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.cell_key import CellKey, GridTable, IntervalTable, design_table, write_intervals
-from stirred.mechanisms.cell_key.tables.tabulate import KeyedCells, RecordKeys
-from stirred.publish.run.saving import save
+from stirred.mechanisms.tables.cell_key import (
+    CellKey,
+    GridTable,
+    IntervalTable,
+    design_table,
+    write_intervals,
+)
+from stirred.mechanisms.tables.cell_key.cells import KeyedCells, RecordKeys
+from stirred.publish.run.execute import save
 
 
 def small(n: int = 400) -> Census:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stirred.errors import DataError, InputError
-from stirred.mechanisms.cell_key import (
+from stirred.mechanisms.tables.cell_key import (
     GridTable,
     IntervalTable,
     design_table,
@@ -14,7 +14,7 @@ from stirred.mechanisms.cell_key import (
     write_grid,
     write_intervals,
 )
-from stirred.mechanisms.cell_key.perturbation import UNITS_PER_ONE, NoiseRow, estimate_counts
+from stirred.mechanisms.tables.cell_key.perturbation import UNITS_PER_ONE, NoiseRow, estimate_counts
 
 
 def two_values(digits: int, ties: str) -> IntervalTable:

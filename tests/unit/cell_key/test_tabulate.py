@@ -7,9 +7,9 @@ import pytest
 
 from stirred.chance import Key
 from stirred.engine import Flow, Local
-from stirred.engine.local.flow import LocalFlow
-from stirred.mechanisms.cell_key.tables import tabulate
-from stirred.mechanisms.cell_key.tables.tabulate import KeyedCells, RecordKeys, count_keyed_cells
+from stirred.engine.local import LocalFlow
+from stirred.mechanisms.tables.cell_key import cells as cells_module
+from stirred.mechanisms.tables.cell_key.cells import KeyedCells, RecordKeys, count_keyed_cells
 
 TEXT = pa.array(["a", "b", None, "c"] * 50)
 
@@ -38,7 +38,7 @@ def test_both_ways_find_the_same_cells(
     cells = KeyedCells(("a", "b"), RecordKeys(Key.for_tests(1), "id", modulus))
     assert cells._count_by_place(table) is not None
     quick = cells(table)
-    monkeypatch.setattr(tabulate, "CELLS_PER_ROW", 0)
+    monkeypatch.setattr(cells_module, "CELLS_PER_ROW", 0)
     assert cells._count_by_place(table) is None
     slow = cells(table)
     assert quick.schema == slow.schema
@@ -76,6 +76,6 @@ def test_batches_are_merged_to_what_one_batch_gives(
             return LocalFlow(lambda: iter(parts), data.schema, 1)
 
     for room in (4, 0):
-        monkeypatch.setattr(tabulate, "CELLS_PER_ROW", room)
+        monkeypatch.setattr(cells_module, "CELLS_PER_ROW", room)
         assert count_keyed_cells(Batches().stream_released(table), cells).rows() == expected
         assert count_keyed_cells(Local().stream_released(table), cells).rows() == expected

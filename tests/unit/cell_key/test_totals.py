@@ -12,10 +12,9 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import DataError, InputError
 from stirred.frames import arrow_of, frame_of
-from stirred.mechanisms.cell_key import CellKey
-from stirred.mechanisms.cell_key.tables.magnitude import Flex
-from stirred.mechanisms.cell_key.tables.tabulate import RecordKeys
-from stirred.mechanisms.cell_key.tables.totals import TotalCells, read_largest
+from stirred.mechanisms.tables.cell_key import CellKey
+from stirred.mechanisms.tables.cell_key.cells import RecordKeys, TotalCells, read_largest
+from stirred.mechanisms.tables.cell_key.perturbation import Flex
 
 N = 500
 RNG = np.random.default_rng(4)

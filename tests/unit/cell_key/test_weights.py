@@ -13,7 +13,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.cell_key import CellKey
+from stirred.mechanisms.tables.cell_key import CellKey
 
 SCHEMA = {"geography": {"spine": ["area"]}, "record": {"household": {"id": "hid"}}}
 

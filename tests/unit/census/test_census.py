@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred.census import Census, expand, read
-from stirred.census.codebook.parse import parse_schema
 from stirred.census.geography import read_ancestors
-from stirred.census.once import count_used_again
+from stirred.census.records import count_used_again
+from stirred.census.toml import parse_schema
 from stirred.errors import DataError, InputError, SchemaError
 
 HOUSEHOLDS = {
@@ -77,7 +77,7 @@ def test_a_join_in_parts_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     )
     asked = [(["state", "sex"], None), (["county"], {"state": ["1"]}), ([], {"county": ["2", "3"]})]
     whole = [census.counts("person", by, where) for by, where in asked]
-    monkeypatch.setattr("stirred.census.files.MAX_HOUSEHOLDS_JOINED", 60)
+    monkeypatch.setattr("stirred.census.records.MAX_HOUSEHOLDS_JOINED", 60)
     for (by, where), expected in zip(asked, whole, strict=True):
         assert census.counts("person", by, where).equals(expected)
 
@@ -351,7 +351,7 @@ def test_two_households_with_one_id_never_double_their_persons(monkeypatch: pyte
             asked()
         assert "7001" not in repr(caught.value)
     assert census.counts("person", [])["count"].to_pylist() == [3]  # no join, nothing doubled
-    monkeypatch.setattr("stirred.census.files.MAX_HOUSEHOLDS_JOINED", 1)  # also when joined in parts
+    monkeypatch.setattr("stirred.census.records.MAX_HOUSEHOLDS_JOINED", 1)  # also when joined in parts
     with pytest.raises(DataError, match="identifiers"):
         census.counts("person", ["county"])
 
@@ -386,7 +386,7 @@ def test_a_join_in_parts_meets_one_identifier_in_two_types(
             "person": pl.DataFrame({"h": pl.Series(numbers).cast(pl.Int64).cast(link)}),
         },
     )
-    monkeypatch.setattr("stirred.census.files.MAX_HOUSEHOLDS_JOINED", 7)
+    monkeypatch.setattr("stirred.census.records.MAX_HOUSEHOLDS_JOINED", 7)
     assert census.counts("person", ["county"]).to_pydict() == {"county": ["a"], "count": [50]}
 
 
@@ -397,7 +397,7 @@ def test_identifiers_beyond_63_bits_are_joined_in_parts(monkeypatch: pytest.Monk
         {"record": {"household": {"id": "h"}, "person": {"household": "h"}}},
         {"household": homes, "person": ids.to_frame()},
     )
-    monkeypatch.setattr("stirred.census.files.MAX_HOUSEHOLDS_JOINED", 1)
+    monkeypatch.setattr("stirred.census.records.MAX_HOUSEHOLDS_JOINED", 1)
     assert census.counts("person", ["county"])["count"].to_pylist() == [3]
 
 
@@ -409,5 +409,5 @@ def test_identifiers_used_again_are_counted_in_any_order(
     column = pl.Series("id", ids, dtype=pl.Int64).cast(pl.String if text else pl.Int64)
     with pytest.MonkeyPatch.context() as patch, pl.Config() as config:
         config.set_streaming_chunk_size(batch)
-        patch.setattr("stirred.census.once.IDS_PER_PART", 5)
+        patch.setattr("stirred.census.records.IDS_PER_PART", 5)
         assert count_used_again(column.to_frame().lazy(), len(ids)) == len(named) - len(set(named))

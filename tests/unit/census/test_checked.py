@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred.census import Census, read, validate
-from stirred.census.validation.links import ID, find_orphans, find_wrong_sizes
-from stirred.census.validation.merging import merge_sorted
+from stirred.census.validation.links import ID, find_orphans, find_wrong_sizes, merge_sorted
 from stirred.errors import DataError, InputError
 
 MARK = "MARKER"
@@ -238,7 +237,7 @@ def test_households_of_a_person_file_go_out_whole() -> None:
 
 
 def test_too_many_faulty_households_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.census.validation.faulty.MAX_IDS_HELD", 3)
+    monkeypatch.setattr("stirred.census.validation.dropping.MAX_IDS_HELD", 3)
     made = tables()
     wrong = made["household"].with_columns(tenure=pl.lit(MARK))
     with pytest.raises(DataError, match="more than 3 household records"):
@@ -257,5 +256,5 @@ def test_a_merge_counts_as_the_join_does(links: list[int], homes: dict[int, int 
     orphans = find_orphans(persons, there).select(pl.col("persons").sum()).collect().item()
     wrong = find_wrong_sizes(persons, there).collect().height
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stirred.census.validation.merging.ROWS_PER_BATCH", rows)
+        patch.setattr("stirred.census.validation.links.ROWS_PER_BATCH", rows)
         assert merge_sorted(persons, there) == (orphans, wrong)

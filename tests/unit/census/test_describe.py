@@ -10,9 +10,9 @@ import pyreadstat
 import pytest
 
 from stirred.census import check, read
-from stirred.census.codebook.parse import load_schema, parse_schema
-from stirred.census.codebook.schema import NAMED_LIMITS, band_names
 from stirred.census.describe import Description, describe, strip_comments, write_document
+from stirred.census.schema import NAMED_LIMITS, band_names
+from stirred.census.toml import load_schema, parse_schema
 from unit.census.surveys import austria, ghana
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

@@ -7,7 +7,7 @@ import pytest
 
 from stirred.census import read
 from stirred.census.describe import describe, to_toml
-from stirred.census.describe.guess.facts import find_facts
+from stirred.census.describe.columns import find_facts
 from stirred.census.validation import validate
 from stirred.errors import DataError
 from stirred.frames import frame_of

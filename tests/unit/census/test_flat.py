@@ -103,7 +103,7 @@ def test_only_one_record_type_needs_to_name_the_file(tmp_path: Path) -> None:
 def test_reading_the_schema_makes_no_household(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FLAT.write_csv(tmp_path / "p.csv")
     (tmp_path / "census.toml").write_text(TOML.format(file="p.csv"))
-    monkeypatch.setattr("stirred.census.flat.group_households", None)
+    monkeypatch.setattr("stirred.census.records.group_households", None)
     assert "size" in {v.name for v in read(tmp_path).domain.record_type("household").variables}
 
 
@@ -155,7 +155,7 @@ def test_a_missing_key_and_double_variables_are_mistakes_of_the_schema(tmp_path:
 
 def test_a_join_in_parts_does_not_split_again(monkeypatch: pytest.MonkeyPatch) -> None:
     census = Census.of(DOCUMENT, {"person": FLAT})
-    monkeypatch.setattr("stirred.census.files.MAX_HOUSEHOLDS_JOINED", 1)
+    monkeypatch.setattr("stirred.census.records.MAX_HOUSEHOLDS_JOINED", 1)
     assert census.counts("person", ["region"])["count"].to_pylist() == [2, 4]
 
 

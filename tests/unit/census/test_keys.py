@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import stirred as st
 from stirred.census import Census, check, read, validate
-from stirred.census.canonical import join_texts
+from stirred.census.variables import join_texts
 from stirred.errors import SchemaError
 
 SCHEMA = {

@@ -9,7 +9,7 @@ import pytest
 from door.packets import Packet, adversary_lines, command, make_packet, path_line
 from door.page import PAGE, RENEW
 from layouts import LAYOUTS
-from stirred.census.codebook.schema import NAMED_LIMITS, band_names
+from stirred.census.schema import NAMED_LIMITS, band_names
 from stirred.census.singled import MAX_SINGLE_SHARE
 from stirred.cli.main import main
 

@@ -15,10 +15,10 @@ from ipumspy import readers as ipums
 
 from shared_data import extract
 from stirred.census import Census, check, pl94, ppmf, read, validate
-from stirred.census.codebook.schema import Source
 from stirred.census.describe import describe, to_toml
 from stirred.census.readers import open_source
-from stirred.census.readers.pl94 import GEO_COLUMNS, SEGMENT_TABLES, list_cells
+from stirred.census.readers.redistricting import GEO_COLUMNS, SEGMENT_TABLES, list_cells
+from stirred.census.schema import Source
 from stirred.errors import DataError, InputError, MissingExtraError, SchemaError
 
 FRAME = pl.DataFrame({"h": [1.0, 2.0, 3.0], "size": [2.0, None, 3.0], "tenure": ["own", "rent", "own"]})
@@ -66,7 +66,7 @@ def test_statistical_files(tmp_path: Path, file: str, writer: str) -> None:
 
 
 def test_statistical_files_are_read_in_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.census.readers.stat.ROWS_PER_CHUNK", 7)
+    monkeypatch.setattr("stirred.census.readers.statistical.ROWS_PER_CHUNK", 7)
     frame = pl.DataFrame({"x": [float(i) for i in range(30)], "y": [str(i) for i in range(30)]})
     pyreadstat.write_sav(frame.to_pandas(), tmp_path / "x.sav")
     lazy = open_source(Source(files=("x.sav",)), tmp_path)
@@ -187,7 +187,7 @@ def test_a_missing_extra_gives_the_exact_command(
         return real_module(name, package)
 
     real_module = importlib.import_module
-    monkeypatch.setattr("stirred.extras.importlib.import_module", absent)
+    monkeypatch.setattr("stirred._support.importlib.import_module", absent)
     assert real is builtins.__import__
     (tmp_path / source.files[0]).write_text("")
     with pytest.raises(MissingExtraError) as caught:

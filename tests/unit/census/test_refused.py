@@ -14,8 +14,8 @@ from stirred.cli.main import main
 from stirred.engine import Local
 from stirred.errors import DataError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.exact_margins import ExactMargins
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish import Packet, save
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stirred.census import Census
-from stirred.census.codebook.parse import load_schema, parse_schema
+from stirred.census.toml import load_schema, parse_schema
 from stirred.errors import SchemaError
 
 

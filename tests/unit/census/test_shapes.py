@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stirred.census.codebook.parse import parse_schema
-from stirred.census.shapes import GRID_STEPS, read_borders
+from stirred.census.geography import GRID_STEPS, read_borders
+from stirred.census.toml import parse_schema
 from stirred.errors import InputError, SchemaError
 
 SQUARE = [[10.0, 50.0], [10.5, 50.0], [11.0, 50.0], [11.0, 51.0], [10.0, 51.0], [10.0, 50.0]]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from stirred.census import Census, Problem, validate
 from stirred.errors import DataError
-from stirred.mechanisms.swapping.records.members import require_links, require_owners
+from stirred.mechanisms.swap.records import require_links, require_owners
 
 
 def found(census: Census) -> dict[tuple[str, str, str], int]:
@@ -148,7 +148,7 @@ def test_geographies_beside_the_spine() -> None:
 def test_areas_that_end_in_a_cycle_are_all_counted(size: int, extra: int, data: st.DataObject) -> None:
     import numpy as np
 
-    from stirred.census.validation.tree import _measure_depths
+    from stirred.census.validation.areas import _measure_depths
 
     parents: list[int | None] = [(i + 1) % size for i in range(size)]  # a ring of `size` areas
     parents += [data.draw(st.integers(0, size + i - 1)) for i in range(extra)]  # areas hanging below it

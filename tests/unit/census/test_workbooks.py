@@ -11,10 +11,10 @@ import pytest
 import xlsxwriter
 
 from stirred.census import check, read
-from stirred.census.codebook.schema import Source
 from stirred.census.describe import describe
 from stirred.census.readers import open_source
 from stirred.census.readers.workbook import find_header_row
+from stirred.census.schema import Source
 from stirred.cli.main import main
 from stirred.errors import DataError, MissingExtraError, SchemaError
 

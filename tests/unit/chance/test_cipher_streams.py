@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.chance import Key, Stream
-from stirred.chance.cipher import SLACK_BYTES, BlockCipher, Keystream
+from stirred.chance.streams import SLACK_BYTES, BlockCipher, Keystream
 from stirred.errors import InputError
 
 # NIST SP 800-38A, F.5.5 (CTR-AES256.Encrypt): key, first counter, plaintext and ciphertext of four blocks

@@ -19,16 +19,18 @@ import pytest
 from numpy.typing import NDArray
 
 from stirred.chance import DiscreteGaussian, Key
-from stirred.chance.permutations import _shuffle
-from stirred.chance.samplers.bernoulli import settle
-from stirred.chance.samplers.cells import NUMPY_MAX_DRAWS, UNDECIDED
-from stirred.chance.samplers.coarse import CoarseLaw
-from stirred.chance.samplers.enclosure import enclose_exp, is_below_exp
-from stirred.chance.samplers.integers import _scale_words, draw_floors, settle_floor
-from stirred.chance.samplers.laws import BinomialLaw, EnclosedSteps, FallingLaw, Law
-from stirred.chance.samplers.table import TabledLaw, invert_words, search_numpy
-from stirred.chance.samplers.tails import ExceedanceLaw, TailLaw
-from stirred.chance.stream import EXTENSION_BITS, Uniform
+from stirred.chance.inversion import (
+    NUMPY_MAX_DRAWS,
+    UNDECIDED,
+    CoarseLaw,
+    TabledLaw,
+    invert_words,
+    search_numpy,
+)
+from stirred.chance.laws import BinomialLaw, EnclosedSteps, FallingLaw, Law, enclose_exp, is_below_exp
+from stirred.chance.noise import ExceedanceLaw, TailLaw
+from stirred.chance.streams import EXTENSION_BITS, Uniform
+from stirred.chance.uniform import _scale_words, _shuffle, draw_floors, settle, settle_floor
 
 CHUNK = 4
 ROUNDING = Fraction(1, 10**45)  # the oracle's numbers have 50 digits
@@ -243,7 +245,7 @@ def test_few_integers_without_a_kernel_equal_those_of_the_kernel(
     stream, bounds = Key.for_tests(5).stream("z"), np.array([3, 1, 2**63, 10**6 + 3, 97], dtype=np.uint64)
 
     def drawn(*, loaded: bool) -> NDArray[np.int64]:
-        monkeypatch.setattr("stirred.chance.samplers.integers.kernels_are_loaded", lambda: loaded)
+        monkeypatch.setattr("stirred.chance.uniform.kernels_are_loaded", lambda: loaded)
         return draw_floors(stream, 16, bounds, 5, word_bits=word_bits)
 
     assert np.array_equal(drawn(loaded=False), drawn(loaded=True))

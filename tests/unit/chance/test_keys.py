@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.chance import Key, bernoulli
-from stirred.chance.names import encode_name
+from stirred.chance.keys import encode_name
 from stirred.errors import InputError, PrivacyError, StirredError
 
 PARTS = st.one_of(st.text(max_size=4), st.binary(max_size=4), st.integers(-(2**70), 2**70))

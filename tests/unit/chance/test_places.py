@@ -23,10 +23,10 @@ from stirred.chance import (
     discrete_gaussian,
     discrete_laplace,
     integers,
+    inversion,
     permutation,
 )
-from stirred.chance.samplers import cells
-from stirred.chance.samplers.cells import AddressableLaw
+from stirred.chance.inversion import AddressableLaw
 from stirred.errors import InputError
 
 KEY = Key.for_tests(4)
@@ -57,9 +57,9 @@ def test_neighbours_that_share_a_block_change_nothing(name: str, monkeypatch: py
     noise, stream = NOISES[name], KEY.stream("runs")
     far = np.random.default_rng(1).integers(0, 1 << 60, 3_000)
     runs = (np.repeat(far, 5) + np.tile([0, 1, 2, 2, 9], 3_000)).astype(np.uint64)
-    monkeypatch.setattr(cells, "NUMPY_MAX_DRAWS", 1 << 60)
+    monkeypatch.setattr(inversion, "NUMPY_MAX_DRAWS", 1 << 60)
     alone = noise.at_positions(stream, runs)
-    monkeypatch.setattr(cells, "NUMPY_MAX_DRAWS", 0)
+    monkeypatch.setattr(inversion, "NUMPY_MAX_DRAWS", 0)
     assert np.array_equal(noise.at_positions(stream, runs), alone)
     assert np.array_equal(noise.at_positions(stream, runs[:1]), alone[:1])
 
@@ -71,7 +71,7 @@ def test_chunks_do_not_matter(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     stream = KEY.stream("chunks")
     pieces = [noise.draw(stream, size) for size in (1, 2, 3, 5, 16_383, 16_385, n - 32_779)]
     assert np.array_equal(np.concatenate(pieces), whole)
-    monkeypatch.setattr(cells, "CHUNK_BYTES", 256)
+    monkeypatch.setattr(inversion, "CHUNK_BYTES", 256)
     assert np.array_equal(noise.draw(KEY.stream("chunks"), n), whole)
 
 

@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import chi2
 
 from stirred.chance import DiscreteGaussian, Key
-from stirred.chance.samplers.laws import FallingLaw
-from stirred.chance.samplers.tails import draw_exceeding, draw_subset, enclose_tail
+from stirred.chance.laws import FallingLaw
+from stirred.chance.noise import draw_exceeding, draw_subset, enclose_tail
 from stirred.errors import InputError
 
 LAW = FallingLaw(Fraction(1, 8), Fraction(0), mirrored=True)  # a variance of 4

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from stirred.catalog import catalog
+from stirred.cli.completion import bash, fish, zsh
 from stirred.cli.main import main
-from stirred.cli.terminal.completion import bash, fish, zsh
-from stirred.cli.terminal.parser import EXIT_CODES, actions_of, commands, whole_parser
-from stirred.cli.terminal.progress import show_progress
-from stirred.cli.terminal.tables import TextTable
+from stirred.cli.output import TextTable, show_progress
+from stirred.cli.parser import EXIT_CODES, actions_of, commands, whole_parser
 from stirred.spec.files import save
 
 PARSER = whole_parser()
@@ -166,7 +165,7 @@ def test_what_is_refused_at_once_has_no_line_before_its_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr("stirred.cli.terminal.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("stirred.cli.output.time.monotonic", lambda: now[0])
     with show_progress(late=True) as told:
         told("check", 0, 5)
         told("check", 1, 5)

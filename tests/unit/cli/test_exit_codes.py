@@ -17,10 +17,10 @@ import pytest
 import stirred
 from small_census import CENSUS, households
 from stirred.chance import Key
+from stirred.cli import process
 from stirred.cli.main import main
-from stirred.cli.process import ending, signals
 from stirred.engine import Local
-from stirred.engine.spark.watch import translate_error
+from stirred.engine.spark.session import translate_error
 from stirred.publish.run import execute
 
 PLAN = """title = "t"
@@ -157,7 +157,7 @@ def test_an_error_on_the_way_out_does_not_hide_the_signal(
         try:
             os.kill(os.getpid(), signal.SIGTERM)
             signal.sigtimedwait([], 1)
-        except signals.StoppedBySignal as stopped:
+        except process.StoppedBySignal as stopped:
             raise KeyError("x") from stopped
 
     monkeypatch.setattr(execute, "write_packet", lost)
@@ -182,7 +182,7 @@ def test_a_cluster_that_fails_leaves_a_run_that_goes_on(
 
 def test_what_nohup_decided_is_left() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signals.install_handlers()
+    process.install_handlers()
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 
 
@@ -249,7 +249,7 @@ def test_a_panic_of_a_library_shows_no_traceback(
         raise PanicException('Os { code: 24, kind: Uncategorized, message: "Too many open files" }')
 
     monkeypatch.delenv("STIRRED_TRACEBACK", raising=False)
-    monkeypatch.setattr("stirred.cli.spec.budget.run", fails)
+    monkeypatch.setattr("stirred.cli.budget.run", fails)
     assert main(["budget", "--stratum", "10", "--rate", "1/2"]) == 74
     assert "ulimit -n" in complaint(capsys.readouterr().err)
 
@@ -304,4 +304,4 @@ def test_a_damaged_state_is_refused_with_the_way_out(
 def test_every_exit_code_is_documented() -> None:
     page = Path(stirred.__file__).parents[2] / "docs" / "reference" / "exit-codes.md"
     rows = re.findall(r"^\| (\d+) \| ([^|]+) \|$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert {int(code): text for code, text in rows} == ending.ERROR_CODES
+    assert {int(code): text for code, text in rows} == process.ERROR_CODES

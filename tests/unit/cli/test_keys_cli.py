@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from stirred.chance import Key
-from stirred.cli.terminal.keys import load_key
+from stirred.cli.options import load_key
 from stirred.errors import PrivacyError
 
 

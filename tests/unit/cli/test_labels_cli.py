@@ -8,7 +8,7 @@ import pytest
 
 from stirred.cli.main import main
 from stirred.publish import parse
-from stirred.publish.packet.labels import LABELS, encode_cell, label_cell, write_labels
+from stirred.publish.packet.lookup import LABELS, encode_cell, label_cell, write_labels
 
 CENSUS = """name = "town"
 largest_household = 9
@@ -90,7 +90,7 @@ def test_record_types_that_disagree_have_no_label(tmp_path: Path) -> None:
 
 
 def test_a_packet_without_labels_has_no_file(tmp_path: Path) -> None:
-    from stirred.census.codebook.schema import Schema
+    from stirred.census.schema import Schema
 
     write_labels(tmp_path, Schema(name="town", records=()))
     assert not (tmp_path / LABELS).exists()

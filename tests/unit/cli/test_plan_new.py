@@ -12,8 +12,8 @@ from stirred.errors import InputError, PlanError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism
 from stirred.publish import load
-from stirred.publish.before.check import explain
-from stirred.publish.plan.proposing import propose_plan
+from stirred.publish.check import explain
+from stirred.publish.plan.proposal import propose_plan
 
 NAMES = [item.name for item in OWN_REGISTRATIONS]
 TABLES = ("exact-margins", "cell-key", "gaussian-tables", "special-tabulations")
@@ -336,9 +336,9 @@ def test_a_proposal_takes_no_decision_for_a_guard(tmp_path: Path, capsys: pytest
 
 
 def test_areas_beside_the_spine_are_dropped_where_guards_judge_the_columns() -> None:
-    from stirred.census.codebook.parse import parse_schema
-    from stirred.mechanisms.swapping.config import SwapConfig
-    from stirred.mechanisms.swapping.proposal import propose_swap
+    from stirred.census.toml import parse_schema
+    from stirred.mechanisms.swap.config import SwapConfig
+    from stirred.mechanisms.swap.proposal import propose_swap
 
     variables = {
         "region": ["a", "b"],

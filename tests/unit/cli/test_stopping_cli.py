@@ -53,7 +53,7 @@ def test_nothing_lies_in_scratch_after_a_scheduler_stops_the_command(tmp_path: P
 def test_the_system_refuses_in_our_words(
     error: Exception, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import stirred.cli.spec.budget as budget
+    import stirred.cli.budget as budget
 
     def fails(_: object) -> int:
         raise error

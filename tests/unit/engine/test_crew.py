@@ -6,7 +6,7 @@ from threading import Barrier, Lock
 
 import pytest
 
-from stirred.engine.local.crew import Crew
+from stirred.engine.threads import Crew
 
 SOON = 60  # seconds after which a thread that nobody helps gives up: far more than a test takes
 

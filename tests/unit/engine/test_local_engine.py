@@ -13,12 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from flow_kernels import PART, Numbered, Sorted, refusing
-from stirred.engine import Local
+from stirred.engine import Local, tables
 from stirred.engine.choice import choose_engine
-from stirred.engine.local import released
-from stirred.engine.local.flow import LocalFlow, LocalParts
-from stirred.engine.local.memory import LIBRARY_BYTES, parse_bytes
-from stirred.engine.local.threads import BranchingTasks, map_in_order
+from stirred.engine.local import LIBRARY_BYTES, LocalFlow, LocalParts, parse_bytes
+from stirred.engine.threads import BranchingTasks, map_in_order
 from stirred.errors import DataError, InputError
 
 
@@ -132,7 +130,7 @@ def test_records_that_an_error_stops_leave_nothing_on_disk(tmp_path: Path) -> No
 def test_a_file_does_not_show_how_many_parts_it_was_made_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(released, "ROWS_PER_GROUP", 700)
+    monkeypatch.setattr(tables, "ROWS_PER_GROUP", 700)
     files = []
     for number in (1, 3, 40):
         table = pa.table({"id": np.arange(3000, dtype=np.uint64)})

@@ -11,30 +11,26 @@ import pyarrow as pa
 import pytest
 
 from flow_kernels import Sorted, sizes
-from stirred.engine.placing import PART_COLUMN, PlaceRows, hash_rows
-from stirred.engine.plain import to_plain
 from stirred.engine.spark.flow import SparkParts
-from stirred.engine.spark.reading.kernels import AddAreaCodes
-from stirred.engine.spark.reading.tables import knows_type
+from stirred.engine.spark.reading import AddAreaCodes, knows_type
+from stirred.engine.spark.session import ActionWatch, translate_error
 from stirred.engine.spark.tasks import (
+    MARK_FLOW,
+    MESSAGE_BYTES,
     CacheTask,
     PartTask,
     ReadBatches,
     SendTask,
-    guard_task,
-    write_error_line,
-)
-from stirred.engine.spark.watch import ActionWatch, translate_error
-from stirred.engine.spark.wire import (
-    MARK_FLOW,
-    MESSAGE_BYTES,
     divide_rows,
+    guard_task,
     make_mark,
     pack_messages,
     pack_wire,
     read_parts,
     unpack_tables,
+    write_error_line,
 )
+from stirred.engine.tables import PART_COLUMN, PlaceRows, hash_rows, to_plain
 from stirred.errors import DataError, InputError, StirredError
 
 TABLE = pa.table({"id": pa.array([5, 1, 4, 3], pa.uint64()), "part": [1, 0, 1, 0]})

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from stirred.mechanisms.swapping.budget.by_size import theorem_1
-from stirred.mechanisms.swapping.budget.reduction import ratio_exact
-from stirred.mechanisms.swapping.variants.enumeration import (
+from stirred.mechanisms.swap.bounds import ratio_exact
+from stirred.mechanisms.swap.budget import theorem_1
+from stirred.mechanisms.swap.enumeration import (
     Labels,
     Law,
     Permutation,
@@ -24,10 +24,8 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     tabulate,
     universe,
 )
-from stirred.spec.laws.derangements import count_derangements
-from stirred.spec.laws.sizes import SizeLaw, compute_odds
-from stirred.spec.laws.stratum import LargestStratum
-from stirred.spec.numbers.budget import Budget
+from stirred.spec.budgets import Budget
+from stirred.spec.laws import LargestStratum, SizeLaw, compute_odds, count_derangements
 
 FORMAL = Path(__file__).parents[3] / "formal"
 RATES = [Fraction(1, 20), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(19, 20)]

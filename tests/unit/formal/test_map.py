@@ -11,8 +11,8 @@ from types import ModuleType
 
 import pytest
 
-from stirred.mechanisms.swapping.budget.by_size import CHECKED_THEOREMS
-from stirred.mechanisms.swapping.budget.claim import Stratum, bounds
+from stirred.mechanisms.swap.bounds import Stratum, bounds
+from stirred.mechanisms.swap.budget import CHECKED_THEOREMS
 
 ROOT = Path(__file__).parents[3]
 FORMAL = ROOT / "formal"

@@ -9,9 +9,9 @@ import pytest
 
 from stirred.chance import Key
 from stirred.errors import PrivacyError, StirredError
-from stirred.mechanisms.gaussian_tables import GaussianTables
+from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.publish import Packet, load, run
-from stirred.publish.before.promise import promise
+from stirred.publish.composition import promise
 from stirred.spec import Budget, Hamming, Multiplicative, NormalizedRenyi, Specification
 from stirred.spec.files import load as load_spec
 

@@ -12,8 +12,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import BudgetError, DataError, InputError
 from stirred.frames import frame_of
-from stirred.mechanisms.gaussian_tables import GaussianTables
-from stirred.mechanisms.gaussian_tables.cells import ListedCells, half_width
+from stirred.mechanisms.tables.gaussian import GaussianTables, ListedCells, half_width
 from stirred.spec import Hamming, NormalizedRenyi
 
 SCHEMA: dict[str, Any] = {

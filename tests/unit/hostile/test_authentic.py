@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from stirred.chance import Key
-from stirred.chance.authentic import SEAL_ENDING, AuthenticFolder
+from stirred.chance.seals import SEAL_ENDING, AuthenticFolder
 from stirred.errors import PrivacyError
 
 

@@ -11,13 +11,13 @@ import pytest
 
 import stirred as st
 from small_census import CENSUS
-from stirred import toml_text
-from stirred.children import PIPE, python_command, start_child
+from stirred import text_formats
+from stirred.child_processes import PIPE, python_command, start_child
 from stirred.cli.main import main
 from stirred.errors import InputError, SchemaError
 from stirred.publish.packet.folder import Packet
 from stirred.spec.files import load as load_specification
-from stirred.toml_text import MAX_TOML_DEPTH, TOO_DEEP, TomlError, parse_json, parse_toml
+from stirred.text_formats import MAX_TOML_DEPTH, TOO_DEEP, TomlError, parse_json, parse_toml
 
 MANY = 24_000
 BOMBS = {
@@ -43,8 +43,8 @@ def test_toml_is_bounded_by_its_depth(name: str) -> None:
 
 
 def test_toml_is_bounded_by_its_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toml_text, "MAX_VALUES", 2_000)
-    monkeypatch.setattr(toml_text, "MAX_KEY_PARTS", 500)
+    monkeypatch.setattr(text_formats, "MAX_VALUES", 2_000)
+    monkeypatch.setattr(text_formats, "MAX_KEY_PARTS", 500)
     with pytest.raises(TomlError, match="more than"):
         parse_toml("a = [" + "[]," * 2_001 + "]")
     with pytest.raises(TomlError, match="more than"):

@@ -7,17 +7,17 @@ import pytest
 from small_census import CENSUS, households
 from stirred.census import read
 from stirred.chance import Key
-from stirred.chance.authentic import AuthenticFolder, keep_mark, read_mark
+from stirred.chance.seals import AuthenticFolder, keep_mark, read_mark
 from stirred.cli.main import main
 from stirred.errors import ForgedStateError, InputError, PlanError, SchemaError, StirredError
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.topdown.workload import Workload
 from stirred.publish import load
 from stirred.publish.packet.checksums import seal
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import look_up
 from stirred.publish.packet.signature import is_signed_by, new_signer, sign
 from stirred.publish.plan.description import WeightsPlan
-from stirred.publish.plan.totals import read_totals
+from stirred.publish.weights import read_totals
 from stirred.spec.files import load as load_specification
 
 ENDLESS = Path("/dev/zero")

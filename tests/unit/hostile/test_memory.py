@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stirred.census.readers.parquet import limits, slices
-from stirred.census.readers.parquet.limits import _require_parquet, require_parquet
-from stirred.census.readers.parquet.slices import SLICED_GROUP_BYTES, scan_slices
+from stirred.census.readers import parquet
+from stirred.census.readers.parquet import SLICED_GROUP_BYTES, _require_parquet, require_parquet, scan_slices
 from stirred.errors import DataError
 
 ROWS = 1 << 23  # below the number from which few bytes for many records are refused
@@ -23,7 +22,7 @@ READ = """
 import sys
 from pathlib import Path
 import polars as pl
-from stirred.census.codebook.schema import Source
+from stirred.census.schema import Source
 from stirred.census.readers import open_source
 frame = open_source(Source(files=("household.parquet",)), Path(sys.argv[1]))
 letters = frame.select(pl.all().str.len_bytes().sum()).collect(engine="streaming")
@@ -53,7 +52,7 @@ def test_a_large_row_group_of_equal_records_is_read_in_little_memory(tmp_path: P
 
 
 def test_slices_hold_what_the_file_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "MAX_SLICE_ROWS", 7)
+    monkeypatch.setattr(parquet, "MAX_SLICE_ROWS", 7)
     frame = pl.DataFrame(
         {
             "text": ["a", None, "ä", ""] * 10,
@@ -97,7 +96,7 @@ def test_pages_that_do_not_fit_in_memory_are_refused(tmp_path: Path, monkeypatch
     pq.write_table(table, tmp_path / "a.parquet", use_dictionary=False, compression="zstd", **one)
     require_parquet(tmp_path / "a.parquet")
     _require_parquet.cache_clear()
-    monkeypatch.setattr(limits, "MAX_PAGES_BYTES", 8 * rows * 8)
+    monkeypatch.setattr(parquet, "MAX_PAGES_BYTES", 8 * rows * 8)
     with pytest.raises(DataError, match="its pages take"):
         require_parquet(tmp_path / "a.parquet")
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from small_census import CENSUS, households
+from stirred._support import is_file_name, make_file_name, make_file_names, path_in
 from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import PlanError, SchemaError, StirredError
-from stirred.file_names import is_file_name, make_file_name, make_file_names, path_in
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import parse, run, save
 

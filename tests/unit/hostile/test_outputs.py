@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from stirred.cli.terminal.output import console, escape_controls, table
-from stirred.publish.run.csv_files import write_csv
-from stirred.spec.card.formats import escape_markdown
+from stirred.cli.output import console, escape_controls, table
+from stirred.publish.run.writer import write_csv
+from stirred.spec.card.card import escape_markdown
 
 FORMULAS = ("=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\tx", "\rx")
 PLAIN = ("-9", "+4.5", "county 1", "a=b", "", "é", "o'clock")

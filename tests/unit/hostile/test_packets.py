@@ -13,7 +13,7 @@ import pytest
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import InputError, PrivacyError, StirredError
-from stirred.publish.packet import walk
+from stirred.publish.packet import checksums
 from stirred.publish.packet.checksums import check, seal, verify
 from stirred.publish.packet.signature import is_signed, is_signed_by, new_signer, sign
 
@@ -82,13 +82,13 @@ def test_a_sparse_terabyte_is_not_read(folder: Path) -> None:
 
 def test_too_many_folders_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = folder
-    for _ in range(walk.MAX_FOLDER_DEPTH + 2):
+    for _ in range(checksums.MAX_FOLDER_DEPTH + 2):
         deep /= "d"
     deep.mkdir(parents=True)
     with pytest.raises(InputError, match="no packet"):
         check(folder)
     shutil.rmtree(folder / "d")
-    monkeypatch.setattr(walk, "MAX_ENTRIES", 2)
+    monkeypatch.setattr(checksums, "MAX_ENTRIES", 2)
     with pytest.raises(InputError, match="no packet"):
         check(folder)
 

@@ -15,8 +15,7 @@ from small_census import CENSUS, households
 from stirred.cli.main import main
 from stirred.errors import InputError, PrivacyError, StirredError
 from stirred.publish import load, run
-from stirred.publish.compare.accuracy import publish_accuracy
-from stirred.publish.compare.assessed_report import write_assessments
+from stirred.publish.assessment import publish_accuracy, write_assessments
 from stirred.publish.run.part import MARK, PartFolder, write_whole
 
 KEY = st.Key.for_tests(3)

@@ -11,11 +11,10 @@ import pytest
 
 from stirred.chance import Key
 from stirred.engine import Engine
+from stirred.mechanisms.swap.frame import Frame, apply_moves
+from stirred.mechanisms.swap.moves import Moves
+from stirred.mechanisms.swap.records import Column
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.draw.moves import Moves
-from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import apply_moves
-from stirred.mechanisms.swapping.records.columns import Column
 from stirred.publish import load, run
 
 TOML = """[geography]

@@ -22,20 +22,19 @@ from contract.registry import LISTS, TOTALS, WORKLOAD
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import StirredError
-from stirred.mechanisms.exact_margins import mechanism as margins
-from stirred.mechanisms.gaussian_tables.cells import ListedCells
-from stirred.mechanisms.phsafe.measure import Answers
+from stirred.mechanisms.census2020.phsafe.tables import Answers
+from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
+from stirred.mechanisms.census2020.safetab.households.tables import Measurement
+from stirred.mechanisms.census2020.safetab.persons import mechanism
 from stirred.mechanisms.registry import find_mechanism, list_mechanisms
-from stirred.mechanisms.safetab.households.measure import Measurement
-from stirred.mechanisms.safetab.households.mechanism import SafeTabH
-from stirred.mechanisms.safetab.persons import running
+from stirred.mechanisms.swap.frame import Frame, apply_moves
+from stirred.mechanisms.swap.moves import Moves
+from stirred.mechanisms.swap.pairwise import PairwiseSwapping
+from stirred.mechanisms.swap.records import Column
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.draw.moves import Moves
-from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.pipeline.publish import apply_moves
-from stirred.mechanisms.swapping.records.columns import Column
-from stirred.mechanisms.targeted.pairwise import PairwiseSwapping
-from stirred.mechanisms.topdown.measure.noise import Measurements
+from stirred.mechanisms.tables import exact_margins as margins
+from stirred.mechanisms.tables.gaussian import ListedCells
+from stirred.mechanisms.topdown.measure import Measurements
 from stirred.mechanisms.topdown.run import digest
 from stirred.publish import load, run
 
@@ -328,7 +327,7 @@ def test_detailed_counts_with_the_same_measurements_have_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """The noise of the second run is what leads from its counts to what the first run measured."""
-    measured, seen, counted = running.measure_groups, [], []
+    measured, seen, counted = mechanism.measure_groups, [], []
 
     def leading(item: Any, counts: Any, *rest: Any) -> Any:
         counted.append((item.kind.name, counts.keys.tolist(), counts.counts.tolist()))
@@ -336,8 +335,8 @@ def test_detailed_counts_with_the_same_measurements_have_the_same_bytes(
             seen.append(measured(item, counts, *rest))
         return seen[(len(counted) - 1) % SETS]
 
-    monkeypatch.setattr(running, "measure_groups", leading)
-    monkeypatch.setattr(running, "encode_counts", lambda *_: [b"the same in both"])
+    monkeypatch.setattr(mechanism, "measure_groups", leading)
+    monkeypatch.setattr(mechanism, "encode_counts", lambda *_: [b"the same in both"])
     settings, order = f'codes = "{LISTS}"\n' + DETAILED, np.arange(ROWS)
     here = released(town(tmp_path / "one", "safetab-p", settings, tract=TRACT, order=order))
     request.getfixturevalue("elsewhere")

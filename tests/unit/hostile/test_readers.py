@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from stirred.census import read
-from stirred.census.failures import redact_errors
 from stirred.census.readers import delimited
+from stirred.census.readers.sources import redact_errors
 from stirred.cli.main import main
 from stirred.errors import DataError, StirredError
 from stirred.publish import parse

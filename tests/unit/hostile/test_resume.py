@@ -19,7 +19,7 @@ from stirred.cli.main import main
 from stirred.errors import ForgedStateError, InputError, PrivacyError
 from stirred.publish import load, run, verify
 from stirred.publish.run import execute
-from stirred.publish.run.lock import hold_lock
+from stirred.publish.run.part import hold_lock
 
 KEY = Key.for_tests(3)
 PLAN = """title = "t"
@@ -167,7 +167,7 @@ def test_a_census_that_changes_during_the_run_is_noticed(town: Path, monkeypatch
 
 
 def test_one_run_for_one_output(town: Path) -> None:
-    code = "import sys; from pathlib import Path; from stirred.publish.run.lock import locked\n"
+    code = "import sys; from pathlib import Path; from stirred.publish.run.part import locked\n"
     code += "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     other = subprocess.Popen(
         [sys.executable, "-c", code, str(town / "packet")],

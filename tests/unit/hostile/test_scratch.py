@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 from stirred.engine import Local, scratch
-from stirred.engine.local.sealed import SealedFiles
-from stirred.engine.scratch import LOCK_FILE, SCRATCH_PREFIX, ScratchFolder, remove_stale
+from stirred.engine.scratch import LOCK_FILE, SCRATCH_PREFIX, ScratchFolder, SealedFiles, remove_stale
 from stirred.errors import InputError
 
 MARKER = "MARKER-7391-"

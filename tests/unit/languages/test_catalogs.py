@@ -16,9 +16,9 @@ import pytest
 import stirred
 from stirred.errors import InputError
 from stirred.languages import CODES, Language, Phrase, recognise, unit
-from stirred.languages.catalog import catalog
+from stirred.languages.phrase import catalog
 from stirred.publish.plan.models import PlanConfig
-from stirred.spec.invariants.margins import describe_condition
+from stirred.spec.invariants import describe_condition
 
 ROOT = Path(stirred.__file__).parent
 OTHERS = [code for code in CODES if code != "en"]

@@ -5,7 +5,7 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import DataError
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins
+from stirred.mechanisms.tables.exact_margins import ExactMargins
 
 
 def census(last: str | None) -> Census:

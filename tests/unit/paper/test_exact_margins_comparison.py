@@ -8,7 +8,7 @@ import pytest
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import PrivacyError
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins, draw_lattice_noise
+from stirred.mechanisms.tables.exact_margins import ExactMargins, draw_lattice_noise
 from stirred.mechanisms.topdown import TopDown
 from stirred.paper import exact_margins
 from stirred.spec import Margin, Multiverse
@@ -51,7 +51,7 @@ def test_a_run_that_moves_a_margin_is_not_compared(monkeypatch):
     loose = ExactMargins(rows="county", columns="tenure", rho_squared="1/100")
     monkeypatch.setattr(exact_margins, "list_ways", lambda _: [("loose", loose, None)])
     monkeypatch.setattr(
-        "stirred.mechanisms.exact_margins.mechanism.draw_lattice_noise",
+        "stirred.mechanisms.tables.exact_margins.draw_lattice_noise",
         lambda shape, sigma_squared, key, *, both: draw_lattice_noise(
             shape, sigma_squared, key, both=not both
         ),

@@ -6,7 +6,7 @@ import numpy as np
 
 from stirred import Key
 from stirred.frames import frame_of
-from stirred.mechanisms.phsafe.mechanism import PHSafe
+from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
 from unit.phsafe.neighbours import (
     HOMES,
     PERSONS,

@@ -11,10 +11,14 @@ from numpy.typing import NDArray
 
 from stirred.chance.words import Hasher, Words
 from stirred.frames import arrow_of, frame_of
-from stirred.mechanisms.phsafe.amounts import MeasuredTable, list_measured
-from stirred.mechanisms.phsafe.counting import tabulate
-from stirred.mechanisms.phsafe.counting.tables import TABULATION_BY_NAME
-from stirred.mechanisms.phsafe.counting.variables import HOUSEHOLD_VARIABLES, PERSON_VARIABLES, CensusColumns
+from stirred.mechanisms.census2020.phsafe import counting
+from stirred.mechanisms.census2020.phsafe.budgets import MeasuredTable, list_measured
+from stirred.mechanisms.census2020.phsafe.counting import (
+    HOUSEHOLD_VARIABLES,
+    PERSON_VARIABLES,
+    TABULATION_BY_NAME,
+    CensusColumns,
+)
 from unit.phsafe.small import census, frames, home, person
 
 Ints = NDArray[np.int64]
@@ -39,7 +43,7 @@ def vectors(data: Sequence[Data], tau: int) -> dict[str, Ints]:
     states = tuple(f"{n:06d}" for n in range(len(data)))
     tables = frames(homes, persons)
     columns = CensusColumns.of(census([home("a")], [person("a")]), {}, state="state")
-    kernel = tabulate.CountKernel(
+    kernel = counting.CountKernel(
         columns=columns,
         tau=tuple((name, tau) for name in PEOPLE),
         households=HOMES,
@@ -54,7 +58,7 @@ def vectors(data: Sequence[Data], tau: int) -> dict[str, Ints]:
     wanted: Iterable[MeasuredTable] = list_measured(
         amounts, dict.fromkeys(PEOPLE, tau), "zcdp", every, nation=False
     )
-    from stirred.mechanisms.phsafe.measure import Answers  # a mutant may stand there
+    from stirred.mechanisms.census2020.phsafe.tables import Answers  # a mutant may stand there
 
     return {item.place: Answers.of(found, item, states).counts.reshape(len(data), -1) for item in wanted}
 

@@ -12,8 +12,8 @@ from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.engine import Local
 from stirred.frames import frame_of
-from stirred.mechanisms.base import Release
-from stirred.mechanisms.phsafe.mechanism import PHSafe
+from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
+from stirred.mechanisms.release import Release
 from unit.phsafe.small import SCHEMA
 
 KEY = Key.for_tests(5)

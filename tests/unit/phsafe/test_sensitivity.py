@@ -7,10 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.mechanisms.phsafe import amounts, measure, mechanism
-from stirred.mechanisms.phsafe.counting import tabulate, truncation
-from stirred.mechanisms.phsafe.counting.truncation import Ranks
-from stirred.mechanisms.phsafe.counting.variables import CensusColumns
+from stirred.mechanisms.census2020.phsafe import budgets, counting, mechanism, tables
+from stirred.mechanisms.census2020.phsafe.counting import CensusColumns, Ranks
 from unit.phsafe import checks
 from unit.phsafe.neighbours import START, code_neighbours, squared, vectors
 from unit.phsafe.small import home, person
@@ -69,16 +67,16 @@ def by_the_file(units: Any, values: Any, homes: Any, least: int, hasher: Any) ->
 
 
 def duplicates_kept(self: Any, _: int, homes: Any, persons: Any) -> Any:
-    units = self.columns.homes(pl.DataFrame(pl.from_arrow(homes))).with_row_index(tabulate.HOME_COLUMN)
-    made = [tabulate._group_cells(units, tabulate.TABULATION_BY_NAME[name]) for name in self.households]
-    return tabulate.arrow_of(pl.concat([*made, *self._persons(units, persons)]))
+    units = self.columns.homes(pl.DataFrame(pl.from_arrow(homes))).with_row_index(counting.HOME_COLUMN)
+    made = [counting._group_cells(units, counting.TABULATION_BY_NAME[name]) for name in self.households]
+    return counting.arrow_of(pl.concat([*made, *self._persons(units, persons)]))
 
 
 def too_little(table: str, tau: Any) -> int:
     return 2 * tau[table] if table in tau else 1
 
 
-def one_label(self: measure.Answers, key: Any) -> Any:
+def one_label(self: tables.Answers, key: Any) -> Any:
     numbers = np.arange(self.counts.size, dtype=np.uint64)
     return self.counts + self.measured.noise.at(key, ("noise",), numbers).reshape(self.counts.shape)
 
@@ -89,16 +87,16 @@ def unbound(self: Any, *context: Any) -> Any:
 
 MUTANTS: list[tuple[str, object, str, object, Callable[[], None]]] = [
     ("nobody is cut", Ranks, "kept", nobody_cut, checks.one_household),
-    ("the order depends on other records", tabulate, "ranked", by_the_file, checks.additive),
+    ("the order depends on other records", counting, "ranked", by_the_file, checks.additive),
     (
         "a household may have two unit records",
-        tabulate.CountKernel,
+        counting.CountKernel,
         "__call__",
         duplicates_kept,
         checks.one_household,
     ),
-    ("the sensitivity is too small", amounts, "sensitivity", too_little, checks.published_variance),
-    ("tables share their noise", measure.Answers, "noisy", one_label, checks.noise_of_its_own),
+    ("the sensitivity is too small", budgets, "sensitivity", too_little, checks.published_variance),
+    ("tables share their noise", tables.Answers, "noisy", one_label, checks.noise_of_its_own),
     ("the key is not bound to the data", mechanism.Key, "bind", unbound, checks.noise_of_its_own),
 ]
 
@@ -124,7 +122,7 @@ def test_equal_records_are_numbered_and_cut_alike() -> None:
     homes = np.zeros(20, np.int64)
     values = [np.full(20, 7, np.int64)]
     units = pl.Series(["a"]).to_arrow()
-    ranks = truncation.rank_persons(units, values, homes, 3, tabulate.Hasher(1, 2))
+    ranks = counting.rank_persons(units, values, homes, 3, counting.Hasher(1, 2))
     assert sorted(ranks.place.tolist()) == list(range(20))
     assert ranks.keep_first(np.ones(20, bool), homes, 1, 3).sum() == 3
 
@@ -151,7 +149,7 @@ def test_who_is_cut_follows_the_hash_and_not_the_value() -> None:
     ages = [np.arange(8, dtype=np.int64)]
     kept = np.zeros(8, np.int64)
     for word in range(400):
-        ranks = truncation.rank_persons(units, ages, homes, 3, tabulate.Hasher(word, 7 * word + 1))
+        ranks = counting.rank_persons(units, ages, homes, 3, counting.Hasher(word, 7 * word + 1))
         kept += ranks.keep_first(np.ones(8, bool), homes, 1, 3)
     assert kept.sum() == 1200
     assert np.abs(kept - 150).max() <= 60

@@ -11,7 +11,7 @@ import pytest
 
 from stirred import Key, read
 from stirred.cli.main import main
-from stirred.mechanisms.phsafe.mechanism import PHSafe
+from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
 
 PERSONS = """RTYPE,MAFID,QAGE,CENHISP,CENRACE,RELSHIP
 3,100000001,49,1,01,20

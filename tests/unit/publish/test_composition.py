@@ -11,13 +11,11 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.errors import PlanError
 from stirred.mechanisms.topdown import Workload
-from stirred.mechanisms.topdown.inside import cost_in_multiverse
+from stirred.mechanisms.topdown.promise import cost_in_multiverse
 from stirred.publish import parse
-from stirred.publish.before.account import build_account
-from stirred.publish.before.composition import convert_comparable
-from stirred.publish.before.promise import PlanPromise, state_promise
+from stirred.publish.composition import PlanPromise, build_account, convert_comparable, state_promise
 from stirred.publish.plan import Plan
-from stirred.publish.plan.named import Choices, find_named_plan
+from stirred.publish.plan.proposal import Choices, find_named_plan
 from stirred.spec import Budget, Hamming, Multiplicative, NormalizedRenyi
 
 

@@ -12,7 +12,7 @@ from stirred.chance import Key
 from stirred.errors import InputError, PlanError, PrivacyError
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish import Packet, load, parse, promise, run, verify
-from stirred.publish.before.check import explain
+from stirred.publish.check import explain
 from stirred.spec.files import load as load_specification
 
 HEAD = 'title = "{title}"\ncensus = "census/census.toml"\n'

@@ -13,7 +13,7 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.engine import Local
-from stirred.mechanisms.phsafe.mechanism import PHSafe
+from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
 from stirred.publish import Packet, load, parse, run, verify
 from stirred.spec.files import load as load_specification
 

@@ -12,6 +12,8 @@ from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import InputError, PrivacyError
+from stirred.mechanisms.swap import guards as guards_module
+from stirred.mechanisms.swap.guards import STANDING_GUARD, StandingRecords
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,
@@ -22,9 +24,8 @@ from stirred.mechanisms.swapping import (
     UnitMatching,
     VaryingRates,
 )
-from stirred.mechanisms.swapping.guards import checks, measured, standing
 from stirred.publish import load, run
-from stirred.publish.before.check import explain
+from stirred.publish.check import explain
 from stirred.publish.run import execute
 from weighted_survey import SCHEMA, SWAP, households, persons, put_back, written
 
@@ -226,7 +227,7 @@ def test_before_and_after_on_a_survey_like_ghanas(monkeypatch: pytest.MonkeyPatc
     census = Census.of(SCHEMA, {"household": truth, "person": persons(truth)})
     assert truth.height == 8_700
     with monkeypatch.context() as old:  # without the guard, as it was
-        old.setattr(measured, "measure_reversals", lambda *_, **__: ())
+        old.setattr(guards_module, "measure_reversals", lambda *_, **__: ())
         before = PermutationSwapping(**SWAP, **ON_PURPOSE).release(census, key=KEY)
     assert put_back(truth, before.to_polars("household")) == (8_700, 8_700)
     for kept, found in (([], "school, weight"), (["weight"], "school"), (["school"], "weight")):
@@ -234,7 +235,7 @@ def test_before_and_after_on_a_survey_like_ghanas(monkeypatch: pytest.MonkeyPatc
         with pytest.raises(PrivacyError, match=f"^{found} would undo"):
             PermutationSwapping(**SWAP, drop=kept, release_identifiers=named).release(census, key=KEY)
     after = PermutationSwapping(**SWAP, drop=["weight", "school"]).release(census, key=KEY)
-    (guard,) = [guard for guard in after.guards if guard.name == checks.REVERSAL_GUARD]
+    (guard,) = [guard for guard in after.guards if guard.name == guards_module.REVERSAL_GUARD]
     assert not guard.accepted
     assert all(int(row[2].rstrip("%")) <= int(row[3].rstrip("%")) + 3 for row in guard.rows)
     on_purpose = PermutationSwapping(**SWAP, accept_reversal=["weight", "school"], **ON_PURPOSE).release(
@@ -276,7 +277,7 @@ def test_a_code_of_a_coarser_place_is_found_and_so_is_a_table(monkeypatch: pytes
     with pytest.raises(PrivacyError, match="postcode guesses district"):
         PermutationSwapping(**settings, **table).release(census, key=KEY)
     for sample in (500, 2_000):  # of a file that is too large to be measured whole
-        monkeypatch.setattr(measured, "RECORDS_SAMPLED", sample)
+        monkeypatch.setattr(guards_module, "RECORDS_SAMPLED", sample)
         for more in ({}, table):
             with pytest.raises(PrivacyError, match="postcode guesses district"):
                 PermutationSwapping(**settings, **more).release(census, key=KEY)
@@ -289,7 +290,7 @@ def test_large_places_are_measured_on_groups_of_equal_values(monkeypatch: pytest
     data = {"hid": np.arange(10_000), "district": cluster % 2, "weight": 1.0 + cluster / 7}
     document = {"geography": {"spine": ["district"]}, "record": {"household": {"id": "hid"}}}
     census = Census.of(document, {"household": pl.DataFrame(data)})
-    monkeypatch.setattr(measured, "RECORDS_SAMPLED", 600)
+    monkeypatch.setattr(guards_module, "RECORDS_SAMPLED", 600)
     with pytest.raises(PrivacyError, match="weight would undo"):
         PermutationSwapping(swap=["district"], rate="1/10", release_identifiers={"weight": "a test"}).release(
             census, key=KEY
@@ -365,7 +366,7 @@ def test_what_stays_is_told_by_count() -> None:
         {"geography": {"spine": ["county"]}, "record": {"household": {}}}, {"household": pl.DataFrame(data)}
     )
     release = PermutationSwapping(match=["size"], swap=["county"], rate="1/2").release(census, key=KEY)
-    (guard,) = [guard for guard in release.guards if guard.name == standing.STANDING_GUARD]
+    (guard,) = [guard for guard in release.guards if guard.name == STANDING_GUARD]
     assert guard.finding == (
         "9 of 13 records, in 4 of 5 strata: 1 alone in their stratum; 2 in strata of two records that are alike; "
         "3 in strata with one swap value; 3 in strata with one held combination"
@@ -404,9 +405,9 @@ def test_a_late_refusal_leaves_nothing_and_an_interrupted_run_goes_on(
         "guards"
     ]
     assert [guard["name"] for guard in guards] == [
-        checks.IDENTIFIER_GUARD,
-        standing.STANDING_GUARD,
-        checks.REVERSAL_GUARD,
+        guards_module.IDENTIFIER_GUARD,
+        STANDING_GUARD,
+        guards_module.REVERSAL_GUARD,
     ]
     assert guards[2]["rows"]
 
@@ -415,9 +416,9 @@ def test_plan_check_shows_a_trial_draw_and_says_that_it_is_one(tmp_path: Path) -
     written(tmp_path, "school", "weight")
     found = explain(load(plan(tmp_path, match=SWAP["match"], swap=SWAP["swap"])))
     assert [guard.name for guard in found.guards] == [
-        checks.IDENTIFIER_GUARD,
-        standing.STANDING_GUARD,
-        checks.REVERSAL_GUARD,
+        guards_module.IDENTIFIER_GUARD,
+        STANDING_GUARD,
+        guards_module.REVERSAL_GUARD,
     ]
     assert "internal, on a trial draw" in found.guards[2].finding
     later = explain(load(tmp_path / "plan.toml"), trial=False)
@@ -434,13 +435,13 @@ def test_without_its_guard_each_route_is_open(monkeypatch: pytest.MonkeyPatch) -
     census = Census.of(document, {"household": homes()})
     settings = {"match": ["size"], "swap": ["county"], "rate": "1/10"}
     with monkeypatch.context() as off:
-        off.setattr(checks, "find_identifying", lambda *_, **__: ())
+        off.setattr(guards_module, "find_identifying", lambda *_, **__: ())
         went = PermutationSwapping(**settings).release(census, key=KEY).to_polars()
     assert went["hid"].n_unique() == went["income"].n_unique() == ROWS
     alone = Census.of(document, {"household": homes().select("county", "rooms", size=pl.int_range(ROWS))})
     with monkeypatch.context() as off:
-        off.setattr(checks, "find_identifying", lambda *_, **__: ())
-        off.setattr(standing.StandingRecords, "fixed", property(lambda _: 0))
+        off.setattr(guards_module, "find_identifying", lambda *_, **__: ())
+        off.setattr(StandingRecords, "fixed", property(lambda _: 0))
         raw = PermutationSwapping(**settings).release(alone, key=KEY).to_polars()
     assert (
         raw.select("county", "rooms", "size")

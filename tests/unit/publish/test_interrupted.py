@@ -10,9 +10,9 @@ import pytest
 
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
-from stirred.chance.authentic import AuthenticFolder
-from stirred.mechanisms.base import Release
+from stirred.chance.seals import AuthenticFolder
 from stirred.mechanisms.registry import find_mechanism
+from stirred.mechanisms.release import Release
 from stirred.publish import Packet, load, run
 from stirred.publish.run import execute
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from small_census import CENSUS, households
-from stirred.chance import Key, authentic
-from stirred.cli.terminal.keys import load_key
+from stirred.chance import Key, seals
+from stirred.cli.options import load_key
 from stirred.engine.scratch import (
     LOCK_FILE,
     SCRATCH_PREFIX,
@@ -20,9 +20,9 @@ from stirred.engine.scratch import (
     remove_stale,
 )
 from stirred.errors import InputError
-from stirred.mechanisms.topdown.run.levels import Checkpoint
+from stirred.mechanisms.topdown.run.task import Checkpoint
 from stirred.publish import load, run
-from stirred.publish.before.promise import promise
+from stirred.publish.composition import promise
 
 KEY = Key.for_tests(3)
 PLAN = """title = "t"
@@ -111,7 +111,7 @@ def test_half_an_identity_is_never_written(tmp_path: Path, monkeypatch: pytest.M
         path.write_bytes(content[:3])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(authentic, "_write_whole", cut)
+    monkeypatch.setattr(seals, "_write_whole", cut)
     with pytest.raises(KeyboardInterrupt):
         checkpoint(tmp_path).begin()
     monkeypatch.undo()

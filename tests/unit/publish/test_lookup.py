@@ -5,9 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from stirred.assess.coverage import CLASS_NAMES, MEASURED_COVERAGE, lookup_coverage
-from stirred.publish.packet.lookup import PublishedCell
-from stirred.publish.packet.quoting import COLUMNS
-from stirred.report.published import _coverage
+from stirred.publish.packet.lookup import COLUMNS, PublishedCell
+from stirred.report.uncertainty import _coverage
 
 LEVELS = ("tract", "block group", "block")
 HEADINGS = {"swap": "swap", "Unbiased": "unbiased"}  # words of a heading → the method of its tables

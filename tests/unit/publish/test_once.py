@@ -11,9 +11,8 @@ import pytest
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.registry import find_mechanism
-from stirred.publish import Packet, load, run
-from stirred.publish.before.refusals import prepare
-from stirred.publish.papers import documents
+from stirred.publish import Packet, documents, load, run
+from stirred.publish.check import prepare
 from stirred.report import Report
 
 PLAN = """title = "t"

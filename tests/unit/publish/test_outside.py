@@ -9,10 +9,9 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.mechanisms.safetab.households.mechanism import SafeTabH
+from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
 from stirred.publish import Packet, parse, run
-from stirred.publish.before.account import build_account
-from stirred.publish.before.promise import PlanPromise, state_promise
+from stirred.publish.composition import PlanPromise, build_account, state_promise
 from stirred.publish.plan.description import Plan
 
 TOTALS = """title = "totals"

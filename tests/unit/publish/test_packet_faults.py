@@ -12,8 +12,8 @@ from small_census import CENSUS, households
 from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError
 from stirred.publish import Packet, load, run, verify
-from stirred.publish.before.check import explain
-from stirred.publish.run.csv_files import ROWS_PER_BATCH, write_csv
+from stirred.publish.check import explain
+from stirred.publish.run.writer import ROWS_PER_BATCH, write_csv
 
 ROWS_OF_CSV = households(60)
 PLAN = """title = "t"

@@ -9,9 +9,8 @@ from small_census import CENSUS, households
 from stirred.errors import PlanError, StirredError
 from stirred.mechanisms.registry import find_mechanism
 from stirred.publish import load, parse
-from stirred.publish.before.refusals import prepare
-from stirred.publish.plan.models import PLACEHOLDERS
-from stirred.publish.plan.templates import new_plan, questions
+from stirred.publish.check import prepare
+from stirred.publish.plan.models import PLACEHOLDERS, new_plan, questions
 
 GOOD = """title = "t"
 census = "census.toml"

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stirred.chance import Key
-from stirred.publish.packet.lookup import look_up
-from stirred.publish.packet.quoting import explain_number, explain_table, prepare_table
+from stirred.publish.packet.lookup import explain_number, explain_table, look_up, prepare_table
 from stirred.publish.plan import load
 from stirred.publish.run import run
 

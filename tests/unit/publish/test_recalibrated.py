@@ -10,9 +10,9 @@ from stirred.census import read
 from stirred.chance import Key
 from stirred.errors import StirredError
 from stirred.publish import parse
-from stirred.publish.before.refusals import prepare
-from stirred.publish.before.rehearse import rehearse
+from stirred.publish.check import prepare
 from stirred.publish.run.execute import run
+from stirred.publish.tuning import rehearse
 
 CENSUS = """name = "survey"
 [geography]

@@ -6,12 +6,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from stirred.cli.terminal.flags import DEST_PREFIX, add_flags, settings
+from stirred.cli.mechanism import DEST_PREFIX, add_flags, settings
 from stirred.errors import InputError
 from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism
 from stirred.publish import parse
-from stirred.publish.plan.reference import build_schema, write_pages
-from stirred.publish.plan.templates import new_plan, questions
+from stirred.publish.plan.models import build_schema, new_plan, questions, write_pages
 
 REFERENCE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "plan-toml.md"
 NAMES = [item.name for item in OWN_REGISTRATIONS]
@@ -19,7 +18,7 @@ NAMES = [item.name for item in OWN_REGISTRATIONS]
 
 def test_the_reference_page_is_written_from_the_models() -> None:
     assert write_pages() in REFERENCE.read_text(encoding="utf-8"), (
-        "paste stirred.publish.plan.reference.pages() into the page"
+        "paste stirred.publish.plan.models.pages() into the page"
     )
 
 

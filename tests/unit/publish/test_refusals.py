@@ -11,7 +11,7 @@ from stirred.census import read
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import StirredError
-from stirred.mechanisms.base import Check, Release
+from stirred.mechanisms.release import Check, Release
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish import load, run, save

@@ -11,8 +11,7 @@ import yaml
 from shared_data import extract
 from stirred.catalog import catalog
 from stirred.errors import InputError
-from stirred.publish.export.catalog_about import about_entry
-from stirred.publish.export.registry import About, registry_entry, to_yaml
+from stirred.publish.registry import About, about_entry, registry_entry, to_yaml
 from stirred.spec.card import Card
 from stirred.spec.files import digest
 

@@ -7,11 +7,10 @@ import pytest
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.errors import InputError
-from stirred.mechanisms.gaussian_tables import GaussianTables
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.publish import parse
-from stirred.publish.before.rehearse import rehearse
-from stirred.publish.before.tune import Target, tune
+from stirred.publish.tuning import Target, rehearse, tune
 
 PLAN = """title = "t"
 census = "census.toml"

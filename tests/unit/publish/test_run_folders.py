@@ -11,7 +11,7 @@ import small_census
 from small_census import households
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.engine.local.flow import LocalParts
+from stirred.engine.local import LocalParts
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.publish import load, run, verify
 from stirred.publish.plan import TablePlan

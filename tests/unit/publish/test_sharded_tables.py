@@ -10,17 +10,15 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from stirred.assess.utility.relations import regression
+from stirred.assess.conclusions import regression
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.engine.placing import PART_COLUMN
-from stirred.mechanisms import released_parts
-from stirred.mechanisms.base import Release
+from stirred.engine.tables import PART_COLUMN
+from stirred.mechanisms.release import UNIT, Release, ReleasedRecords, count_in_parts
+from stirred.mechanisms.swap.estimates import Moments, count_stratum_sizes, finish_cells
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.tables import Moments, count_stratum_sizes
-from stirred.mechanisms.swapping.numbers.uncertainty import finish_cells
-from stirred.publish.compare.answers import assess_questions
+from stirred.publish.documents import assess_questions
 from stirred.publish.plan import TablePlan, parse
 
 SCHEMA: dict[str, Any] = {
@@ -99,23 +97,23 @@ def test_in_parts_as_in_memory(table: TablePlan, match: list[str], parts: int) -
 def test_counts_of_records_whose_uncertainty_is_unknown() -> None:
     _, release = swapped(["state"])
     schema = census().schema
-    records = released_parts.ReleasedRecords(
+    records = ReleasedRecords(
         engine=Narrow(), release=release, schema=schema, record_type="person", folder=None
     )
     people, homes = (pl.DataFrame(pl.from_arrow(release.microdata[name])) for name in ("person", "household"))
     joined = people.join(homes.drop("age"), on="hid").with_columns(pl.col("tenure").cast(pl.String))
     expected = joined.group_by("tenure", "age").len().sort("tenure", "age", nulls_last=False)
-    assert released_parts.count_in_parts(records, ["tenure", "age"]).rows() == expected.rows()
+    assert count_in_parts(records, ["tenure", "age"]).rows() == expected.rows()
 
 
 def test_a_stratum_cut_in_two_is_seen() -> None:
     """The mutant: records of one stratum in several parts have other moments."""
     mechanism, release = swapped([])
     schema = census().schema
-    records = released_parts.ReleasedRecords(
+    records = ReleasedRecords(
         engine=Narrow(), release=release, schema=schema, record_type="household", folder=None
     )
-    flow = records.choose_columns("household", ["county", "tract", "tenure"], (released_parts.UNIT,), 5)
+    flow = records.choose_columns("household", ["county", "tract", "tenure"], (UNIT,), 5)
     kernel = Moments(("tract", "tenure"), (), ("county", "tract"), mechanism.rate)
     cut = [
         kernel(0, table)

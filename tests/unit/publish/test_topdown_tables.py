@@ -9,7 +9,7 @@ import pytest
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import StirredError
-from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload import SpineOptions
 from stirred.publish.packet.lookup import look_up
 from stirred.publish.plan import load
 from stirred.publish.run import run

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from stirred.catalog import catalog
 from stirred.report import Note, TableBlock, sections
-from stirred.report.compared import NamedComparison, insert_names
+from stirred.report.comparison import NamedComparison, insert_names
 from stirred.spec import Verdict, compare
 
 SWAP = catalog.entry("whatif-state-size")

@@ -9,7 +9,7 @@ import pytest
 from stirred.assess.assessment import assess_tables
 from stirred.census import Census
 from stirred.report.first_screen import first_screen
-from stirred.report.together import write_joint_cost
+from stirred.report.sections import write_joint_cost
 from stirred.spec import (
     Budget,
     Domain,

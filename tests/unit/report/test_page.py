@@ -10,21 +10,20 @@ import pyarrow as pa
 import pytest
 
 from stirred.assess.assessment import assess_tables
-from stirred.assess.conclusions import ChangedNumber, Coefficient, Conclusions
-from stirred.assess.utility.relations import Estimate
+from stirred.assess.conclusions import ChangedNumber, Coefficient, Conclusions, Estimate
 from stirred.census import Census
-from stirred.census.codebook.parse import parse_schema
-from stirred.census.shapes import BorderLines
+from stirred.census.geography import BorderLines
+from stirred.census.toml import parse_schema
 from stirred.languages import Language, Phrase
-from stirred.mechanisms.base import Release
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.publish.papers.ground import ground_of
-from stirred.report import Report, Section, charts, render, sections, utility_sections
+from stirred.mechanisms.release import Release
+from stirred.publish.documents import ground_of
+from stirred.report import Report, Section, charts, render, sections, utility
 from stirred.report.charts import Ground, areas
 from stirred.report.document import Chart, Note, ReleaseAnswer, Reply, make_table
-from stirred.report.exhibits import draw_exhibit
 from stirred.report.html import card_in_words
-from stirred.report.published import Labels, write_published
+from stirred.report.sections import draw_exhibit
+from stirred.report.uncertainty import Labels, write_published
 from stirred.spec import (
     Budget,
     Domain,
@@ -184,7 +183,7 @@ def test_errors_have_two_digits_and_relative_error_goes_by_size() -> None:
     census = Census.of({"geography": {"spine": ["county"]}}, {"household": {"county": people}})
     noisy = pa.table({"county": ["a", "b", "c"], "count": [1200, 6, 18]})
     found = assess_tables("x", census, {"t": ("household", ["county"], noisy)})
-    parts = utility_sections.write_truth_sections([found])
+    parts = utility.write_truth_sections([found])
     chart = next(b for b in parts[0].blocks if isinstance(b, Chart) and b.name == "error-by-size")
     assert chart.data is not None
     assert [row[0] for row in chart.data.rows] == ["1–9", "10–99", "1,000–9,999"]
@@ -249,9 +248,7 @@ def test_what_users_conclude_has_errors_of_two_digits_and_numbers_as_precise() -
         original=Estimate(name="tenure", value=1.234567, error=0.012345),
         protected=Estimate(name="tenure", value=1.198765, error=0.023456),
     )
-    found = utility_sections.write_conclusions(
-        [("x", Conclusions(changes=(changed, kept), coefficients=(fit,)))]
-    )
+    found = utility.write_conclusions([("x", Conclusions(changes=(changed, kept), coefficients=(fit,)))])
     numbers, fits = found.blocks
     assert numbers.rows[0][3:] == ("0.1057", "0.1031", "-0.0026")  # type: ignore[union-attr]
     assert numbers.rows[1][3:] == ("0.1057", "0.1057", "0")  # type: ignore[union-attr]

@@ -3,12 +3,12 @@
 import pyarrow as pa
 import pytest
 
+from stirred.assess.attack.uniqueness import compare_with_census, count_cells_of_one, measure_uniqueness
 from stirred.assess.risk import RiskMeasure, name_measure
-from stirred.assess.uniqueness import compare_with_census, count_cells_of_one, measure_uniqueness
 from stirred.census import Census
 from stirred.engine import Local
 from stirred.languages import Language
-from stirred.mechanisms.base import Release
+from stirred.mechanisms.release import Release
 from stirred.report import Report, render
 from stirred.report.risk import (
     InversionShares,

@@ -12,10 +12,17 @@ import pytest
 from stirred.census import Census, read
 from stirred.engine import Local
 from stirred.errors import InputError
-from stirred.mechanisms.safetab.codes import CodeLists, Iteration
-from stirred.mechanisms.safetab.groups import GroupSet, Tally, count_groups
-from stirred.mechanisms.safetab.mapping import GroupMap
-from stirred.mechanisms.safetab.regions import REGION_TYPES, choose_region_types, find_regions
+from stirred.mechanisms.census2020.safetab.groups import (
+    REGION_TYPES,
+    CodeLists,
+    GroupMap,
+    GroupSet,
+    Iteration,
+    Tally,
+    choose_region_types,
+    count_groups,
+    find_regions,
+)
 
 KINDS = tuple(REGION_TYPES.values())
 LISTS = CodeLists(

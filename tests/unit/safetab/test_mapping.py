@@ -7,15 +7,14 @@ from itertools import product
 import pytest
 
 from shared_data import extract, shared
-from stirred.census.synthetic.people.codes import (
+from stirred.census.synthetic.households import (
     DETAILED_RACE_WEIGHTS,
     ETHNICITY_WEIGHTS,
     NOT_HISPANIC_CODE,
     parse_weights,
 )
 from stirred.errors import DataError, InputError
-from stirred.mechanisms.safetab.codes import CodeLists, Iteration
-from stirred.mechanisms.safetab.mapping import GroupMap
+from stirred.mechanisms.census2020.safetab.groups import CodeLists, GroupMap, Iteration
 
 CASES = "race_eth_codes_to_iterations_testcases.txt"
 

@@ -10,12 +10,19 @@ import pytest
 from scipy.stats import chi2
 
 from stirred.chance import Key
-from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet
-from stirred.mechanisms.safetab.mapping import GroupMap
-from stirred.mechanisms.safetab.noise import CellNoise, Definition
-from stirred.mechanisms.safetab.persons.ages import AGE4, AGE9, AGE23, count_cells, map_to_coarser
-from stirred.mechanisms.safetab.persons.measure import MeasuredGroups, Stages, absent_numbers, measure_groups
-from stirred.mechanisms.safetab.regions import RegionType
+from stirred.mechanisms.census2020.noise import CellNoise, Definition
+from stirred.mechanisms.census2020.safetab.groups import GroupCounts, GroupMap, GroupSet, RegionType
+from stirred.mechanisms.census2020.safetab.persons.tables import (
+    AGE4,
+    AGE9,
+    AGE23,
+    MeasuredGroups,
+    Stages,
+    absent_numbers,
+    count_cells,
+    map_to_coarser,
+    measure_groups,
+)
 
 F = Fraction
 ALARM = 1e-7  # of each statistic; fewer than ten are looked at

@@ -18,22 +18,23 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import BudgetError, InputError
 from stirred.frames import frame_of
-from stirred.mechanisms.safetab.codes import (
+from stirred.mechanisms.census2020.safetab.groups import (
     CODE_FILE,
     ETHNICITY_FILE,
     FILE_COLUMNS,
     MAP_FILE,
+    PUERTO_RICO,
     RACE_FILE,
+    UNITED_STATES,
     CodeLists,
+    Tally,
 )
-from stirred.mechanisms.safetab.groups import Tally
-from stirred.mechanisms.safetab.persons.ages import map_to_coarser
-from stirred.mechanisms.safetab.persons.mechanism import SafeTabP
-from stirred.mechanisms.safetab.persons.presets import DDHC_A_2020
-from stirred.mechanisms.safetab.regions import PUERTO_RICO, UNITED_STATES
+from stirred.mechanisms.census2020.safetab.persons.budgets import DDHC_A_2020
+from stirred.mechanisms.census2020.safetab.persons.mechanism import SafeTabP
+from stirred.mechanisms.census2020.safetab.persons.tables import map_to_coarser
 from stirred.publish import load, save
 from stirred.publish.packet.lookup import look_up
-from stirred.publish.plan.proposing import propose_plan
+from stirred.publish.plan.proposal import propose_plan
 from stirred.spec import Hamming, SymmetricDifference
 
 F = Fraction

@@ -12,8 +12,8 @@ import stirred as st
 from shared_data import shared
 from stirred.census import Census
 from stirred.engine import Local
-from stirred.mechanisms.safetab.households.cells import T3, T4
-from stirred.mechanisms.safetab.households.mechanism import SafeTabH
+from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
+from stirred.mechanisms.census2020.safetab.households.tables import T3, T4
 from unit.safetab_h.towns import KINDS, Household, regions, tabulated, write
 
 KEY = st.Key.for_tests(5)

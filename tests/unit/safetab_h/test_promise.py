@@ -9,17 +9,29 @@ import polars as pl
 import pytest
 
 import stirred as st
-from stirred.mechanisms.marks import SELECTED_ROWS_KEY
-from stirred.mechanisms.safetab.codes import CodeLists
-from stirred.mechanisms.safetab.groups import GroupCounts, GroupSet, Tally
-from stirred.mechanisms.safetab.households.cells import LEVELS, TypeAndTenure
-from stirred.mechanisms.safetab.households.measure import CELLS_PER_GROUP, Measurement, PublishedGroups
-from stirred.mechanisms.safetab.households.mechanism import SafeTabH
-from stirred.mechanisms.safetab.households.output import half_width
-from stirred.mechanisms.safetab.households.presets import DDHC_B_2020, PUERTO_RICO, UNITED_STATES
-from stirred.mechanisms.safetab.mapping import GroupMap
-from stirred.mechanisms.safetab.noise import CellNoise
-from stirred.mechanisms.safetab.regions import REGION_TYPES, Regions
+from stirred.mechanisms.census2020.noise import CellNoise
+from stirred.mechanisms.census2020.safetab.groups import (
+    PUERTO_RICO,
+    REGION_TYPES,
+    UNITED_STATES,
+    CodeLists,
+    GroupCounts,
+    GroupMap,
+    GroupSet,
+    Regions,
+    Tally,
+)
+from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
+from stirred.mechanisms.census2020.safetab.households.tables import (
+    CELLS_PER_GROUP,
+    DDHC_B_2020,
+    LEVELS,
+    Measurement,
+    PublishedGroups,
+    TypeAndTenure,
+    half_width,
+)
+from stirred.mechanisms.exhibits import SELECTED_ROWS_KEY
 from stirred.spec import Budget, Hamming, NormalizedRenyi, SymmetricDifference
 from unit.safetab_h.test_counts import BUDGET, CUTS, KEY, all_totals, mechanism, town
 from unit.safetab_h.towns import write

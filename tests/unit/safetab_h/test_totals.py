@@ -9,9 +9,9 @@ import pytest
 
 import stirred as st
 from stirred.errors import StirredError
-from stirred.mechanisms.safetab.codes import CodeLists
-from stirred.mechanisms.safetab.households.mechanism import SafeTabH
-from stirred.mechanisms.safetab.households.totals import LISTS_KEY, read_totals
+from stirred.mechanisms.census2020.safetab.groups import CodeLists
+from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
+from stirred.mechanisms.census2020.safetab.households.tables import LISTS_KEY, read_totals
 from unit.safetab_h.test_counts import KEY, all_totals, mechanism, town
 from unit.safetab_h.towns import write
 

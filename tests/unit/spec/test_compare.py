@@ -20,8 +20,7 @@ from stirred.spec import (
     Variable,
     compare,
 )
-from stirred.spec.laws.sizes import SizeLaw
-from stirred.spec.laws.stratum import LargestStratum
+from stirred.spec.laws import LargestStratum, SizeLaw
 
 SPINE = ("state", "county", "block")
 DOMAIN = Domain(

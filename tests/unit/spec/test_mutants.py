@@ -20,17 +20,15 @@ from stirred.spec import (
     Multiverse,
     NormalizedRenyi,
     Specification,
-    premetrics,
+    algebra,
+    exact,
+    input_premetrics,
+    output_premetrics,
     reading,
     refinement,
-    units,
 )
-from stirred.spec.algebra import composition
-from stirred.spec.numbers import rounding
-from stirred.spec.outputs import divergences, tight
-from stirred.spec.premetrics import Constant
-from stirred.spec.verdict import Verdict
-from stirred.spec.verdicts.derivation import Derivation
+from stirred.spec.input_premetrics import Constant
+from stirred.spec.verdict import Derivation, Verdict
 
 DOMAIN = Domain(name="toy", spine=("county", "block"), largest_household=10)
 BLOCK, COUNTY = (Multiverse.of(Margin("household", (area,))) for area in ("block", "county"))
@@ -110,20 +108,25 @@ def the_number_of_records_is_free_under_hamming() -> bool:
 
 ALWAYS = Derivation(rule="read off", claim="always")
 MUTANTS: list[tuple[Callable[[], bool], object, str, object]] = [
-    (rounded_up, rounding, "ceil", floor),
+    (rounded_up, exact, "ceil", floor),
     (squares_add, NormalizedRenyi, "compose", lambda self, budgets: Budget.total(budgets)),
-    (movers_count_twice, units, "_household_to_person", lambda *_: Constant(Fraction(1))),
-    (the_number_of_homes_must_be_fixed, units, "_require_fixed_number", lambda *_: None),
-    (households_count_for_their_members, units, "_person_to_household", lambda *_: Constant(Fraction(1))),
-    (copies_square, units, "_copies", lambda *_: Constant(Fraction(1))),
+    (movers_count_twice, input_premetrics, "_household_to_person", lambda *_: Constant(Fraction(1))),
+    (the_number_of_homes_must_be_fixed, input_premetrics, "_require_fixed_number", lambda *_: None),
+    (
+        households_count_for_their_members,
+        input_premetrics,
+        "_person_to_household",
+        lambda *_: Constant(Fraction(1)),
+    ),
+    (copies_square, input_premetrics, "_copies", lambda *_: Constant(Fraction(1))),
     (pure_is_halved, Multiplicative, "converted", lambda self, budget, to: budget),
     (distance_is_squared, Budget, "__mul__", lambda self, factor: self),
-    (tight_is_the_certificate, tight, "_best_order", lambda *_: Fraction(2)),
+    (tight_is_the_certificate, output_premetrics, "_best_order", lambda *_: Fraction(2)),
     (block_fixes_county_and_not_the_reverse, refinement, "read_off", lambda *_: ALWAYS),
     (block_fixes_county_and_not_the_reverse, Domain, "closure", lambda self, kind, names: frozenset(names)),
     (block_fixes_county_and_not_the_reverse, refinement, "witnessed", lambda *_: Verdict.unknown("")),
-    (dropping_costs_everything, composition, "refines_within_reach", lambda *_: Verdict.yes("always")),
-    (what_was_given_can_be_taken_back, composition, "_stated_within", lambda *_: False),
+    (dropping_costs_everything, algebra, "refines_within_reach", lambda *_: Verdict.yes("always")),
+    (what_was_given_can_be_taken_back, algebra, "_stated_within", lambda *_: False),
     (the_number_of_records_is_free_under_hamming, Hamming, "fixed", lambda self: Multiverse.none()),
 ]
 
@@ -136,11 +139,11 @@ def test_the_check_passes_and_the_mutant_is_caught(
 ) -> None:
     assert check()
     monkeypatch.setattr(home, name, wrong)
-    tight.compute_tight_epsilon.cache_clear()  # or the right number would be remembered
+    output_premetrics.compute_tight_epsilon.cache_clear()  # or the right number would be remembered
     assert not check()
-    tight.compute_tight_epsilon.cache_clear()
+    output_premetrics.compute_tight_epsilon.cache_clear()
 
 
 def test_the_modules_under_mutation_are_the_ones_in_use() -> None:
-    assert premetrics.Hamming is Hamming
-    assert divergences.NormalizedRenyi is NormalizedRenyi
+    assert input_premetrics.Hamming is Hamming
+    assert output_premetrics.NormalizedRenyi is NormalizedRenyi

@@ -9,7 +9,7 @@ from itertools import combinations_with_replacement
 import pytest
 
 from stirred.errors import IncompatibleError, SpecificationError
-from stirred.publish.export.registry import About, registry_entry
+from stirred.publish.registry import About, registry_entry
 from stirred.spec import (
     Answer,
     Approximate,
@@ -28,10 +28,10 @@ from stirred.spec import (
     Specification,
     SymmetricDifference,
     Variable,
-    neighbours,
+    input_premetrics,
 )
 from stirred.spec.card import Card
-from stirred.spec.card.odds import bound_odds
+from stirred.spec.card.words import bound_odds
 from stirred.spec.files import dumps, from_json, to_json
 from stirred.spec.verdict import Verdict
 
@@ -254,18 +254,18 @@ def rule_is_sound() -> bool:
     return all(
         connected(multiverse)
         for multiverse in MULTIVERSES
-        if neighbours.neighbours_connect(TOY, multiverse, HOUSEHOLD)
+        if input_premetrics.neighbours_connect(TOY, multiverse, HOUSEHOLD)
     )
 
 
 def test_neighbours_connect_where_the_rule_says_so() -> None:
-    assert neighbours.neighbours_connect(TOY, FREE, HOUSEHOLD)
+    assert input_premetrics.neighbours_connect(TOY, FREE, HOUSEHOLD)
     assert rule_is_sound()
     assert not connected(SWAP)
 
 
 def test_a_rule_that_always_says_yes_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbours, "neighbours_connect", lambda *_: Verdict.yes("always"))
+    monkeypatch.setattr(input_premetrics, "neighbours_connect", lambda *_: Verdict.yes("always"))
     assert not rule_is_sound()
     # and this is what it would claim: an exchange of two records is no step between neighbours
     assert stated(Neighbours(HOUSEHOLD), multiverse=SWAP).per(HOUSEHOLD).budget == Budget.log(3)

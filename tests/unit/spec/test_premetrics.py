@@ -15,7 +15,7 @@ from stirred.spec import (
     RecordType,
     SymmetricDifference,
 )
-from stirred.spec.premetrics import RecordPremetric
+from stirred.spec.input_premetrics import RecordPremetric
 
 DOMAIN = Domain(name="toy", largest_household=3)
 NONE = Multiverse.none()

@@ -12,21 +12,20 @@ from typing import Any
 import pytest
 
 from oracles.cases import run
-from stirred.spec import Margin, Multiverse, Specification, neighbours, specification, units
-from stirred.spec.card import odds
-from stirred.spec.multiverse import Invariant
-from stirred.spec.nearest import distance
-from stirred.spec.nearest.joint_records import ask_own_tables
+from stirred.spec import Margin, Multiverse, Specification, input_premetrics, nearest, specification
+from stirred.spec.card import words
+from stirred.spec.invariants import Invariant
+from stirred.spec.nearest import ask_own_tables
 from stirred.spec.refinement import decide_determined
-from stirred.spec.verdicts import examples, implication
+from stirred.spec.verdict import Derivation
+from stirred.spec.verdicts import search
 from stirred.spec.verdicts.checker import budgets, check, tables
 from stirred.spec.verdicts.checker.tables import Given, check_determines_all
-from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.examples import Example
+from stirred.spec.verdicts.search import Example
 
 smallest_distance, different_pair, parts_rule = (
-    distance.smallest_distance,
-    examples.find_different_pair,
+    nearest.smallest_distance,
+    search.find_different_pair,
     budgets._check_parts,
 )
 
@@ -113,27 +112,25 @@ FAULTS = {
     "a variable that does not leave decides the odds": Fault(
         "distance",
         7,
-        ((distance, "smallest_distance", without_views), (odds, "smallest_distance", without_views)),
+        ((nearest, "smallest_distance", without_views), (words, "smallest_distance", without_views)),
     ),
     "a variable that a swap drops decides its odds": Fault(
-        "swap", 2, ((odds, "smallest_distance", without_views),)
+        "swap", 2, ((words, "smallest_distance", without_views),)
     ),
     "a person changes without its household": Fault(
-        "distance", 8, ((distance, "joint_tables", tables_of_the_unit_alone),)
+        "distance", 8, ((nearest, "joint_tables", tables_of_the_unit_alone),)
     ),
     "households become persons without their number": Fault(
-        "restate", 4, ((units, "_require_fixed_number", nothing),)
+        "restate", 4, ((input_premetrics, "_require_fixed_number", nothing),)
     ),
-    "and so in sums": Fault("compose", 24, ((units, "_require_fixed_number", nothing),)),
+    "and so in sums": Fault("compose", 24, ((input_premetrics, "_require_fixed_number", nothing),)),
     "the checker converts households without their number": Fault(
         "forge", 52, ((budgets, "_numbers_needed", lambda *_, **__: ()),)
     ),
     "single data sets by totals that nothing fixes": Fault(
-        "implies", 43, ((implication, "different_pair", with_totals),)
+        "implies", 43, ((search, "different_pair", with_totals),)
     ),
-    "equal by totals that nothing fixes": Fault(
-        "compare", 14, ((implication, "different_pair", with_totals),)
-    ),
+    "equal by totals that nothing fixes": Fault("compare", 14, ((search, "different_pair", with_totals),)),
     "the checker takes totals to be fixed": Fault(
         "forge", 15, ((check, "_singletons", singletons_with_totals),)
     ),
@@ -148,11 +145,11 @@ FAULTS = {
     "laws known by bounds alone": Fault("forge", 3, ((budgets, "_bounds", realised_budgets),)),
     "areas that do not lie in each other": Fault("forge", 129, ((tables, "_no_nesting", no_problem),)),
     "a table of persons as a partition of households": Fault(
-        "implies", 248, ((neighbours, "_one_partition", one_table),)
+        "implies", 248, ((input_premetrics, "_one_partition", one_table),)
     ),
-    "a move as one change": Fault("restate", 141, ((units, "_moves", nothing),)),
+    "a move as one change": Fault("restate", 141, ((input_premetrics, "_moves", nothing),)),
 }
-CACHES = (distance._find_smallest, specification._refines_cached)
+CACHES = (nearest._find_smallest, specification._refines_cached)
 
 
 def put_back(fault: Fault, patch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import stirred.spec as sp
 from stirred.errors import IncompatibleError
-from stirred.spec.units import find_record_constant
+from stirred.spec.input_premetrics import find_record_constant
 
 # what a home may hold; None: there is no such home
 CONTENTS = [people for size in range(4) for people in combinations_with_replacement("fm", size)]

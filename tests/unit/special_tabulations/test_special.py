@@ -11,8 +11,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.special_tabulations import SpecialTabulations
-from stirred.mechanisms.special_tabulations.rules import CountRule
+from stirred.mechanisms.tables.special import CountRule, SpecialTabulations
 from stirred.publish import load, run, save
 from stirred.spec.files import load as load_spec
 

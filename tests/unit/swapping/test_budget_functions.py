@@ -9,10 +9,16 @@ import pytest
 
 from stirred.catalog import catalog
 from stirred.census import Census
+from stirred.mechanisms.swap.variants import (
+    ImputedStay,
+    NearPlaces,
+    NoisyKey,
+    NoisyTables,
+    NoVacuous,
+    UnitMatching,
+    VaryingRates,
+)
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.variants import ImputedStay, VaryingRates
-from stirred.mechanisms.swapping.variants.moves import NearPlaces, NoVacuous, UnitMatching
-from stirred.mechanisms.swapping.variants.noise import NoisyKey, NoisyTables
 from stirred.spec import Budget, SizeLaw, Specification, compare_functions
 from stirred.spec.card import Card
 from stirred.spec.files import from_json, to_json

@@ -8,15 +8,9 @@ from math import log
 import pytest
 
 from stirred.errors import BudgetError, InputError
-from stirred.mechanisms.swapping.budget.by_size import (
-    largest_loss,
-    rates_for,
-    smallest_budget,
-    theorem_1,
-    tight_budget,
-)
-from stirred.spec.laws.derangements import MAX_EXACT_RECORDS, bound_step_ratio, count_derangements
-from stirred.spec.numbers.budget import Budget
+from stirred.mechanisms.swap.budget import largest_loss, rates_for, smallest_budget, theorem_1, tight_budget
+from stirred.spec.budgets import Budget
+from stirred.spec.laws import MAX_EXACT_RECORDS, bound_step_ratio, count_derangements
 
 RATES = [Fraction(p) for p in ("1/100", "1/3", "1/2", "61/100", "7/10", "9/10", "99/100")]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.numbers import closed_forms
+from stirred.mechanisms.swap import estimates
 
 DERANGEMENTS = [1, 0, 1, 2, 9, 44, 265]
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(4, 5)]
@@ -26,13 +26,13 @@ def law(n: int, p: Fraction) -> Iterator[tuple[tuple[int, ...], Fraction]]:
 @pytest.mark.parametrize("n", [2, 3, 5, 6])
 def test_effective_rate(n: int, p: Fraction) -> None:
     exact = sum((weight for g, weight in law(n, p) if g[0] != 0), Fraction(0))
-    assert float(closed_forms.effective_rate(n, p)) == pytest.approx(float(exact), rel=1e-12)
+    assert float(estimates.effective_rate(n, p)) == pytest.approx(float(exact), rel=1e-12)
 
 
 def test_effective_rate_of_the_facts() -> None:
-    q = closed_forms.effective_rate([2, 5, 20, 10**6], Fraction(1, 20))
+    q = estimates.effective_rate([2, 5, 20, 10**6], Fraction(1, 20))
     assert q.round(4).tolist() == [0.0028, 0.0116, 0.05, 0.05]
-    assert closed_forms.effective_rate([0, 1], Fraction(1, 20)).tolist() == [0.0, 0.0]
+    assert estimates.effective_rate([0, 1], Fraction(1, 20)).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("p", RATES)
@@ -43,15 +43,15 @@ def test_mean_table_and_the_estimator_that_undoes_it(p: Fraction) -> None:
         for i in range(5):
             mean[hold[i], swap[g[i]]] += float(weight)
     table = np.array([[1, 2, 0], [0, 1, 1]])
-    assert closed_forms.mean_table(table, p) == pytest.approx(mean, rel=1e-12)
-    assert closed_forms.deshrink(mean, p) == pytest.approx(table, abs=1e-9)
+    assert estimates.mean_table(table, p) == pytest.approx(mean, rel=1e-12)
+    assert estimates.deshrink(mean, p) == pytest.approx(table, abs=1e-9)
 
 
 def test_strata_are_treated_apart() -> None:
     strata = np.array([[[5, 0], [0, 5]], [[1, 0], [0, 0]]])
-    both = closed_forms.mean_table(strata, Fraction(1, 2))
+    both = estimates.mean_table(strata, Fraction(1, 2))
     assert both[1] == pytest.approx(strata[1])
-    assert both[0] == pytest.approx(closed_forms.mean_table(strata[0], Fraction(1, 2)))
+    assert both[0] == pytest.approx(estimates.mean_table(strata[0], Fraction(1, 2)))
 
 
 @pytest.mark.parametrize("p", RATES)
@@ -61,21 +61,21 @@ def test_channel_and_posterior(p: Fraction) -> None:
     for g, weight in law(5, p):
         for i in (0, 1, 4):
             channel[swap[i], swap[g[i]]] += float(weight)
-    assert closed_forms.channel([1, 3, 1], p) == pytest.approx(channel, rel=1e-12)
-    q = float(closed_forms.effective_rate(5, p))
-    assert closed_forms.posterior([1, 3, 1], 0, p)[0] == pytest.approx(1 - q * (5 - 1) / (5 - 1))
-    assert closed_forms.posterior([1, 3, 1], 1, p)[1] == pytest.approx(1 - q * (5 - 3) / (5 - 1))
-    sure = closed_forms.posterior([1, 3, 1], 1, p, prior=[1, 0, 0])
+    assert estimates.channel([1, 3, 1], p) == pytest.approx(channel, rel=1e-12)
+    q = float(estimates.effective_rate(5, p))
+    assert estimates.posterior([1, 3, 1], 0, p)[0] == pytest.approx(1 - q * (5 - 1) / (5 - 1))
+    assert estimates.posterior([1, 3, 1], 1, p)[1] == pytest.approx(1 - q * (5 - 3) / (5 - 1))
+    sure = estimates.posterior([1, 3, 1], 1, p, prior=[1, 0, 0])
     assert sure.tolist() == [1.0, 0.0, 0.0]
 
 
 def test_a_table_without_a_trace_cannot_be_undone() -> None:
     with pytest.raises(InputError, match="de-shrunk"):
-        closed_forms.deshrink([[1, 0], [0, 1]], Fraction(1, 2))
+        estimates.deshrink([[1, 0], [0, 1]], Fraction(1, 2))
 
 
 def test_small_strata_are_warned_about() -> None:
-    weak = closed_forms.weak_strata([1, 2, 5, 500], Fraction(1, 20), counts=[9, 3, 2, 1])
+    weak = estimates.weak_strata([1, 2, 5, 500], Fraction(1, 20), counts=[9, 3, 2, 1])
     assert weak is not None
     assert (weak.strata, weak.records) == (5, 16)
-    assert closed_forms.weak_strata([1, 500], Fraction(1, 20)) is None
+    assert estimates.weak_strata([1, 500], Fraction(1, 20)) is None

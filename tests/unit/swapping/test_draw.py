@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from stirred.chance import Key
-from stirred.chance.samplers.bernoulli import threshold
+from stirred.chance.uniform import threshold
 from stirred.engine import Local
-from stirred.mechanisms.swapping.draw import selection
-from stirred.mechanisms.swapping.draw.derangement import multiply_high
-from stirred.mechanisms.swapping.draw.moves import Moves, draw_moves
-from stirred.mechanisms.swapping.draw.strata import NO_STRATUM
+from stirred.mechanisms.swap import moves as moves_module
+from stirred.mechanisms.swap.moves import Moves, draw_moves, multiply_high
+from stirred.mechanisms.swap.strata import NO_STRATUM
 
 RATE = Fraction(1, 5)
 
@@ -62,7 +61,7 @@ def test_rows_chunks_and_threads_decide_nothing(
     assert as_map(ids[order], drawn(ids[order], strata[order])) == expected
     renamed = strata.max() - strata  # the codes of strata are names only
     assert as_map(ids, drawn(ids, renamed)) == expected
-    monkeypatch.setattr(selection, "ROWS_PER_CIPHER_CALL", 977)
+    monkeypatch.setattr(moves_module, "ROWS_PER_CIPHER_CALL", 977)
     assert as_map(ids, drawn(ids, strata, workers=2)) == expected
     assert as_map(ids, drawn(ids, strata, seed=2)) != expected
 

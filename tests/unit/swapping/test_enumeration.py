@@ -7,10 +7,9 @@ from random import Random
 import pytest
 
 from oracles.strata import shapes
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
-from stirred.mechanisms.swapping.budget.reduction import phi_exact
-from stirred.mechanisms.swapping.budget.two_types import margins_closed, margins_exact
-from stirred.mechanisms.swapping.variants.enumeration import (
+from stirred.mechanisms.swap.bounds import margins_closed, margins_exact, phi_exact
+from stirred.mechanisms.swap.budget import theorem_1, tight_budget
+from stirred.mechanisms.swap.enumeration import (
     Labels,
     Law,
     Permutation,
@@ -24,8 +23,8 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     tabulate,
     universe,
 )
-from stirred.spec.laws.derangements import count_derangements
-from stirred.spec.numbers.budget import Budget
+from stirred.spec.budgets import Budget
+from stirred.spec.laws import count_derangements
 
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(4, 5)]
 SIX = [  # margins of six records: the paper's witness, all different, repeated values, two types
@@ -313,7 +312,7 @@ def test_mutants_change_the_loss_too() -> None:
 
 def test_mixed_strata_lose_an_invariant() -> None:
     # two strata swapped as one: outputs appear that no data set of the universe can give
-    from stirred.mechanisms.swapping.variants.laws import stratified_law
+    from stirred.mechanisms.swap.enumeration import stratified_law
 
     p = Fraction(1, 4)
     hold, swap = (0, 1, 10, 11), (0, 1, 2, 3)  # hold values 10 and 11 are the second stratum

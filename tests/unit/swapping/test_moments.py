@@ -6,13 +6,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from stirred.mechanisms.swapping.numbers.moments import (
-    StratumCells,
-    cell_shrinkage,
-    estimate,
-    pair_law,
-    variance,
-)
+from stirred.mechanisms.swap.estimates import StratumCells, cell_shrinkage, estimate, pair_law, variance
 
 
 def exact_law(n: int, p: Fraction) -> dict[tuple[int, ...], Fraction]:

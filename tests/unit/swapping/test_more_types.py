@@ -13,14 +13,19 @@ import pytest
 from oracles.strata import partitions
 from stirred.census import Census
 from stirred.engine import Local
-from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.budget import claim as budgets
-from stirred.mechanisms.swapping.budget import more_types as exchanges
-from stirred.mechanisms.swapping.budget.by_size import compute_odds, tight_budget
-from stirred.mechanisms.swapping.budget.claim import Stratum, StratumTable, bounds, claim
-from stirred.mechanisms.swapping.budget.more_types import bound_by_exchanges, phi
-from stirred.mechanisms.swapping.budget.two_types import margins_exact
-from stirred.mechanisms.swapping.variants.enumeration import (
+from stirred.mechanisms.swap import bounds as budgets
+from stirred.mechanisms.swap import bounds as exchanges
+from stirred.mechanisms.swap.bounds import (
+    Stratum,
+    StratumTable,
+    bound_by_exchanges,
+    bounds,
+    claim,
+    margins_exact,
+    phi,
+)
+from stirred.mechanisms.swap.budget import tight_budget
+from stirred.mechanisms.swap.enumeration import (
     distance,
     largest_of,
     outputs,
@@ -29,7 +34,9 @@ from stirred.mechanisms.swapping.variants.enumeration import (
     tabulate,
     universe,
 )
+from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.spec import Budget
+from stirred.spec.laws import compute_odds
 
 Columns = tuple[tuple[int, ...], ...]  # a table as its columns, each over the rows
 RATES = ("1/20", "1/2", "9/10")

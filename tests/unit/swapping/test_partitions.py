@@ -7,17 +7,17 @@ import pyarrow as pa
 import pytest
 
 from oracles.strata import partitions
-from stirred.mechanisms.swapping.budget.claim import write_margins
-from stirred.mechanisms.swapping.budget.more_types import MAX_RECORDS_WITH_MARGINS
-from stirred.mechanisms.swapping.budget.shapes import count_shapes
-from stirred.mechanisms.swapping.draw.partitions import (
+from stirred.mechanisms.swap.bounds import MAX_RECORDS_WITH_MARGINS, write_margins
+from stirred.mechanisms.swap.records import Column
+from stirred.mechanisms.swap.strata import (
     MAX_RECORDS_RANKED,
     PARTITION_COUNTS,
+    ROWS_PER_CALL,
+    count_shapes,
+    form_strata,
     rank_margins,
     unrank_margins,
 )
-from stirred.mechanisms.swapping.draw.strata import ROWS_PER_CALL, form_strata
-from stirred.mechanisms.swapping.records.columns import Column
 
 
 def column(name: str, codes: np.ndarray) -> Column:

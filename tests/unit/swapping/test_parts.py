@@ -13,11 +13,11 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Flow, Local
-from stirred.engine.local.flow import LocalFlow
-from stirred.engine.plain import to_plain
+from stirred.engine.local import LocalFlow
+from stirred.engine.tables import to_plain
 from stirred.errors import DataError, InputError, PrivacyError
-from stirred.mechanisms.base import Release
 from stirred.mechanisms.contents import digest
+from stirred.mechanisms.release import Release
 from stirred.mechanisms.swapping import (
     ImputedStay,
     NearPlaces,

@@ -14,15 +14,16 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.chance.words import Hasher, hash_texts, identifier_words
 from stirred.engine import Local
-from stirred.engine.local.flow import LocalFlow, LocalParts
+from stirred.engine.local import LocalFlow, LocalParts
 from stirred.errors import DataError, PrivacyError
-from stirred.mechanisms.base import Release
+from stirred.mechanisms.release import Release
+from stirred.mechanisms.swap import parts as parts_module
+from stirred.mechanisms.swap import psa as mechanism_module
+from stirred.mechanisms.swap.frame import estimate_size
+from stirred.mechanisms.swap.moves import Moves
+from stirred.mechanisms.swap.parts import PART_COLUMN, PartByValues
+from stirred.mechanisms.swap.records import Members
 from stirred.mechanisms.swapping import NoisyKey, PermutationSwapping
-from stirred.mechanisms.swapping import mechanism as mechanism_module
-from stirred.mechanisms.swapping.draw.moves import Moves
-from stirred.mechanisms.swapping.pipeline import batch_kernels, part_kernels
-from stirred.mechanisms.swapping.records.members import Members
-from stirred.mechanisms.swapping.records.size import estimate_size
 
 SCHEMA = {
     "geography": {"spine": ["county", "block"]},
@@ -213,7 +214,7 @@ def test_a_moved_facility_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_persons_of_another_household_are_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = part_kernels.group_members
+    original = parts_module.group_members
 
     def elsewhere(*arguments: Any, **options: Any) -> Members:
         group = original(*arguments, **options)
@@ -221,18 +222,18 @@ def test_persons_of_another_household_are_stopped(monkeypatch: pytest.MonkeyPatc
         starts[1] = 0  # the persons of the first household live in the second
         return replace(group, starts=starts)
 
-    monkeypatch.setattr(part_kernels, "group_members", elsewhere)
+    monkeypatch.setattr(parts_module, "group_members", elsewhere)
     with pytest.raises(PrivacyError, match="person records"):
         released(Parted())
 
 
 def test_a_part_that_is_lost_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = part_kernels.SwapPart.__call__
+    original = parts_module.SwapPart.__call__
 
     def lost(self: Any, part: int, records: pa.Table) -> pa.Table:
         return original(self, part, records).slice(1)
 
-    monkeypatch.setattr(part_kernels.SwapPart, "__call__", lost)
+    monkeypatch.setattr(parts_module.SwapPart, "__call__", lost)
     with pytest.raises(DataError, match=r"belong to no household"):
         released(Parted())
     with pytest.raises(PrivacyError, match="does not keep its invariants"):
@@ -261,9 +262,9 @@ def test_the_comparison_sees_strata_that_are_cut(monkeypatch: pytest.MonkeyPatch
 
     def by_place(self: Any, table: pa.Table) -> pa.Table:
         part = pa.array((np.arange(table.num_rows) % self.parts).astype(np.int32))
-        return table.append_column(batch_kernels.PART_COLUMN, part)
+        return table.append_column(PART_COLUMN, part)
 
-    monkeypatch.setattr(batch_kernels.PartByValues, "__call__", by_place)
+    monkeypatch.setattr(PartByValues, "__call__", by_place)
     wrong = released(Parted(), carry=False)
     assert not same(right, wrong)
     assert wrong.specification != right.specification

@@ -14,11 +14,11 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError
+from stirred.mechanisms.swap import frame as frame_module
+from stirred.mechanisms.swap.enumeration import outputs, swapping_law
+from stirred.mechanisms.swap.frame import Frame
+from stirred.mechanisms.swap.records import ReleaseRule, find_release_rule
 from stirred.mechanisms.swapping import ImputedStay, NoisyKey, PermutationSwapping, UnitMatching, VaryingRates
-from stirred.mechanisms.swapping.pipeline import memory
-from stirred.mechanisms.swapping.pipeline.frame import Frame
-from stirred.mechanisms.swapping.records.participation import ReleaseRule, find_release_rule
-from stirred.mechanisms.swapping.variants.enumeration import outputs, swapping_law
 from stirred.spec import Budget, universe
 from trusted import trusted
 
@@ -184,8 +184,8 @@ def test_the_old_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         only = ReleaseRule(column="kind", levels=tuple(sorted(kinds)), left_out=("0",))
         return replace(frame, only=only)
 
-    load = memory.load_frame
-    monkeypatch.setattr(memory, "load_frame", found_in_the_data)
+    load = frame_module.load_frame
+    monkeypatch.setattr(frame_module, "load_frame", found_in_the_data)
     wrong, _ = broken("vacant named", kinds=("1", "2", None))
     assert wrong > 0
 

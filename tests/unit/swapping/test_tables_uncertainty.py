@@ -6,12 +6,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
-from stirred.mechanisms.swapping.numbers.uncertainty import (
-    finish_cells,
-    keeps_table,
-    lay_out_exact,
-    sum_moments,
-)
+from stirred.mechanisms.swap.estimates import finish_cells, keeps_table, lay_out_exact, sum_moments
 
 
 def table_uncertainty(

@@ -7,18 +7,23 @@ from math import comb, factorial
 import pytest
 
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight_budget
-from stirred.mechanisms.swapping.budget.claim import Stratum, StratumTable, bounds, claim
-from stirred.mechanisms.swapping.budget.reduction import partial_derangements, ratio_exact, ratio_interval
-from stirred.mechanisms.swapping.budget.two_types import (
+from stirred.mechanisms.swap.bounds import (
+    Stratum,
+    StratumTable,
     any_split,
+    bounds,
+    claim,
     largest_ratio,
     margins_closed,
     margins_exact,
+    partial_derangements,
+    ratio_exact,
+    ratio_interval,
     reduce_two_types,
     smallest_ratio,
 )
-from stirred.spec.numbers.budget import Budget
+from stirred.mechanisms.swap.budget import theorem_1, tight_budget
+from stirred.spec.budgets import Budget
 
 ODDS = [Fraction(o) for o in ("1/999", "1/99", "1/19", "1/3", "1", "2", "9", "99")]
 D = [1, 0, 1, 2, 9, 44, 265, 1854, 14833, 133496, 1334961, 14684570, 176214841, 2290792932, 32071101049]
@@ -78,7 +83,7 @@ def test_interval_holds_where_fractions_still_run(n1: int, n2: int, o: Fraction)
 @pytest.mark.parametrize("cutoff", [1e-2, 1e-4, 1e-8])
 def test_interval_holds_however_narrow_the_window(cutoff: float, monkeypatch: pytest.MonkeyPatch) -> None:
     # the tail bound, not the window, makes the interval rigorous
-    monkeypatch.setattr("stirred.mechanisms.swapping.budget.reduction.WINDOW_CUTOFF", cutoff)
+    monkeypatch.setattr("stirred.mechanisms.swap.bounds.WINDOW_CUTOFF", cutoff)
     for o in (Fraction(1, 19), Fraction(1), Fraction(9)):
         for n1, n2 in ((40, 30), (60, 5)):
             for t in (0, 1, 4):
@@ -89,7 +94,7 @@ def test_interval_holds_however_narrow_the_window(cutoff: float, monkeypatch: py
 
 @pytest.mark.parametrize("o", ODDS)
 def test_interval_holds_by_fast_transform_too(o: Fraction, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.mechanisms.swapping.budget.reduction.MAX_DIRECT_PRODUCTS", 0)
+    monkeypatch.setattr("stirred.mechanisms.swap.bounds.MAX_DIRECT_PRODUCTS", 0)
     for n1, n2 in ((9, 7), (40, 12), (30, 30)):
         for t in (0, 1, 5):
             found = ratio_interval(n1, n2, o, t)
@@ -100,7 +105,7 @@ def test_fast_transform_and_direct_sum_agree(monkeypatch: pytest.MonkeyPatch) ->
     for t in (0, 1, 700):
         fast = ratio_interval(60000, 40000, Fraction(1), t)
         with monkeypatch.context() as patch:
-            patch.setattr("stirred.mechanisms.swapping.budget.reduction.MAX_DIRECT_PRODUCTS", 10**9)
+            patch.setattr("stirred.mechanisms.swap.bounds.MAX_DIRECT_PRODUCTS", 10**9)
             slow = ratio_interval(60000, 40000, Fraction(1), t)
         assert fast.low <= slow.high
         assert slow.low <= fast.high

@@ -6,9 +6,26 @@ import pytest
 
 from oracles.strata import noised_loss, shapes
 from stirred.errors import InputError
-from stirred.mechanisms.swapping.budget.by_size import tight_budget
-from stirred.mechanisms.swapping.budget.claim import Stratum, bounds, claim
-from stirred.mechanisms.swapping.variants.budgets import (
+from stirred.mechanisms.swap.bounds import Stratum, bounds, claim
+from stirred.mechanisms.swap.budget import tight_budget
+from stirred.mechanisms.swap.enumeration import (
+    Law,
+    held_law,
+    largest_loss_of,
+    loss_between,
+    near_law,
+    noisy_key_law,
+    nonvacuous_law,
+    outputs,
+    pairings,
+    place_law,
+    rarity_law,
+    repeat_labels,
+    swapping_law,
+    tabulate,
+    unit_matching_law,
+)
+from stirred.mechanisms.swap.variant_budgets import (
     LAWS,
     near_places,
     no_vacuous,
@@ -18,26 +35,7 @@ from stirred.mechanisms.swapping.variants.budgets import (
     unit_matching_rates,
     variant_bounds,
 )
-from stirred.mechanisms.swapping.variants.enumeration import (
-    Law,
-    largest_loss_of,
-    loss_between,
-    outputs,
-    repeat_labels,
-    swapping_law,
-    tabulate,
-)
-from stirred.mechanisms.swapping.variants.laws import (
-    held_law,
-    near_law,
-    noisy_key_law,
-    nonvacuous_law,
-    pairings,
-    place_law,
-    rarity_law,
-    unit_matching_law,
-)
-from stirred.spec.numbers.budget import Budget
+from stirred.spec.budgets import Budget
 
 RATES = [
     (Fraction(1, 20), Fraction(1, 10)),
@@ -177,7 +175,7 @@ def test_unit_matching_keeps_the_budget_of_the_pool(alpha: Fraction) -> None:
 
 def test_unit_matching_drops_the_strata_from_the_invariants() -> None:
     # without travellers (law within strata only) a pair that differs across strata is told apart for certain
-    from stirred.mechanisms.swapping.variants.laws import stratified_law
+    from stirred.mechanisms.swap.enumeration import stratified_law
 
     names = repeat_labels((1,) * 4)
     assert not largest_loss_of(

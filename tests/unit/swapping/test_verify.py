@@ -6,16 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stirred.mechanisms.swapping.pipeline.verify import (
-    Fingerprint,
-    KeptTable,
-    MemberReader,
-    Scatter,
-    Verifier,
-)
-from stirred.mechanisms.swapping.records.columns import encode_table
-from stirred.mechanisms.swapping.records.members import LinkedType, group_members
-from stirred.mechanisms.swapping.records.packing import lay_out_table
+from stirred.mechanisms.swap.fingerprints import Fingerprint, KeptTable, MemberReader, Scatter, Verifier
+from stirred.mechanisms.swap.records import LinkedType, encode_table, group_members, lay_out_table
 
 N = 200
 RNG = np.random.default_rng(3)

@@ -13,11 +13,11 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError, StirredError
 from stirred.frames import frame_of
-from stirred.mechanisms.exact_margins import ExactMargins
+from stirred.mechanisms.swap.estimates import Units, finish_cells, keeps_table, sum_moments
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.uncertainty import Units, finish_cells, keeps_table, sum_moments
+from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.publish import parse
-from stirred.publish.before.refusals import prepare
+from stirred.publish.check import prepare
 from stirred.publish.packet.lookup import look_up
 from stirred.publish.run.execute import run
 
@@ -73,7 +73,7 @@ def test_the_estimate_has_the_true_mean_over_all_draws(p: Fraction) -> None:
 
 def _variance(base: pl.DataFrame, district: np.ndarray, p: Fraction) -> dict[tuple[str, str], float]:
     """The variance of the estimate in closed form, from the true file: Theorem W of proof.md."""
-    from stirred.mechanisms.swapping.numbers.moments import cell_shrinkage, variance
+    from stirred.mechanisms.swap.estimates import cell_shrinkage, variance
 
     found: dict[tuple[str, str], float] = {}
     rows = base.with_columns(pl.Series("district", district))

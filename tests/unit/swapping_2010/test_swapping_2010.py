@@ -12,8 +12,8 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.swapping_2010 import Swapping2010
-from stirred.mechanisms.targeted import swap_log
+from stirred.mechanisms.swap.pairwise import swap_log
+from stirred.mechanisms.swap.swapping_2010 import Swapping2010
 
 KEY = Key.for_tests(2010)
 AREAS = ["county", "tract", "block"]

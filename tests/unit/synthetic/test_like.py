@@ -7,7 +7,7 @@ import pytest
 
 from stirred.census import check, read
 from stirred.census.synthetic import write_preset
-from stirred.census.synthetic.like import write_stand_in
+from stirred.census.synthetic.stand_in import write_stand_in
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.swapping import PermutationSwapping

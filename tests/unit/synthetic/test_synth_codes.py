@@ -5,8 +5,7 @@ import csv
 import numpy as np
 
 from shared_data import extract
-from stirred.census.synthetic.description import list_edit_rules
-from stirred.census.synthetic.people.codes import (
+from stirred.census.synthetic.households import (
     CENRACE_OF_MASK,
     CODE_LABELS,
     CODE_VALUES,
@@ -14,11 +13,13 @@ from stirred.census.synthetic.people.codes import (
     ETHNICITY_WEIGHTS,
     GQ_CODES,
     NOT_HISPANIC_CODE,
+    OLDEST,
     RACE_MASKS,
+    YOUNGEST,
     gq_type,
     parse_weights,
 )
-from stirred.census.synthetic.people.quarters import OLDEST, YOUNGEST
+from stirred.census.synthetic.writing import list_edit_rules
 
 # PL 94-171 table P1, in its order: six races alone, 15 pairs, 20 triples, 15 of four, 6 of five, all six.
 PL94 = {1: "W", 2: "B", 3: "I", 4: "A", 5: "P", 6: "O", 7: "WB", 8: "WI", 11: "WO", 12: "BI", 21: "PO", 22: "WBI",

@@ -7,8 +7,8 @@ import pytest
 
 from stirred.census import Census, validate
 from stirred.census.synthetic import SyntheticCensus, synthesise
-from stirred.census.synthetic.drawing import make_areas_table
-from stirred.census.synthetic.people.codes import DETAILED_RACE_WEIGHTS, GQ_CODES, RACE_MASKS, parse_weights
+from stirred.census.synthetic.households import DETAILED_RACE_WEIGHTS, GQ_CODES, RACE_MASKS, parse_weights
+from stirred.census.synthetic.states import make_areas_table
 
 Row = dict[str, int]
 

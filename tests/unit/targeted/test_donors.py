@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 
 from stirred.chance import Key
-from stirred.mechanisms.targeted.chances import draw_exponential, order_by_risk, round_at_random, share_total
-from stirred.mechanisms.targeted.donors import FREE, Buckets, Pairing, Tier, number_densely
-from stirred.mechanisms.targeted.draw import draw_pairs
+from stirred.mechanisms.swap.pairs import (
+    FREE,
+    Buckets,
+    Pairing,
+    Tier,
+    draw_exponential,
+    draw_pairs,
+    number_densely,
+    order_by_risk,
+    round_at_random,
+    share_total,
+)
 
 
 def scanned(

@@ -12,8 +12,9 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.targeted import SwapLog, TargetedSwapping, record_swap, swap_log
-from stirred.publish.run.saving import save
+from stirred.mechanisms.swap.pairwise import SwapLog, swap_log
+from stirred.mechanisms.swap.targeted import TargetedSwapping, record_swap
+from stirred.publish.run.execute import save
 
 KEY = Key.for_tests(2021)
 SPINE = ["nuts1", "nuts2", "lau"]

@@ -10,16 +10,16 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.mechanisms.topdown import Workload
-from stirred.mechanisms.topdown.estimate import gls, unbiased
-from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
-from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.rules.constraints import Constraints
-from stirred.mechanisms.topdown.run import replicates
-from stirred.mechanisms.topdown.run.above import build_whole_tree
-from stirred.mechanisms.topdown.run.estimation import Estimation, estimate_run
+from stirred.mechanisms.topdown.counts import Sparse
+from stirred.mechanisms.topdown.estimate import whole_tree
+from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate
+from stirred.mechanisms.topdown.measure import Measurements
+from stirred.mechanisms.topdown.rules import Constraints
+from stirred.mechanisms.topdown.run import release
+from stirred.mechanisms.topdown.run.release import Estimation, estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.tree.counts import Sparse
-from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.run.upper_tree import build_whole_tree
+from stirred.mechanisms.topdown.tree import Tree
 
 
 @dataclass(frozen=True)
@@ -55,19 +55,21 @@ class Outcome:
         return [one.levels[-1] for one in self.again(count)]
 
     def again(self, count: int) -> Iterator[Estimation]:
-        for _, one in replicates.run_replicates(replace(self.task, replicates=count), self.estimation):
+        for _, one in release.run_replicates(replace(self.task, replicates=count), self.estimation):
             yield one
 
     def unbiased(self) -> pa.Table:
         """The unbiased estimates of every geounit."""
         informed, workload = self.informed, self.task.workload
-        cover = gls.covariances(informed.algebra, informed.levels, informed.leaves, leaves_too=False)
+        cover = whole_tree.covariances(informed.algebra, informed.levels, informed.leaves, leaves_too=False)
         rows = [
             rows
             for depth in range(len(informed.levels))
-            for rows in unbiased.tabulate_level(workload, self.spine, informed, depth, cover[depth])
+            for rows in whole_tree.tabulate_level(workload, self.spine, informed, depth, cover[depth])
         ]
-        return pa.concat_tables([*rows, unbiased.tabulate_leaves(workload, self.spine, informed, cover[-1])])
+        return pa.concat_tables(
+            [*rows, whole_tree.tabulate_leaves(workload, self.spine, informed, cover[-1])]
+        )
 
 
 def run(

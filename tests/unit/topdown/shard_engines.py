@@ -12,8 +12,8 @@ import pyarrow.dataset as pads
 from stirred.census import Census
 from stirred.engine import Local
 from stirred.engine.base import Flow, Read, Steps
-from stirred.engine.local.flow import LocalFlow, LocalParts
-from stirred.mechanisms.base import Release
+from stirred.engine.local import LocalFlow, LocalParts
+from stirred.mechanisms.release import Release
 
 
 def travelled(kernel: Any) -> Any:

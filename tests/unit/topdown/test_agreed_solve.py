@@ -7,13 +7,19 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from stirred.mechanisms.topdown.solve.agreed import dual, exchange
-from stirred.mechanisms.topdown.solve.agreed.dual import solve_dual
-from stirred.mechanisms.topdown.solve.agreed.estimator import GivenSumsEstimator
-from stirred.mechanisms.topdown.solve.agreed.interior import find_interior_prices
-from stirred.mechanisms.topdown.solve.agreed.linear import estimate_linearly
-from stirred.mechanisms.topdown.solve.agreed.parent import FIRST_WEIGHT_FACTOR, GivenSumsParent
-from stirred.mechanisms.topdown.solve.agreed.system import PricedRows, System
+from stirred.mechanisms.topdown.dhc_given_pl import dual, parents
+from stirred.mechanisms.topdown.dhc_given_pl.dual import (
+    PricedRows,
+    System,
+    estimate_linearly,
+    find_interior_prices,
+    solve_dual,
+)
+from stirred.mechanisms.topdown.dhc_given_pl.parents import (
+    FIRST_WEIGHT_FACTOR,
+    GivenSumsEstimator,
+    GivenSumsParent,
+)
 
 
 def problem(seed: int, *, children: int = 3, cells: int = 6, root: bool = False) -> PricedRows:
@@ -63,7 +69,7 @@ def measured(rows: PricedRows) -> np.ndarray:
 
 def objective(rows: PricedRows, x: np.ndarray) -> float:
     sums = np.empty(rows.target.T.shape)
-    exchange.measure_errors(np.zeros(x.shape, np.int64), -x, measured(rows), sums)
+    parents.measure_errors(np.zeros(x.shape, np.int64), -x, measured(rows), sums)
     free = rows.soft.T > 0
     fit = ((sums - rows.target.T)[free] ** 2 / rows.soft.T[free]).sum()
     return 0.5 * float(((x - rows.centre.T) ** 2 / rows.inverse.T).sum() + fit)
@@ -120,7 +126,7 @@ def test_a_root_that_is_measured_is_fitted_together_with_its_children():
     def all_squares(flat: np.ndarray) -> float:
         x = flat.reshape(2, 6)
         whole, sums = x.sum(axis=0), np.zeros((1, 5))
-        exchange.measure_errors(np.zeros((1, 6), np.int64), -whole[None], index, sums)
+        parents.measure_errors(np.zeros((1, 6), np.int64), -whole[None], index, sums)
         fit = ((sums[0] - target)[measured_rows] ** 2 / soft[measured_rows]).sum()
         return objective(own, x) + 0.5 * float(fit + ((whole - rows.parent) ** 2 / give).sum())
 
@@ -173,7 +179,7 @@ def test_exchanges_keep_exact_sums_and_bring_the_measured_ones_nearer():
     begin = np.searchsorted(group[order], np.arange(3)).astype(np.int64)
     exact, parent = rows.target[2:4].T.astype(np.int64).copy(), rows.parent.astype(np.int64)
     X = np.zeros(x.shape, np.int64)
-    assert exchange.round_in_turn(x, order, parent, begin, exact, allowed, X)
+    assert parents.round_in_turn(x, order, parent, begin, exact, allowed, X)
 
     def check() -> None:
         assert (X >= 0).all()
@@ -185,13 +191,13 @@ def test_exchanges_keep_exact_sums_and_bring_the_measured_ones_nearer():
     index = measured(rows)
     weight = np.ascontiguousarray(1.0 / np.maximum(rows.soft.T, 1e-12))
     off, again = np.empty(weight.shape), np.empty(weight.shape)
-    exchange.measure_errors(X, x, index, off)
+    parents.measure_errors(X, x, index, off)
     stiff = np.ascontiguousarray(1.0 / rows.inverse.T)
     own = rows.soft[:, 0] > 0
     before = float((weight * off**2)[:, own].sum() + (stiff * (X - x) ** 2).sum())
-    exchange.exchange_persons(X, x, index, weight, stiff, off, order, begin, allowed, 40, 400)
+    parents.exchange_persons(X, x, index, weight, stiff, off, order, begin, allowed, 40, 400)
     check()
-    exchange.measure_errors(X, x, index, again)
+    parents.measure_errors(X, x, index, again)
     assert np.allclose(off[:, own], again[:, own])
     assert float((weight * again**2)[:, own].sum() + (stiff * (X - x) ** 2).sum()) < before
 

@@ -10,7 +10,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import BudgetError, InputError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins, draw_lattice_noise
+from stirred.mechanisms.tables.exact_margins import ExactMargins, draw_lattice_noise
 from stirred.spec import Budget, Margin
 
 

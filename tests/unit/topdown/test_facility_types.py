@@ -12,15 +12,17 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InfeasibleError, InputError, PrivacyError
-from stirred.mechanisms.topdown import TopDown, Workload, statement
-from stirred.mechanisms.topdown.rules.constraints import Constraints, list_structural_zeros, sum_bounds
-from stirred.mechanisms.topdown.rules.divided import FacilityTypes, find_dividing_rule
-from stirred.mechanisms.topdown.rules.record import Record
-from stirred.mechanisms.topdown.rules.repair import repair_leaves
-from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
+from stirred.mechanisms.topdown import TopDown, Workload, promise
+from stirred.mechanisms.topdown.counts import Sparse, sum_answers, sum_upward
+from stirred.mechanisms.topdown.dhc_given_pl.facility_types import (
+    FacilityTypes,
+    find_dividing_rule,
+    repair_leaves,
+)
+from stirred.mechanisms.topdown.rules import Constraints, Record, list_structural_zeros, sum_bounds
+from stirred.mechanisms.topdown.run.subtrees import gather as shard_geography
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers, sum_upward
-from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.tree import Tree
 from stirred.spec import Margin, Multiverse
 from stirred.spec.files import save
 from unit.topdown.runs import Outcome, run
@@ -323,9 +325,9 @@ def test_a_run_that_does_not_state_the_facilities_stops(tmp_path, monkeypatch):
     census = made(1)
     given = earlier(census, tmp_path)
     save(TopDown(workload="pl94-persons").specification(census), given / "public" / "spec.json")
-    stated = statement.declare_multiverse
+    stated = promise.declare_multiverse
     monkeypatch.setattr(
-        statement,
+        promise,
         "declare_multiverse",
         lambda *args: Multiverse(frozenset(i for i in stated(*args) if "code" not in str(i))),
     )

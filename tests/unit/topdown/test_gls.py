@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from stirred.mechanisms.topdown.estimate import gls
+from stirred.mechanisms.topdown.estimate import whole_tree
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
-from stirred.mechanisms.topdown.workload.histogram import Histogram, HistogramAxis
+from stirred.mechanisms.topdown.histogram import Histogram, HistogramAxis
 
 H = Histogram(
     axes=(
@@ -74,12 +74,12 @@ def build(rng, *, totals):
         t = t[:, algebra.layout]
         P = algebra.information(weights)
         if depth < 2:
-            levels.append(gls.Level(parents[depth], np.zeros(N, int), P[None], t))
+            levels.append(whole_tree.Level(parents[depth], np.zeros(N, int), P[None], t))
         else:
             for leaf in range(leaves):
                 act = np.flatnonzero(active[leaf])
                 patterns.append(
-                    gls.Pattern(np.array([leaf]), act, P, np.ascontiguousarray(t[[leaf]][:, act]))
+                    whole_tree.Pattern(np.array([leaf]), act, P, np.ascontiguousarray(t[[leaf]][:, act]))
                 )
     fixed = []
     if totals == "root":
@@ -104,24 +104,24 @@ def build(rng, *, totals):
     else:
         cov = np.linalg.inv(information)
         x = cov @ (M.T @ (w * y))
-    return algebra, levels, gls.Leaves(parents[2], patterns), to_node, x, cov
+    return algebra, levels, whole_tree.Leaves(parents[2], patterns), to_node, x, cov
 
 
 @pytest.mark.parametrize("totals", ["none", "root", "children", "leaves"])
 @pytest.mark.parametrize("seed", range(3))
 def test_tree_estimate_equals_brute_force(seed, totals):
     algebra, levels, leaves, to_node, x, cov = build(np.random.default_rng(seed), totals=totals)
-    gls.estimate_tree(algebra, levels, leaves)
+    whole_tree.estimate_tree(algebra, levels, leaves)
     for depth, level in enumerate(levels):
         truth = (to_node[depth] @ x)[:, algebra.layout]
         assert np.abs(level.e - truth).max() < 1e-9
     for pattern in leaves.patterns:
         truth = (to_node[2][pattern.members[0]] @ x)[algebra.layout][pattern.act]
         assert np.abs(pattern.e[0] - truth).max() < 1e-9
-    C = gls.covariances(algebra, levels, leaves)
+    C = whole_tree.covariances(algebra, levels, leaves)
     for depth in range(3):
         for q in QUERIES:
-            got = gls.variances(algebra, C[depth], algebra.recode(q), algebra.kept(q))
+            got = whole_tree.variances(algebra, C[depth], algebra.recode(q), algebra.kept(q))
             A = matrix(q)
             for node in range(len(to_node[depth])):
                 B = A @ to_node[depth][node]
@@ -135,5 +135,5 @@ def test_a_wrong_component_weight_is_noticed():
     """The mutant that forgets the multiplicity of a summed axis is far from brute force."""
     algebra, levels, leaves, to_node, x, _ = build(np.random.default_rng(0), totals="none")
     levels[0].information = levels[0].information / np.array([8.0, 4.0, 2.0, 1.0])[None, :, None, None]
-    gls.estimate_tree(algebra, levels, leaves)
+    whole_tree.estimate_tree(algebra, levels, leaves)
     assert np.abs(levels[0].e - (to_node[0] @ x)[:, algebra.layout]).max() > 1e-3

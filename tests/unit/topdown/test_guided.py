@@ -9,18 +9,23 @@ import pytest
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
-from stirred.mechanisms.topdown.guide.guide import Guidance
-from stirred.mechanisms.topdown.guide.passes import cross_sums, round_sums
-from stirred.mechanisms.topdown.guide.units import MOMENTS_PER_UNIT, LeafUnits, UnitSpread, sum_moments
-from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.run.above import build_whole_tree
-from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
+from stirred.mechanisms.topdown.counts import sum_answers
+from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate
+from stirred.mechanisms.topdown.measure import Measurements
+from stirred.mechanisms.topdown.prior import (
+    MOMENTS_PER_UNIT,
+    Guidance,
+    LeafUnits,
+    UnitSpread,
+    cross_sums,
+    round_sums,
+    sum_moments,
+)
+from stirred.mechanisms.topdown.run.subtrees import gather as shard_geography
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.solve.nested import build_nested_network
-from stirred.mechanisms.topdown.solve.problem import ParentProblem
-from stirred.mechanisms.topdown.solve.rounding import round_network
-from stirred.mechanisms.topdown.tree.counts import sum_answers
+from stirred.mechanisms.topdown.run.upper_tree import build_whole_tree
+from stirred.mechanisms.topdown.solve.parent import ParentProblem
+from stirred.mechanisms.topdown.solve.rounding import build_nested_network, round_network
 from unit.topdown.runs import run
 from unit.topdown.shard_engines import Narrow, assert_same
 

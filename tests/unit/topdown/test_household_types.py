@@ -5,15 +5,20 @@ import polars as pl
 import pytest
 
 from stirred.errors import InputError
-from stirred.mechanisms.topdown.rules.constraints import Constraints, list_structural_zeros
-from stirred.mechanisms.topdown.rules.record import Record
-from stirred.mechanisms.topdown.run import mdf
+from stirred.mechanisms.topdown.histogram import axis_expression
+from stirred.mechanisms.topdown.rules import Constraints, Record, list_structural_zeros
+from stirred.mechanisms.topdown.run.records import (
+    GEOGRAPHY,
+    HOUSEHOLD_RECODES,
+    UNIT_COLUMNS,
+    make_facility_rows,
+    make_unit_rows,
+)
 from stirred.mechanisms.topdown.workload import Workload
-from stirred.mechanisms.topdown.workload.histogram import axis_expression
 
 UNITS = Workload.preset("dhc-units")
 TYPES = UNITS.histogram.axis("hhtype")
-PARTS = {name: TYPES.recode(name) for name in (*mdf.HOUSEHOLD_RECODES, "pair")}
+PARTS = {name: TYPES.recode(name) for name in (*HOUSEHOLD_RECODES, "pair")}
 MARRIED, COHABITING, NOBODY = (0, 1), (2, 3), (4,)  # groups of ``coupled``
 UNDER_6, SCHOOL, BOTH, NONE = 0, 1, 2, 3
 
@@ -56,7 +61,7 @@ def test_published_codes(
     persons: int,
 ) -> None:
     """Codes and flags from the tests of the Bureau's attribute."""
-    found = [PARTS[name][code] for name in mdf.HOUSEHOLD_RECODES]
+    found = [PARTS[name][code] for name in HOUSEHOLD_RECODES]
     assert found == [couple, own, relatives, children, young, generations, persons - 1]
 
 
@@ -103,10 +108,10 @@ def test_a_unit_in_the_bureaus_layout() -> None:
         "block": ["390599771001000"] * 5, "sex": [1, 1, 0, 0, 1], "hhage": [2, 1, 0, 0, 6], "hisp": [0, 1, 0, 0, 0],
         "race": [0, 6, 1, 0, 2], "elderly": [0, 0, 0, 0, 2], "tenvac": [0, 2, 1, 9, 2], "HHTYPE": [10, 172, 393, 392, 482],
     })  # fmt: skip
-    made = mdf.make_unit_rows(TYPES, records)
-    assert made.columns == ["SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID", *mdf.GEOGRAPHY, *mdf.UNIT_COLUMNS]
+    made = make_unit_rows(TYPES, records)
+    assert made.columns == ["SCHEMA_TYPE_CODE", "SCHEMA_BUILD_ID", *GEOGRAPHY, *UNIT_COLUMNS]
     assert made.select("TABTRACTCE", "TABBLK").row(0) == ("977100", "1000")
-    assert ["|".join(row) for row in made.select(mdf.UNIT_COLUMNS).rows()] == [
+    assert ["|".join(row) for row in made.select(UNIT_COLUMNS).rows()] == [
         "2|000|1|0|5|1|01|1|5|1|3|1|01|1|1|0|0|0|3|2",
         "2|000|3|0|3|3|03|3|4|1|2|2|07|1|1|0|0|0|1|2",
         "2|000|2|0|1|4|09|0|0|0|1|1|02|4|1|0|0|0|4|1",
@@ -114,8 +119,8 @@ def test_a_unit_in_the_bureaus_layout() -> None:
         "2|000|3|0|3|3|07|5|5|2|7|1|03|4|0|1|1|0|4|2",
     ]
     counts = pl.DataFrame({"block": ["390599771001000"], "kind": [10], "count": [2]})
-    quarters = mdf.make_facility_rows(counts, "HHTYPE")
-    assert ["|".join(row) for row in quarters.select(mdf.UNIT_COLUMNS).rows()] == [
+    quarters = make_facility_rows(counts, "HHTYPE")
+    assert ["|".join(row) for row in quarters.select(UNIT_COLUMNS).rows()] == [
         "4|301|0|0|0|0|00|0|0|0|0|0|00|0|0|0|0|0|0|0"
     ] * 2
 

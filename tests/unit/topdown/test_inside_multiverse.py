@@ -13,14 +13,11 @@ import pytest
 from stirred.census import Census
 from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.topdown import TopDown, Workload, accounting, statement
-from stirred.mechanisms.topdown.inside import MultiverseCost, cost_in_multiverse, is_determined
-from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.tree.splits import split_tree
-from stirred.mechanisms.topdown.workload.families import load_workloads
-from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown import TopDown, Workload, promise
+from stirred.mechanisms.topdown.measure import Allotment
+from stirred.mechanisms.topdown.promise import MultiverseCost, cost_in_multiverse, is_determined
+from stirred.mechanisms.topdown.tree import Tree, split_tree
+from stirred.mechanisms.topdown.workload import Rule, SpineOptions, load_workloads
 from stirred.spec import Budget, Domain, Margin, Multiverse, rho_squared_to_epsilon
 
 PEOPLE = 3
@@ -262,8 +259,8 @@ def test_the_state_total_of_the_production_workload_is_free() -> None:
     found = cost_in_multiverse(workload)
     assert found.free == {("state", "total"): workload.rho("state", "total")}
     assert str(Budget.of(found.rho_squared)) == "1.7293"
-    epsilon = rho_squared_to_epsilon(found.rho_squared, accounting.CERTIFICATE_DELTA, tight=True)
-    assert statement.format_epsilon(epsilon) == "13.68"
+    epsilon = rho_squared_to_epsilon(found.rho_squared, promise.CERTIFICATE_DELTA, tight=True)
+    assert promise.format_epsilon(epsilon) == "13.68"
     assert not cost_in_multiverse(workload, SpineOptions(aian="aiannh")).free
     assert not cost_in_multiverse(Workload.preset("pl94-units")).free
     assert not cost_in_multiverse(
@@ -274,11 +271,11 @@ def test_the_state_total_of_the_production_workload_is_free() -> None:
 def test_the_ledger_shows_both_figures() -> None:
     workload = Workload.preset("small")
     found = cost_in_multiverse(workload)
-    account = statement.build_ledger([(workload, found)], statement.build_budget(workload.rho_squared))
+    account = promise.build_ledger([(workload, found)], promise.build_budget(workload.rho_squared))
     free = [entry for entry in account.entries if "free inside the multiverse" in entry.on]
     assert account.total == Budget.sqrt(workload.rho_squared)
     assert [entry.budget for entry in free] == [Budget.sqrt(found.saving)]
-    rows = accounting.list_costs(workload, proved=found).rows
+    rows = promise.list_costs(workload, proved=found).rows
     assert rows[1][0] == Phrase("topdown.inside.row")
     assert rows[1][1] == str(Budget.of(found.rho_squared))
 

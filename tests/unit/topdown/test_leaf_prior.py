@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from oracles import topdown_prior
-from stirred.mechanisms.topdown.solve.batched import prior as kernel
-from stirred.mechanisms.topdown.solve.batched.prior import LeafPrior, add_prior
+from stirred.mechanisms.topdown.solve import parent as kernel
+from stirred.mechanisms.topdown.solve.parent import LeafPrior, add_prior
 
 QUERIES = 2
 

@@ -9,8 +9,8 @@ from shared_data import shared
 from stirred.census import Census, ppmf
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.run import mdf
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.topdown.run.records import make_facility_rows, make_rows, write_mdf
+from stirred.mechanisms.topdown.workload import Workload
 
 REAL = (
     Path(__file__).resolve().parents[3] / "shared" / "data" / "guernsey2010" / "ppmf_20210608_persons.parquet"
@@ -22,7 +22,7 @@ def test_persons_of_pl(tmp_path: Path):
     records = pl.DataFrame({
         "block": BLOCKS, "GQTYPE_PL": [0, 3, 0], "VOTING_AGE": [1, 2, 2], "CENHISP": [1, 2, 1], "CENRACE": [1, 63, 7],
     })  # fmt: skip
-    place = mdf.write_mdf(Workload.preset("pl94-persons"), records.to_arrow(), tmp_path)
+    place = write_mdf(Workload.preset("pl94-persons"), records.to_arrow(), tmp_path)
     assert place.read_text().splitlines() == [
         "SCHEMA_TYPE_CODE|SCHEMA_BUILD_ID|TABBLKST|TABBLKCOU|TABTRACTCE|TABBLKGRPCE|TABBLK|EPNUM|RTYPE|GQTYPE_PL|VOTING_AGE|"
         "CENHISP|CENRACE",
@@ -39,13 +39,13 @@ def test_persons_of_dhc_and_units():
         "block": BLOCKS, "RELSHIP": [0, 33, 27], "QSEX": [1, 2, 2], "QAGE": [40, 19, 85], "CENHISP": [1, 1, 2],
         "CENRACE": [1, 2, 3],
     })  # fmt: skip
-    made = mdf.make_rows("RELSHIP", records, (BLOCKS[0], 4))
+    made = make_rows("RELSHIP", records, (BLOCKS[0], 4))
     assert made.select("EPNUM", "RTYPE", "GQTYPE", "RELSHIP", "LIVE_ALONE").rows() == [
         ("5", "3", "000", "20", "1"), ("6", "5", "501", "38", "9"), ("1", "5", "301", "37", "9"),
     ]  # fmt: skip
-    units = mdf.make_rows("HH_STATUS", pl.DataFrame({"block": BLOCKS[:2], "HH_STATUS": [1, 0]}))
+    units = make_rows("HH_STATUS", pl.DataFrame({"block": BLOCKS[:2], "HH_STATUS": [1, 0]}))
     whole = pl.concat(
-        [units, mdf.make_facility_rows(pl.DataFrame({"block": BLOCKS[2:], "kind": [5], "count": [2]}))]
+        [units, make_facility_rows(pl.DataFrame({"block": BLOCKS[2:], "kind": [5], "count": [2]}))]
     )
     assert whole.select("RTYPE", "HH_STATUS").rows() == [("2", "1"), ("2", "2"), ("4", "0"), ("4", "0")]
 
@@ -56,7 +56,7 @@ def test_the_bureaus_own_file_comes_back_unchanged():
     numbers = ("GQTYPE_PL", "VOTING_AGE", "CENHISP", "CENRACE")
     records = real.select(pl.col("geoid").alias("block"), *(pl.col(name).cast(pl.Int16) for name in numbers))
     common = [name for name in real.columns if name != "geoid"]
-    assert mdf.make_rows("GQTYPE_PL", records).select(common).equals(real.select(common))
+    assert make_rows("GQTYPE_PL", records).select(common).equals(real.select(common))
 
 
 @pytest.mark.parametrize(("workload", "facilities"), [("pl94", 3), ("pl94-units", 0)])

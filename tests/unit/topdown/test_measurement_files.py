@@ -7,10 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from stirred.mechanisms.topdown import Workload
-from stirred.mechanisms.topdown.measure import nmf
-from stirred.mechanisms.topdown.rules.constraints import HeldQuery
-from stirred.mechanisms.topdown.run.subtrees.published import split_runs, tag_rows
+from stirred.mechanisms.topdown import Workload, measurement_files
+from stirred.mechanisms.topdown.rules import HeldQuery
+from stirred.mechanisms.topdown.run.subtrees.steps import split_runs, tag_rows
 
 WORKLOAD = Workload.preset("small")
 GEOUNITS = 700  # more than are written at a time
@@ -21,7 +20,7 @@ def rows(begin: int, end: int, value: pa.DataType) -> pa.Table:
     """Rows of a query with one answer for some geounits."""
     count = end - begin
     columns: dict[str, pa.Array] = {
-        name: pa.repeat(name, count) for name in nmf.build_schema(WORKLOAD, value).names
+        name: pa.repeat(name, count) for name in measurement_files.build_schema(WORKLOAD, value).names
     }
     flat = pa.array(np.arange(begin, end), value)
     columns["geocode"] = pa.array([str(i) for i in range(begin, end)])
@@ -30,7 +29,7 @@ def rows(begin: int, end: int, value: pa.DataType) -> pa.Table:
         pa.array(np.arange(count + 1), pa.int32()), pa.array(np.ones(count), pa.int32())
     )
     columns["variance"] = pa.repeat(1.0, count)
-    return pa.table(columns, schema=nmf.build_schema(WORKLOAD, value))
+    return pa.table(columns, schema=measurement_files.build_schema(WORKLOAD, value))
 
 
 def written(folder: Path, cuts: list[int]) -> Path:
@@ -38,7 +37,7 @@ def written(folder: Path, cuts: list[int]) -> Path:
     query = WORKLOAD.queries[NUMBER]
     held = (HeldQuery("total", query, (), ()), HeldQuery("facilities", query, (), ()))
     equal = np.array([[True], [False]])
-    with nmf.MeasurementFiles(folder, ("block",), WORKLOAD, held, equal) as files:
+    with measurement_files.MeasurementFiles(folder, ("block",), WORKLOAD, held, equal) as files:
         for begin, end in zip([0, *cuts], [*cuts, GEOUNITS], strict=True):
             files.add(0, NUMBER, rows(begin, end, pa.int32()))
             for number in (-1, -2, -3, -4):
@@ -49,7 +48,7 @@ def written(folder: Path, cuts: list[int]) -> Path:
 def test_files_have_the_same_bytes_however_rows_arrive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(nmf, "MAX_NODES_PER_WRITE", 64)
+    monkeypatch.setattr(measurement_files, "MAX_NODES_PER_WRITE", 64)
     whole = written(tmp_path / "whole", [])
     parts = written(tmp_path / "parts", [1, 63, 65, 128, 333, 699])
     found = sorted(path.relative_to(whole) for path in whole.rglob("*.parquet") if path.is_file())
@@ -60,13 +59,13 @@ def test_files_have_the_same_bytes_however_rows_arrive(
     assert answers["value"].combine_chunks().flatten().to_pylist() == list(range(GEOUNITS))
     names = [
         set(pq.read_table(path)["query_name"].to_pylist())
-        for path in nmf.list_table_files(whole / "block.parquet" / "Constraint")
+        for path in measurement_files.list_table_files(whole / "block.parquet" / "Constraint")
     ]
     assert names == [{"total_con"}, {"facilities_lb_con"}, {"facilities_ub_con"}]
 
 
 def test_files_of_a_run_that_fails_hold_no_further_rows(tmp_path: Path) -> None:
-    files = nmf.MeasurementFiles(tmp_path, ("block",), WORKLOAD, (), np.zeros((0, 1), bool))
+    files = measurement_files.MeasurementFiles(tmp_path, ("block",), WORKLOAD, (), np.zeros((0, 1), bool))
     files.add(0, NUMBER, rows(0, 3, pa.int32()))
     files.__exit__(KeyError, KeyError(), None)
     assert not list(tmp_path.rglob("part-*.parquet"))

@@ -11,7 +11,7 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.frames import frame_of
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.workload.workload import Workload
+from stirred.mechanisms.topdown.workload import Workload
 
 KEY = Key.for_tests(1)
 

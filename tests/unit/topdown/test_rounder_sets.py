@@ -6,8 +6,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.solve.rounding import round_network
-from stirred.mechanisms.topdown.solve.sets import build_set_network, list_sets
+from stirred.mechanisms.topdown.solve.rounding import build_set_network, list_sets, round_network
 
 
 def objective(b: np.ndarray, fraction: np.ndarray, sets: list[np.ndarray], first: float) -> float:

@@ -13,10 +13,9 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.tree.splits import split_tree
-from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.measure import Allotment
+from stirred.mechanisms.topdown.tree import Tree, split_tree
+from stirred.mechanisms.topdown.workload import SpineOptions
 from unit.topdown.shard_engines import Narrow, assert_same
 
 SPINE = ("state", "county", "tract", "block_group", "block")
@@ -208,7 +207,7 @@ def test_only_declared_geography_shapes_the_tree():
 
 
 def test_rules_about_areas_that_are_cut_are_refused():
-    from stirred.mechanisms.topdown.workload.rule import Rule
+    from stirred.mechanisms.topdown.workload import Rule
 
     small = Workload.preset("small")
     county = replace(
@@ -329,8 +328,8 @@ def test_primitive_areas_lie_between_county_and_tract():
 
 
 def test_types_of_group_quarters_shape_block_groups_and_are_an_invariant():
-    from stirred.mechanisms.topdown.run.above import build_whole_tree
     from stirred.mechanisms.topdown.run.task import Settings, Task
+    from stirred.mechanisms.topdown.run.upper_tree import build_whole_tree
 
     data = census(3, states=1)
     homes = data.scan("household").collect().sort("household_id")
@@ -380,7 +379,7 @@ def test_types_of_group_quarters_shape_block_groups_and_are_an_invariant():
 
 
 def test_the_key_knows_no_option_that_is_not_used():
-    from stirred.mechanisms.topdown.workload.workload import write_canonical
+    from stirred.mechanisms.topdown.workload import write_canonical
 
     assert (
         write_canonical(SpineOptions(aian="a"))
@@ -416,7 +415,7 @@ def test_the_populations_of_parts_bound_them_and_are_stated():
 
 
 def test_bounds_from_a_total_are_those_of_production():
-    from stirred.mechanisms.topdown.rules.constraints import HeldQuery, tighten_bounds
+    from stirred.mechanisms.topdown.rules import HeldQuery, tighten_bounds
 
     workload = Workload.preset("pl94-persons")
     query = workload.query("hhgq")

@@ -7,9 +7,9 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.solve.batched import batch
-from stirred.mechanisms.topdown.solve.batched.networks import pairwise_sum, sort_part
+from stirred.mechanisms.topdown.solve import batch
 from stirred.mechanisms.topdown.solve.levels import Estimator
+from stirred.mechanisms.topdown.solve.networks import pairwise_sum, sort_part
 from unit.topdown.runs import run
 
 KEY = Key.for_tests(19)

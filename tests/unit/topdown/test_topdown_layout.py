@@ -4,11 +4,17 @@ import numpy as np
 import pytest
 
 from oracles.topdown_solves import least_squares
-from stirred.compiled import add_four, add_products, compile_kernel, compile_slowest, scale_four
+from stirred.kernels import add_four, add_products, compile_kernel, compile_slowest, scale_four
 from stirred.mechanisms.topdown.solve import generic
-from stirred.mechanisms.topdown.solve.descend import descend, list_positive, multiply_on_face
-from stirred.mechanisms.topdown.solve.layout import NEVER_COUNT, move_thresholds, multiply_hessian
-from stirred.mechanisms.topdown.solve.problem import ParentProblem, ProblemLayout, merge_equal_queries, solve
+from stirred.mechanisms.topdown.solve.descent import (
+    NEVER_COUNT,
+    descend,
+    list_positive,
+    move_thresholds,
+    multiply_hessian,
+    multiply_on_face,
+)
+from stirred.mechanisms.topdown.solve.parent import ParentProblem, ProblemLayout, merge_equal_queries, solve
 from stirred.mechanisms.topdown.solve.root import project_whole
 
 

@@ -11,18 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from stirred.chance import Key
-from stirred.cli.terminal.flags import add_flags, settings
+from stirred.cli.mechanism import add_flags, settings
 from stirred.engine import Local
 from stirred.errors import BudgetError, InfeasibleError, InputError, PrivacyError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.config import TopDownConfig
-from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.topdown.counts import sum_answers
+from stirred.mechanisms.topdown.measure import Allotment
+from stirred.mechanisms.topdown.rules import Record
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.tree.counts import sum_answers
-from stirred.mechanisms.topdown.tree.geounits import Tree
-from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.tree import Tree
+from stirred.mechanisms.topdown.workload import Rule
 from stirred.spec import Budget, Custom, Hamming, Margin
 from unit.topdown.runs import run
 
@@ -250,7 +250,7 @@ def test_a_child_without_a_parent_is_refused():
 
 @pytest.mark.parametrize(("stop", "workers"), [(1, 1), (3, 1), (3, 2)])
 def test_a_killed_run_resumes_to_the_same_bytes(make_census, tmp_path: Path, monkeypatch, stop, workers):
-    from stirred.mechanisms.topdown.solve.batched.batch import LevelSolver
+    from stirred.mechanisms.topdown.solve.batch import LevelSolver
 
     census, engine = make_census(12, width=3), Local(workers=workers)
     (tmp_path / "whole").mkdir()

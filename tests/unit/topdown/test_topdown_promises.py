@@ -13,16 +13,17 @@ from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.engine import Engine, Local
 from stirred.errors import DataError, PrivacyError
-from stirred.mechanisms.base import Release
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins
-from stirred.mechanisms.topdown import TopDown, Workload, statement
-from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.release import Release
+from stirred.mechanisms.tables.exact_margins import ExactMargins
+from stirred.mechanisms.topdown import TopDown, Workload
+from stirred.mechanisms.topdown import promise as promise_module
+from stirred.mechanisms.topdown import tree as areas
+from stirred.mechanisms.topdown import tree as tree_module
+from stirred.mechanisms.topdown.rules import Record
 from stirred.mechanisms.topdown.run import release as running
-from stirred.mechanisms.topdown.run.subtrees.cut import list_areas
+from stirred.mechanisms.topdown.run.subtrees.gather import list_areas
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.tree import leaves as areas
-from stirred.mechanisms.topdown.tree import splits
-from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.workload import SpineOptions
 from stirred.spec import AtLeast, Custom, Margin, Multiverse, Specification
 from stirred.spec.files import dumps, from_json
 from trusted import trusted
@@ -195,13 +196,13 @@ def test_the_cluster_declares_and_reads_the_same_tree(spark, tmp_path: Path):
 
 @pytest.mark.parametrize("engine", [None, Narrow()], ids=["memory", "parts"])
 def test_a_run_that_reads_an_undeclared_tree_stops(engine, monkeypatch):
-    declared = statement.declare_multiverse
+    declared = promise_module.declare_multiverse
 
     def forgetful(data: Census, workload: Workload, options: SpineOptions | None) -> Multiverse:
         kept = declared(data, workload, options)
         return Multiverse(frozenset(i for i in kept if "quarters" not in str(i)))
 
-    monkeypatch.setattr(statement, "declare_multiverse", forgetful)
+    monkeypatch.setattr(promise_module, "declare_multiverse", forgetful)
     with pytest.raises(PrivacyError, match="does not list"):
         TopDown(workload=WORKLOAD).release(census(("a1", "a2"), ("b1",)), key=KEY, engine=engine)
 
@@ -217,7 +218,7 @@ def test_engines_agree_where_only_group_quarters_tell_of_a_reservation(monkeypat
     assert isinstance(tree, tuple)
     assert [code for code, _ in tree[1]] == ["0|s", "1|s"]
     # the mutant: only the first record type is asked where its areas lie
-    monkeypatch.setattr(splits, "area_record_types", lambda _: ("household",))
+    monkeypatch.setattr(tree_module, "area_record_types", lambda _: ("household",))
     assert split.release(data, key=KEY).input_digest != parts.input_digest
 
 

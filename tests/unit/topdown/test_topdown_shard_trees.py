@@ -12,8 +12,8 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
-from stirred.mechanisms.topdown.workload.options import SpineOptions
+from stirred.mechanisms.topdown.run.subtrees import gather as shard_geography
+from stirred.mechanisms.topdown.workload import SpineOptions
 from stirred.spec.files import save
 from trusted import trusted
 from unit.topdown.shard_engines import Narrow, assert_same

@@ -16,14 +16,13 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InfeasibleError, InputError, StirredError
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.measure.noise import Measurements
-from stirred.mechanisms.topdown.run.subtrees import cut as shard_geography
+from stirred.mechanisms.topdown.measure import Measurements
+from stirred.mechanisms.topdown.run.subtrees import batch as shard
+from stirred.mechanisms.topdown.run.subtrees import gather as shard_geography
 from stirred.mechanisms.topdown.run.subtrees import gather as shard_input
-from stirred.mechanisms.topdown.run.subtrees import grove as shard
-from stirred.mechanisms.topdown.run.subtrees import solved as shard_solve
-from stirred.mechanisms.topdown.run.subtrees.grove import SubtreeBatch
-from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.rule import Rule
+from stirred.mechanisms.topdown.run.subtrees import steps as shard_solve
+from stirred.mechanisms.topdown.run.subtrees.batch import SubtreeBatch
+from stirred.mechanisms.topdown.workload import Rule, SpineOptions
 from unit.topdown.shard_engines import Narrow, assert_same, content
 
 KEY = Key.for_tests(1)

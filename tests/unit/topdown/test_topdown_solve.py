@@ -5,8 +5,8 @@ import pytest
 
 from oracles.topdown_solves import least_squares, objective, rounding_optimum
 from stirred.mechanisms.topdown.solve import generic
-from stirred.mechanisms.topdown.solve.flow import solve_flow
-from stirred.mechanisms.topdown.solve.problem import HeldSums, ParentProblem, measure_violation, solve
+from stirred.mechanisms.topdown.solve.networks import solve_flow
+from stirred.mechanisms.topdown.solve.parent import HeldSums, ParentProblem, measure_violation, solve
 from stirred.mechanisms.topdown.solve.root import round_root, solve_root
 from stirred.mechanisms.topdown.solve.rounding import build_network, round_network
 

@@ -10,7 +10,7 @@ from contract.test_contract import census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.run import estimation
+from stirred.mechanisms.topdown.run import release as release_module
 from stirred.mechanisms.topdown.run import release as running
 
 
@@ -24,7 +24,7 @@ class Narrow(Local):
 
 def test_what_digests_cannot_make_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
-    survey, measured = running.SubtreeSurvey, estimation.BatchMeasurements
+    survey, measured = running.SubtreeSurvey, release_module.BatchMeasurements
 
     def surveying(plan: Any, key: Key) -> Any:
         seen["reader"] = key
@@ -35,7 +35,7 @@ def test_what_digests_cannot_make_noise(monkeypatch: pytest.MonkeyPatch) -> None
         return measured(**fields)
 
     monkeypatch.setattr(running, "SubtreeSurvey", surveying)
-    monkeypatch.setattr(estimation, "BatchMeasurements", measuring)
+    monkeypatch.setattr(release_module, "BatchMeasurements", measuring)
     key = Key.for_tests(4)
     mechanism = TopDown(workload=Workload.parse(WORKLOAD))
     release = mechanism.release(census(120), key=key, engine=Narrow())

@@ -14,17 +14,19 @@ from stirred.census.synthetic import write_preset
 from stirred.cli.main import main
 from stirred.errors import InputError
 from stirred.mechanisms.proposal import Cap, Goal
-from stirred.mechanisms.topdown import TopDown, Workload, accounting
-from stirred.mechanisms.topdown.inside import cost_in_multiverse
-from stirred.mechanisms.topdown.tuning.shape import LinearErrors, TreeShape, list_tables
-from stirred.mechanisms.topdown.tuning.shares import (
+from stirred.mechanisms.topdown import TopDown, Workload, promise
+from stirred.mechanisms.topdown.promise import cost_in_multiverse
+from stirred.mechanisms.topdown.tuning import (
+    LinearErrors,
+    TreeShape,
+    _describe_worst,
     build_problem,
     choose_shares,
     compute_excess,
     find_largest_rho_squared,
+    list_tables,
     minimise_total,
 )
-from stirred.mechanisms.topdown.tuning.tuned import _describe_worst
 from stirred.publish import load
 
 SMALL = Workload.preset("small")
@@ -129,7 +131,7 @@ def test_cells_that_no_query_tells_apart_have_no_closed_form() -> None:
 
 def test_the_largest_budget_of_an_epsilon_is_the_largest() -> None:
     found = find_largest_rho_squared(Fraction(10))
-    assert accounting.epsilon(found) <= 10 < accounting.epsilon(found + Fraction(1, 10**5))
+    assert promise.epsilon(found) <= 10 < promise.epsilon(found + Fraction(1, 10**5))
 
 
 def test_a_plan_is_tuned_within_limits_and_runs(tmp_path, capsys) -> None:
@@ -164,7 +166,7 @@ def test_a_plan_is_tuned_within_limits_and_runs(tmp_path, capsys) -> None:
     workload = made.mechanisms[0].workloads[0]
     assert workload.rho_squared == SMALL.rho_squared
     assert cost_in_multiverse(workload).free == {}
-    assert accounting.epsilon(accounting.cost_of_attribute(workload, "votingage")) <= Decimal(12)
+    assert promise.epsilon(promise.cost_of_attribute(workload, "votingage")) <= Decimal(12)
     assert main(["plan", "check", str(tmp_path / "tuned-plan.toml"), "--json"]) == 0
     assert (
         main([*words, "--out", str(tmp_path / "second.toml")]) == 0

@@ -12,11 +12,11 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.estimate import unbiased, uncertainty
-from stirred.mechanisms.topdown.estimate.sizes import estimate_bias, estimate_drift
-from stirred.mechanisms.topdown.run import replicates
+from stirred.mechanisms.topdown.counts import Sparse, sum_answers
+from stirred.mechanisms.topdown.estimate import uncertainty, whole_tree
+from stirred.mechanisms.topdown.estimate.uncertainty import estimate_bias, estimate_drift
+from stirred.mechanisms.topdown.run.release import can_estimate_tree, estimate_release_tree
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.tree.counts import Sparse, sum_answers
 from unit.topdown.runs import run
 
 KEY = Key.for_tests(5)
@@ -168,9 +168,9 @@ def test_leaf_totals_agree_with_the_general_formula(make_census):
     made = outcome(make_census(6))
     informed = made.informed
     algebra = informed.algebra
-    everything = unbiased.gls.covariances(algebra, informed.levels, informed.leaves)
-    want = unbiased.gls.variances(algebra, everything[-1], np.zeros(algebra.K, np.int64), 0)[:, 0]
-    _, variance = unbiased.estimate_leaf_totals(informed, everything[-2])
+    everything = whole_tree.gls.covariances(algebra, informed.levels, informed.leaves)
+    want = whole_tree.gls.variances(algebra, everything[-1], np.zeros(algebra.K, np.int64), 0)[:, 0]
+    _, variance = whole_tree.estimate_leaf_totals(informed, everything[-2])
     assert np.allclose(variance, want, atol=1e-9)
 
 
@@ -247,7 +247,7 @@ def test_mode_classic_knows_the_tree_estimate_of_its_measurements(make_census):
     """One key and one census have the same noise in both modes, so the estimate over the tree is the same number."""
     census = make_census(3)
     classic, tree = outcome(census, mode="classic"), outcome(census, mode="gls").informed
-    found = replicates.estimate_release_tree(replace(classic.task, replicates=2), classic.estimation, None)
+    found = estimate_release_tree(replace(classic.task, replicates=2), classic.estimation, None)
     assert found is not None
     informed, solve = found
     assert solve is None
@@ -255,9 +255,9 @@ def test_mode_classic_knows_the_tree_estimate_of_its_measurements(make_census):
         assert np.array_equal(own.e, want.e)
     for one, other in zip(informed.leaves.patterns, tree.leaves.patterns, strict=True):
         assert np.array_equal(one.e, other.e)
-    assert not replicates.can_estimate_tree(classic.task)  # without replicates nothing is published of it
+    assert not can_estimate_tree(classic.task)  # without replicates nothing is published of it
     wide = replace(classic.task, workload=Workload.preset("dhc-persons"), replicates=2)
-    assert not replicates.can_estimate_tree(wide)  # the closed form does not fit
+    assert not can_estimate_tree(wide)  # the closed form does not fit
 
 
 def test_drawn_numbers_have_the_variance_of_their_closed_form():

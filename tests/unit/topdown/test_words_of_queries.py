@@ -10,10 +10,9 @@ from stirred.errors import InputError
 from stirred.languages import CODES, Language, Phrase
 from stirred.mechanisms import topdown
 from stirred.mechanisms.exhibits import Listing, Series
-from stirred.mechanisms.topdown import TopDown, Workload, accounting, statement
-from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.words import describe_axis, describe_query
-from stirred.publish.packet.labels import read_labels, write_labels
+from stirred.mechanisms.topdown import TopDown, Workload, promise
+from stirred.mechanisms.topdown.workload import SpineOptions, describe_axis, describe_query
+from stirred.publish.packet.lookup import read_labels, write_labels
 
 PRESETS = sorted(path.stem for path in (Path(topdown.__file__).parent / "presets").glob("*.toml"))
 
@@ -61,7 +60,7 @@ block = { busy = 1 }
 
 
 def listing(options: SpineOptions | None) -> list[str]:
-    exhibit = accounting.show_noise(Workload.preset("pl94-persons"), options=options)
+    exhibit = promise.show_noise(Workload.preset("pl94-persons"), options=options)
     series, costs = exhibit.parts
     assert isinstance(series, Series)
     assert isinstance(costs, Listing)
@@ -173,8 +172,8 @@ def test_the_share_of_a_missing_level_is_said_to_be_spent_on_parts() -> None:
         {"geography": {"spine": ["state", "county", "block"]}, "record": {"person": {}}}, {"person": people}
     )
     preset = Workload.preset("pl94-persons")
-    assert "spent at level state" in statement.note_moved_shares(census, preset)[0]
+    assert "spent at level state" in promise.note_moved_shares(census, preset)[0]
     assert (
         "spent on the parts of state"
-        in statement.note_moved_shares(census, preset, SpineOptions(aian="aiannh"))[0]
+        in promise.note_moved_shares(census, preset, SpineOptions(aian="aiannh"))[0]
     )

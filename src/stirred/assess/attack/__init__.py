@@ -2,21 +2,24 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import load_on_demand
+from stirred._support import load_on_demand
 
 if TYPE_CHECKING:
-    from stirred.assess.attack.entry import attack as attack
+    from stirred.assess.attack.records import attack as attack
     from stirred.assess.attack.result import AttackResult as AttackResult
-    from stirred.assess.attack.singling import count_uniques as count_uniques
-    from stirred.assess.attack.singling import measure_uniques as measure_uniques
+    from stirred.assess.attack.uniqueness import count_uniques as count_uniques
+    from stirred.assess.attack.uniqueness import measure_uniques as measure_uniques
 
 __all__ = ["AttackResult", "attack", "count_uniques", "measure_uniques"]
 
 __getattr__ = load_on_demand(
     __name__,
     {
-        "entry": ("attack",),
+        "records": ("attack",),
         "result": ("AttackResult",),
-        "singling": ("count_uniques", "measure_uniques"),
+        "uniqueness": (
+            "count_uniques",
+            "measure_uniques",
+        ),
     },
 )

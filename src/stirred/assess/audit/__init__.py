@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import load_on_demand
+from stirred._support import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.assess.audit.entry import audit as audit
@@ -13,5 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["AuditResult", "AuditTest", "WorstPair", "audit"]
 
 __getattr__ = load_on_demand(
-    __name__, {"entry": ("audit",), "result": ("AuditResult", "AuditTest", "WorstPair")}
+    __name__,
+    {
+        "entry": ("audit",),
+        "result": (
+            "AuditResult",
+            "AuditTest",
+            "WorstPair",
+        ),
+    },
 )

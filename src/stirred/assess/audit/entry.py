@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import inf
 
-from stirred.assess.audit.datasets import isolate_records
-from stirred.assess.audit.invented import choose_records, invent_census
+from stirred.assess.audit.datasets import choose_records, invent_census, isolate_records
 from stirred.assess.audit.noise import audit_noise
 from stirred.assess.audit.ratio import audit_ratio
 from stirred.assess.audit.result import AuditResult, Part, decide
@@ -16,7 +15,7 @@ from stirred.engine import Progress, silent
 from stirred.errors import InputError, StirredError
 from stirred.mechanisms.base import Mechanism
 from stirred.spec import Multiplicative
-from stirred.spec.premetrics import Hamming
+from stirred.spec.input_premetrics import Hamming
 
 AUDIT_METHODS = ("exact", "sampled", "one-run")
 INVENTED_HOUSEHOLDS = 300  # of the invented census on which noise is measured

@@ -16,20 +16,21 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import stats
 
-from stirred.assess.audit.bounds import ratio_loss, renyi_loss
-from stirred.assess.audit.gaussian import NoiseJudgement, SeenNoise, group_noise, judge_group
-from stirred.assess.audit.leaving import LeavingRuns, leaving_tests
-from stirred.assess.audit.neighbours import (
+from stirred.assess.audit.noise_tests import (
     NearSets,
+    NoiseJudgement,
     NumberRuns,
+    SeenNoise,
     are_sums_of,
     collect_numbers,
+    group_noise,
+    judge_group,
     key_columns,
     make_near_sets,
     neighbours_test,
     shift_loss,
 )
-from stirred.assess.audit.pairs import repeat_test
+from stirred.assess.audit.pairs import LeavingRuns, leaving_tests, repeat_test
 from stirred.assess.audit.ratio import loss_measures
 from stirred.assess.audit.result import (
     BY_NOISE,
@@ -39,7 +40,7 @@ from stirred.assess.audit.result import (
     Outcome,
     decide,
 )
-from stirred.assess.audit.sampling import Clock
+from stirred.assess.audit.sampling import Clock, ratio_loss, renyi_loss
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Progress

@@ -1,24 +1,431 @@
-"""The size of a universe: its logarithm for labelled and for unlabelled data sets, with an interval, stratum by stratum."""
+"""Compute the size of the universe of one record type: its exact tables, its cells and its logarithm."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 from statistics import NormalDist
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from stirred.assess.universe.bounds import Shown
+from stirred.assess.universe.bounds import (
+    Shown,
+    find_separators,
+    keep_maximal,
+    propagate_bounds,
+    tighten_bounds,
+)
 from stirred.assess.universe.counting import (
+    MAX_MULTIPLICATIONS,
+    MIN_SAMPLES,
+    SampledCount,
     count_tables,
     log_choices,
     log_estimate,
+    log_gamma,
     log_placements,
     log_range,
+    mean_weight,
+    sample_tables,
 )
-from stirred.assess.universe.sampling import MAX_MULTIPLICATIONS, SampledCount, sample_tables
-from stirred.assess.universe.several import count_many_margins
-from stirred.assess.universe.shape import CHOICES_COLUMN, COUNT_COLUMN, Shape
+from stirred.census import Census
+from stirred.errors import InputError, did_you_mean
+from stirred.frames import collect_frame
+from stirred.kernels import compile_kernel
+from stirred.spec import Margin, Multiverse
+from stirred.spec.invariants import AtLeast, Custom
+
+# The universe of one record type in a form that can be counted: the exact tables, and the cells of a census in them.
+
+MEMBERS_COLUMN = "the members"  # stands for all that is recorded about the members of a household
+COUNT_COLUMN = "count"
+CHOICES_COLUMN = "choices"  # in how many ways the variables that no table shows can be filled in
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """The exact tables of one record type, by the variables they show, and the cells that occur in a census.
+
+    ``fixed`` records are published exactly with all their variables, and are left out of the cells. ``shared`` is None where
+    the tables are not decomposable. ``combinations`` is the number of values that a record could have if nothing were exact.
+    """
+
+    record_type: str
+    tables: tuple[Shown, ...]
+    shared: tuple[Shown, ...] | None
+    cells: pl.DataFrame  # the variables of the tables, COUNT and CHOICES
+    fixed: int
+    combinations: float
+    notes: tuple[str, ...]
+
+    @property
+    def records(self) -> int:
+        """Return how many records the cells count."""
+        return int(self.cells[COUNT_COLUMN].sum())
+
+    @property
+    def has_free_variables(self) -> bool:
+        """Return whether some variable stands in no exact table."""
+        return bool((self.cells[CHOICES_COLUMN] > 1).any())
+
+    def margin(self, shown: Shown) -> pl.DataFrame:
+        """Return the counts by some of the variables."""
+        if not shown:
+            return self.cells.select(pl.col(COUNT_COLUMN).sum())
+        return self.cells.group_by(sorted(shown)).agg(pl.col(COUNT_COLUMN).sum()).sort(sorted(shown))
+
+
+def build_shape(
+    multiverse: Multiverse, census: Census, record_type: str, *, variables: Iterable[str] | None = None
+) -> Shape:
+    """Build the shape of a census in a multiverse; ``variables`` are by default those of the tables.
+
+    Inequalities and tables of a part of the records are left out, so that the universe is counted as too large, never as too
+    small; the notes say so.
+    """
+    record = census.schema.record(record_type)
+    margins, notes, members = list[Margin](), list[str](), list[str]()
+    for invariant in multiverse:
+        if isinstance(invariant, AtLeast):
+            notes.append(f"left out (an inequality): {invariant}")
+        for margin in invariant.needs() if not isinstance(invariant, AtLeast) else ():
+            if margin.record_type != record_type:
+                continue
+            own = Margin(record_type, [v for v in margin.by if v != record.id], margin.where)
+            if isinstance(invariant, Custom) and record.id in margin.by:
+                linked = [m for m in invariant.needs() if m.record_type != record_type]
+                members = [v for m in linked for v in m.by] or members
+                own = Margin(record_type, (*own.by, MEMBERS_COLUMN), margin.where)
+            margins.append(own)
+    known = {*census.columns(record_type), MEMBERS_COLUMN}
+    if record.linked_to:
+        known |= {*census.columns(record.linked_to)}
+    lacking = sorted({name for m in margins for name in (*m.by, *m.conditions())} - known)
+    if lacking:
+        raise InputError(
+            f"the census has no {record_type} variable {lacking[0]}",
+            why="an invariant is a table of it",
+            fix=did_you_mean(lacking[0], known),
+        )
+    limits = {m.where for m in margins}
+    if margins and len(limits) == 1 and None not in limits:
+        (only,) = limits  # all that is known is about one part of the records
+        margins = [Margin(record_type, m.by) for m in margins]
+    else:
+        only = None
+    limited = Margin(record_type, (), only)
+    whole = [m for m in margins if m.where is None]
+    spine = [level for level in census.schema.spine if level in known]
+    named = {*(v for m in whole for v in m.by)}
+    wanted = sorted({*named, *(v for v in variables or () if v in known)} or {*spine[-1:]})
+    tables = keep_maximal([_close_variables(census, record_type, m.by) for m in whole] or [frozenset()])
+    partial = [m for m in margins if m.where is not None]
+    full = [
+        m
+        for m in partial
+        if {*wanted} - {MEMBERS_COLUMN} <= _close_variables(census, record_type, (*m.by, *m.conditions()))
+    ]
+    notes += [f"left out (it counts a part of the records): {m}" for m in partial if m not in full]
+    frame = _records(
+        census,
+        record_type,
+        [*wanted, *spine, *(v for m in (*full, limited) for v in m.conditions())],
+        members,
+    )
+    if only is not None:
+        frame = frame.filter(_meets(limited))
+    before = frame.height
+    for margin in full:
+        frame = frame.filter(~_meets(margin))
+    return _count_cells(census, limited, frame, tables, wanted, before - frame.height, notes)
+
+
+def _count_cells(
+    census: Census,
+    limited: Margin,
+    frame: pl.DataFrame,
+    tables: Sequence[Shown],
+    wanted: Sequence[str],
+    fixed: int,
+    notes: Sequence[str],
+) -> Shape:
+    covered = frozenset[str]().union(*tables) & {*frame.columns}
+    open_ = [name for name in wanted if name not in covered]
+    choices = pl.lit(1.0)
+    spine = [level for level in census.schema.spine if level in frame.columns]
+    areas = [level for level in spine if level in open_]
+    if areas:
+        finest, above = areas[-1], [level for level in spine if level in covered]
+        unique = frame.select([*above[-1:], finest]).unique()
+        if above:
+            frame = frame.join(
+                unique.group_by(above[-1]).len("areas"), on=above[-1], how="left", nulls_equal=True
+            )
+        else:
+            frame = frame.with_columns(pl.lit(unique.height).alias("areas"))
+        choices = pl.col("areas").cast(pl.Float64)
+    for name in open_:
+        if name not in areas:
+            choices = choices * _levels(census, limited, name, frame)
+    by = sorted(covered)
+    cells = frame.with_columns(choices.alias(CHOICES_COLUMN))
+    cells = (
+        cells.group_by(by)
+        .agg(pl.len().cast(pl.Int64).alias(COUNT_COLUMN), pl.col(CHOICES_COLUMN).first())
+        .sort(by)
+        if by
+        else cells.select(pl.len().cast(pl.Int64).alias(COUNT_COLUMN), pl.col(CHOICES_COLUMN).max())
+    )
+    combinations = 1.0
+    for name in wanted:
+        if name not in spine:
+            combinations *= _levels(census, limited, name, frame)
+    placed = [level for level in wanted if level in spine]
+    if placed:
+        combinations *= frame[max(placed, key=spine.index)].n_unique()
+    shown = keep_maximal([table & covered for table in tables])
+    shared = find_separators(shown)
+    return Shape(
+        record_type=limited.record_type,
+        tables=tuple(shown),
+        shared=None if shared is None else tuple(shared),
+        cells=cells,
+        fixed=fixed,
+        combinations=combinations,
+        notes=tuple(notes),
+    )
+
+
+def _close_variables(census: Census, record_type: str, names: Iterable[str]) -> Shown:
+    """Return the variables of a table with those they determine, such as the county of a block."""
+    return census.domain.closure(record_type, frozenset(names))
+
+
+def _levels(census: Census, limited: Margin, name: str, frame: pl.DataFrame) -> float:
+    """Return how many levels a variable has: of the common restriction, of the schema, or of the data."""
+    if name in limited.conditions():
+        return float(len(limited.conditions()[name]))
+    record_type = limited.record_type
+    for known in census.schema.records:
+        if known.name == record_type and name in known.names and known.variable(name).level_count:
+            return float(known.variable(name).level_count or 1)
+    return float(max(frame[name].n_unique(), 1))
+
+
+def _meets(margin: Margin) -> pl.Expr:
+    found = pl.lit(True)
+    for name, values in margin.conditions().items():
+        found = found & pl.col(name).cast(pl.String).is_in(list(values)).fill_null(False)
+    return found
+
+
+def _records(
+    census: Census, record_type: str, columns: Sequence[str], members: Sequence[str]
+) -> pl.DataFrame:
+    """Return the records with the columns of the tables, and a hash of their members where a table needs it."""
+    record = census.schema.record(record_type)
+    wanted = [name for name in dict.fromkeys(columns) if name != MEMBERS_COLUMN]
+    if MEMBERS_COLUMN not in columns:
+        return collect_frame(census.scan(record_type, wanted))
+    frame = collect_frame(census.scan(record_type, [record.id, *wanted]))
+    linked = [r for r in census.schema.records if r.linked_to == record_type]
+    parts = []
+    for number, other in enumerate(linked):
+        own = [
+            name
+            for name in census.columns(other.name)
+            if name in members and name not in (other.id, other.household)
+        ]
+        people = collect_frame(census.scan(other.name, [other.household, *own]))
+        # a sum of hashes does not depend on the order of the people of a home; sums wrap around, as hashes may
+        each = people.select(
+            pl.col(other.household).alias(record.id),
+            (pl.struct(own).hash(seed=0) if own else pl.lit(1, pl.UInt64))
+            .reinterpret(signed=True)
+            .alias("person"),
+        )
+        together = each.group_by(record.id).agg(
+            pl.col("person").sum().alias(f"sum {number}"), pl.len().alias(f"people {number}")
+        )
+        frame = frame.join(together, on=record.id, how="left")
+        parts += [f"sum {number}", f"people {number}"]
+    told = pl.struct(pl.col(parts).fill_null(0)).hash(seed=0) if parts else pl.lit(0, pl.UInt64)
+    return frame.with_columns(told.alias(MEMBERS_COLUMN)).drop(record.id, *parts)
+
+
+# How many tables of counts have three or more given margins: exactly where that is quick, else by sampling.
+#
+# Cells are filled one after another. Counting exactly, fillings that leave the same margins are counted together.
+# Sampling
+# (sequential importance sampling, Chen, Dinwoodie and Sullivant 2006), a cell gets the count x with probability
+# proportional
+# to $\prod_t \binom{r_t - x + m_t - 2}{m_t - 2}$ over its margins, of which $r_t$ records in $m_t$ cells are left: as
+# many
+# ways as the rest of each margin by itself could be filled. Counts outside the bounds that the margins imply have
+# none. A
+# filling that cannot be completed weighs 0, so that the mean of 1 / probability is unbiased.
+
+Codes = NDArray[np.int32]
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+MAX_STRATUM_CELLS = 600  # of one stratum
+MAX_CANDIDATES = 200_000  # cells of all strata together
+MAX_PARTIAL_MARGINS = 20_000  # margins that are left, held at once in exact counting
+
+
+def count_several(members: Codes, margins: Counts, *, states: int = MAX_PARTIAL_MARGINS) -> int | None:
+    """Count the tables with these margins; None where more than ``states`` partial margins would be held.
+
+    ``members[t, j]`` is the place in ``margins`` of the number of table t that counts cell j.
+
+    >>> members = np.array([[0, 0, 1, 1], [2, 3, 2, 3]], dtype=np.int32)
+    >>> count_several(members, np.array([2, 2, 2, 2]))
+    3
+    """
+    last = {int(row): cell for cell in range(members.shape[1]) for row in members[:, cell]}
+    found: dict[tuple[int, ...], int] = {tuple(int(one) for one in margins): 1}
+    for cell in range(members.shape[1]):
+        rows = [int(row) for row in members[:, cell]]
+        closing = [row for row in rows if last[row] == cell]
+        ahead: dict[tuple[int, ...], int] = {}
+        for left, ways in found.items():
+            most = min(left[row] for row in rows)
+            forced = {left[row] for row in closing}
+            counts = range(most + 1) if not forced else (x for x in forced if len(forced) == 1 and x <= most)
+            for count in counts:
+                rest = list(left)
+                for row in rows:
+                    rest[row] -= count
+                key = tuple(rest)
+                ahead[key] = ahead.get(key, 0) + ways
+        if len(ahead) > states:
+            return None
+        found = ahead
+    return sum(ways for left, ways in found.items() if not any(left))
+
+
+def sample_several(
+    members: Codes, margins: Counts, *, samples: int = 400, seed: int = 1
+) -> SampledCount | None:
+    """Estimate the logarithm of the number of tables with these margins; None where too few fillings are completed.
+
+    >>> cells = np.indices((3, 3, 3)).reshape(3, -1)
+    >>> pairs = [cells[0] * 3 + cells[1], 9 + cells[1] * 3 + cells[2], 18 + cells[0] * 3 + cells[2]]
+    >>> found = sample_several(np.array(pairs, dtype=np.int32), np.full(27, 2))
+    >>> exact = count_several(np.array(pairs, dtype=np.int32), np.full(27, 2))
+    >>> bool(abs(found.log_count - log(exact)) < 4 * found.error)
+    True
+    """
+    low, high, possible = propagate_bounds(members, margins)
+    if not possible:
+        return None
+    if (low == high).all():
+        return SampledCount(log_count=0.0, error=0.0, samples=0)
+    draws = np.random.default_rng(seed).random((samples, members.shape[1]))
+    own = np.ascontiguousarray(members)
+    tables = log_gamma(np.arange(int(margins.max()) + members.shape[1] + 2, dtype=np.float64) + 1)
+    weights = [float(_fill_cells(own, margins, low.copy(), high.copy(), row, tables)) for row in draws]
+    if sum(np.isfinite(weights)) < MIN_SAMPLES:
+        return None
+    value, error = mean_weight(weights)
+    return SampledCount(log_count=value, error=error, samples=samples)
+
+
+@compile_kernel
+def _fill_cells(
+    members: Codes, margins: Counts, low: Counts, high: Counts, uniform: Floats, factorials: Floats
+) -> float:
+    """Fill the cells, and return the logarithm of 1 / probability; −∞ where the filling cannot be completed."""
+    tables, cells = members.shape
+    left = margins.copy()
+    many = np.zeros(margins.size, dtype=np.int64)
+    for table in range(tables):
+        for cell in range(cells):
+            many[members[table, cell]] += 1
+    lost = 0.0
+    for cell in range(cells):
+        if low[cell] < high[cell]:
+            size = high[cell] - low[cell] + 1
+            weights = np.zeros(size)
+            for place in range(size):
+                for table in range(tables):
+                    row = members[table, cell]
+                    rest, other = left[row] - low[cell] - place, many[row] - 2
+                    if other > 0:
+                        weights[place] += factorials[rest + other] - factorials[rest] - factorials[other]
+            weights = np.exp(weights - weights.max())
+            weights /= weights.sum()
+            reached, chosen = 0.0, size - 1
+            for place in range(size):
+                reached += weights[place]
+                if reached >= uniform[cell]:
+                    chosen = place
+                    break
+            lost += np.log(weights[chosen])
+            low[cell] += chosen
+            high[cell] = low[cell]
+            if not tighten_bounds(members, margins, low, high):
+                return -np.inf
+        for table in range(tables):
+            left[members[table, cell]] -= low[cell]
+            many[members[table, cell]] -= 1
+    return -lost
+
+
+def count_many_margins(
+    shape: Shape, *, samples: int = 400, seed: int = 1
+) -> tuple[float, float, tuple[str, ...]] | None:
+    """Return the log number of tables with three or more margins, its standard error, and the methods.
+
+    The variables that all margins share make strata, which are counted by themselves. None where one has too many cells.
+    """
+    shown = [
+        shape.margin(table).rename({COUNT_COLUMN: f"{COUNT_COLUMN}{i}"})
+        for i, table in enumerate(shape.tables)
+    ]
+    cells = shown[0]
+    for other in shown[1:]:
+        on = [name for name in other.columns if name in cells.columns]
+        cells = cells.join(other, on=on, nulls_equal=True) if on else cells.join(other, how="cross")
+        if cells.height > MAX_CANDIDATES:
+            return None
+    common = sorted(frozenset[str].intersection(*shape.tables))
+    strata = cells.partition_by(common, maintain_order=True) if common else [cells]
+    total, spread, methods = 0.0, 0.0, set[str]()
+    for number, part in enumerate(strata):
+        if part.height > MAX_STRATUM_CELLS:
+            return None
+        members, margins = _encode_cells(part, shape)
+        exact = count_several(members, margins)
+        if exact is not None:
+            total += log(exact)
+            methods.add("exact")
+            continue
+        found = sample_several(members, margins, samples=samples, seed=seed + number)
+        if found is None:
+            return None
+        total, spread = total + found.log_count, spread + found.error**2
+        methods.add("sampled")
+    return total, spread**0.5, tuple(sorted(methods))
+
+
+def _encode_cells(part: pl.DataFrame, shape: Shape) -> tuple[Codes, Counts]:
+    """Return the cells of a stratum as places in one vector of all margins."""
+    members, margins, start = [], [], 0
+    ordered = part.sort(sorted(frozenset[str]().union(*shape.tables)))
+    for number, table in enumerate(shape.tables):
+        codes = ordered.select(pl.struct(sorted(table)).rank("dense").cast(pl.Int64) - 1).to_series()
+        counts = np.zeros(int(codes.n_unique()), np.int64)
+        counts[codes.to_numpy()] = ordered[f"{COUNT_COLUMN}{number}"].to_numpy()
+        members.append(codes.to_numpy() + start)
+        margins.append(counts)
+        start += counts.size
+    return np.array(members, dtype=np.int32), np.concatenate(margins)
+
+
+# The size of a universe: its logarithm for labelled and for unlabelled data sets, with an interval, stratum by
+# stratum.
 
 ROWS, COLUMNS = "rows", "columns"
 LOG_TOLERANCE = 0.02  # of the logarithm of a stratum's number of tables

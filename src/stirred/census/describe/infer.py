@@ -1,4 +1,4 @@
-"""Guess from files or tables the record types, identifiers, links, geography, and the kind of each variable."""
+"""Guess a census.toml from files or tables: record types, identifiers, links, geography and variables."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,13 +7,11 @@ from pathlib import Path
 
 import polars as pl
 
-from stirred.census.codebook.schema import Source
-from stirred.census.describe.codebooks import read_codebook
+from stirred._support import import_optional
+from stirred.census.describe.columns import PERSONAL_NAMES, RECORD_TYPE_NAMES, Sheet, find_facts, find_roles
 from stirred.census.describe.document import Description
-from stirred.census.describe.geography import write_geography
-from stirred.census.describe.guess import names
-from stirred.census.describe.guess.facts import Sheet, find_facts
-from stirred.census.describe.guess.links import (
+from stirred.census.describe.entries import RecordGuess, write_geography, write_record
+from stirred.census.describe.links import (
     FlatFile,
     add_survey_keys,
     find_flat_households,
@@ -21,15 +19,52 @@ from stirred.census.describe.guess.links import (
     list_key_candidates,
     size_agrees,
 )
-from stirred.census.describe.guess.roles import find_roles
-from stirred.census.describe.records import RecordGuess, write_record
-from stirred.census.failures import redact_errors
 from stirred.census.progress import Progress, silent
-from stirred.census.readers import delimited, open_source, workbook
-from stirred.census.readers.dispatch import find_format
-from stirred.census.readers.limits import COMPRESSION_OF_ENDING, require_lines
-from stirred.census.readers.paths import resolve_files
+from stirred.census.readers import delimited, open_source, statistical, workbook
+from stirred.census.readers.sources import (
+    COMPRESSION_OF_ENDING,
+    find_format,
+    redact_errors,
+    require_lines,
+    resolve_files,
+)
+from stirred.census.schema import Source
 from stirred.errors import InputError
+
+# Read codes and labels from a file's own codebook: metadata that does not come from the records.
+
+Codebook = dict[str, dict[str | int, str]]  # column → code → label
+
+
+def read_codebook(source: Source, folder: Path) -> Codebook:
+    """Return value labels of SPSS, Stata and SAS files, or codes of IPUMS codebooks; nothing for other files."""
+    kind = find_format(source, folder)
+    if kind == "stat":
+        return _read_labels(resolve_files(source.files, folder, tuple(statistical.STAT_READERS))[0])
+    if kind == "ipums":
+        book = statistical.read_ddi(source, folder)
+        return {
+            v.name: {code: label for label, code in v.codes.items()} for v in book.data_description if v.codes
+        }
+    return {}
+
+
+def _read_labels(path: Path) -> Codebook:
+    library = import_optional("pyreadstat", "stat", why="SPSS, Stata and SAS files are read with it")
+    _, meta = getattr(library, statistical.STAT_READERS[path.suffix.lower()])(
+        path, metadataonly=True, output_format="dict"
+    )
+    found: Codebook = {}
+    for column, labels in meta.variable_value_labels.items():
+        found[column] = {_clean_code(code): str(label) for code, label in labels.items()}
+    return found
+
+
+def _clean_code(code: object) -> str | int:
+    return int(code) if isinstance(code, int | float) and float(code).is_integer() else str(code)
+
+
+# Guess from files or tables the record types, identifiers, links, geography, and the kind of each variable.
 
 
 def describe(
@@ -202,7 +237,7 @@ def _name_record_types(
         elif index in persons:
             guess = "person"
         elif len(sheets) == 1:
-            guess = "person" if sheet.match_names(names.PERSONAL_NAMES) else "household"
+            guess = "person" if sheet.match_names(PERSONAL_NAMES) else "household"
         else:
             guess = stems[index] or "record"
         called.append(guess if guess not in called else _find_free_name(guess, called))
@@ -218,7 +253,7 @@ def _find_stem(name: str) -> str:
 
 
 def _match_record_type(stem: str) -> str:
-    return next((kind for kind, pattern in names.RECORD_TYPE_NAMES if pattern.search(stem)), "")
+    return next((kind for kind, pattern in RECORD_TYPE_NAMES if pattern.search(stem)), "")
 
 
 def _has_known_ending(name: str) -> bool:

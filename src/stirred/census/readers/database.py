@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from stirred.census.codebook.schema import Source
-from stirred.census.readers.paths import resolve_files
+from stirred._support import import_optional
+from stirred.census.readers.sources import resolve_files
+from stirred.census.schema import Source
 from stirred.errors import DataError, SchemaError, did_you_mean
-from stirred.extras import import_optional
 from stirred.frames import frame_of
 
 ROWS_PER_BATCH = 100_000

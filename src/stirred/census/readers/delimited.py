@@ -11,15 +11,15 @@ import polars as pl
 import pyarrow as pa
 from polars.io.plugins import register_io_source
 
-from stirred.census.codebook.schema import Source
-from stirred.census.readers.limits import (
+from stirred.census.readers.sources import (
     COMPRESSION_OF_ENDING,
     MAX_HEADER_BYTES,
     MAX_LINE_BYTES,
     make_line_error,
     require_lines,
+    resolve_files,
 )
-from stirred.census.readers.paths import resolve_files
+from stirred.census.schema import Source
 from stirred.errors import DataError
 from stirred.frames import collect_frame
 

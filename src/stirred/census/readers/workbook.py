@@ -14,11 +14,10 @@ from xml.etree import ElementTree
 
 import polars as pl
 
-from stirred.census.codebook.schema import Source
-from stirred.census.readers.limits import require_columns
-from stirred.census.readers.paths import resolve_files
+from stirred._support import import_optional
+from stirred.census.readers.sources import require_columns, resolve_files
+from stirred.census.schema import Source
 from stirred.errors import DataError, SchemaError, did_you_mean
-from stirred.extras import import_optional
 
 WORKBOOK_ENDINGS = (".xlsx", ".xlsm")
 MAX_CELLS = 100_000_000  # of the rectangle that the filled cells span, which the library holds

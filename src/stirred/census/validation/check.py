@@ -1,5 +1,6 @@
-"""Run all checks of a census: files, columns, then rules between columns, records and areas."""
+"""Run all checks of a census: files, columns, rules between records and areas; and find what is doubtful."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -9,24 +10,105 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stirred.census.codebook import parse
-from stirred.census.codebook.schema import RecordSchema
-from stirred.census.codebook.typed import list_absent
-from stirred.census.failures import find_reason
-from stirred.census.files import CensusFiles
-from stirred.census.flat import DIFFERENT_VALUES_FIX, DIFFERENT_VALUES_RULE
+from stirred.census import toml
 from stirred.census.progress import Progress, silent
 from stirred.census.readers.delimited import guess_separator
-from stirred.census.readers.dispatch import find_format
 from stirred.census.readers.parquet import PARQUET_ENDINGS
-from stirred.census.readers.paths import is_remote, resolve_files
+from stirred.census.readers.sources import find_format, find_reason, is_remote, resolve_files
+from stirred.census.records import DIFFERENT_VALUES_FIX, DIFFERENT_VALUES_RULE, CensusFiles
+from stirred.census.schema import RecordSchema, VariableSchema
+from stirred.census.validation.areas import check_geography
 from stirred.census.validation.links import USED_TWICE_RULE, check_links
-from stirred.census.validation.loose import loosen_census
 from stirred.census.validation.problems import Problem, Problems
-from stirred.census.validation.rules import check_linked_rules
-from stirred.census.validation.single import PassCounts, SingleRecords, count_broken, rule_records
-from stirred.census.validation.tree import check_geography
+from stirred.census.validation.rules import (
+    PassCounts,
+    SingleRecords,
+    check_linked_rules,
+    count_broken,
+    loosen_census,
+    rule_records,
+)
+from stirred.census.variables import list_absent
 from stirred.errors import MissingExtraError, StirredError
+from stirred.frames import collect_frame
+
+# Find what breaks no rule of the schema and is still doubtful: a person should look before the records are released.
+#
+# Doubts are counts about confidential records: they are shown to the office that runs a plan and stand in no public
+# file.
+
+HEAD_NAMES = re.compile(
+    r"^(head|householder|head of (the )?household|household head|reference person|(chef|personne de référence)( .*)?"
+    r"|jefe(/a)?( .*)?|persona de referencia|haushaltsvorstand|bezugsperson|capofamiglia|persona di riferimento)$",
+    re.IGNORECASE,
+)
+MAX_PERSONS_GROUPED = 20_000_000  # households with two heads are looked for up to here: it takes memory
+ROWS_TRIED_FIRST = 10_000  # in which nearly every file shows that its records differ
+
+
+def find_doubts(census: CensusFiles) -> tuple[Problem, ...]:
+    """Return what a person should look at, with counts; nothing here is refused.
+
+    >>> from stirred.census import Census
+    >>> homes = {"weight": [0.0, 1.0, 1.0], "rooms": [1, 2, 2]}
+    >>> schema = {"record": {"household": {"weight": "weight"}}}
+    >>> [str(doubt) for doubt in find_doubts(Census.of(schema, {"household": homes}))]
+    ['household.weight: weights of 0 (1 record)']
+    """
+    return tuple(doubt for record in census.schema.records for doubt in _doubt_records(census, record))
+
+
+def _doubt_records(census: CensusFiles, record: RecordSchema) -> Iterator[Problem]:
+    frame = census.scan(record.name)
+    if record.weight and record.weight in frame.collect_schema():
+        count = _count_rows(frame.select((pl.col(record.weight) == 0).sum()))
+        if count:
+            yield Problem(record_type=record.name, column=record.weight, rule="weights of 0", count=count)
+    for variable in record.variables:
+        heads = _list_heads(variable)
+        if record.household and heads and census.count(record.name) <= MAX_PERSONS_GROUPED:
+            several = frame.filter(pl.col(variable.name).cast(pl.String).is_in(heads))
+            several = several.group_by(record.household).len().filter(pl.col("len") > 1)
+            count = _count_rows(several.select(pl.len()))
+            if count:
+                rule = "households with more than one head"
+                yield Problem(
+                    record_type=record.name, column=variable.name, rule=rule, count=count, of="households"
+                )
+    if not record.linked_to and _are_alike(census, record, frame):
+        rule = "all records are alike in everything but their place"
+        yield Problem(record_type=record.name, column="", rule=rule, count=1, of="record types")
+
+
+def _list_heads(variable: VariableSchema) -> list[str]:
+    """Return the levels that mean the head of a household, by their code or label."""
+    labels = dict(variable.labels)
+    levels = variable.levels if variable.levels is not None and not isinstance(variable.levels, range) else ()
+    named = [str(level) for level in (*levels, *labels)]
+    return sorted(
+        {level for level in named if HEAD_NAMES.match(level) or HEAD_NAMES.match(labels.get(level, ""))}
+    )
+
+
+def _are_alike(census: CensusFiles, record: RecordSchema, frame: pl.LazyFrame) -> bool:
+    """Return whether no variable but identifiers, places and weights has two values."""
+    special = {record.id, record.household, record.weight, record.size, *census.schema.spine}
+    special |= {off.name for off in census.schema.geography.off_spine}
+    names = [name for name in frame.collect_schema().names() if name not in special]
+    if not names:
+        return False
+    for part in (frame.head(ROWS_TRIED_FIRST), frame):
+        values = collect_frame(part.select(pl.col(names).n_unique()), streaming=True)
+        if values.height and max(values.row(0)) > 1:
+            return False
+    return _count_rows(frame.select(pl.len())) > 1
+
+
+def _count_rows(frame: pl.LazyFrame) -> int:
+    return int(collect_frame(frame, streaming=True).item())
+
+
+# Run all checks of a census: files, columns, then rules between columns, records and areas.
 
 _READING_ERRORS = (
     pl.exceptions.PolarsError,
@@ -42,7 +124,7 @@ def check(path: str | Path, *, progress: Progress | None = None) -> Problems:
     path = Path(path)
     if path.is_dir():
         path = path / "census.toml"
-    return validate(CensusFiles(schema=parse.load_schema(path), folder=path.parent), progress=progress)
+    return validate(CensusFiles(schema=toml.load_schema(path), folder=path.parent), progress=progress)
 
 
 def validate(census: CensusFiles, *, progress: Progress | None = None) -> Problems:

@@ -7,15 +7,13 @@ from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
-from stirred.arrow import pads
+from stirred._support import pads
 from stirred.census import Census
 from stirred.engine.base import Flow, Read
 from stirred.engine.local import Local
-from stirred.engine.spark.cluster import Cluster
 from stirred.engine.spark.flow import SparkParts
-from stirred.engine.spark.reading.census import SparkCensus
-from stirred.engine.spark.reading.records import read_records
-from stirred.engine.spark.reading.tables import read_released
+from stirred.engine.spark.reading import SparkCensus, read_records, read_released
+from stirred.engine.spark.session import Cluster
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -10,10 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from stirred.arrow import pads
+from stirred._support import pads, path_in
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
-from stirred.engine.spark.cluster import Cluster
+from stirred.engine.spark.session import Cluster, translate_errors
 from stirred.engine.spark.tasks import (
+    MARK_FLOW,
+    WIRE_SPARK_SCHEMA,
     CacheTask,
     MapTask,
     PartTask,
@@ -23,10 +25,7 @@ from stirred.engine.spark.tasks import (
     WriteTask,
     guard_task,
 )
-from stirred.engine.spark.watch import translate_errors
-from stirred.engine.spark.wire import MARK_FLOW, WIRE_SPARK_SCHEMA
 from stirred.errors import InputError
-from stirred.file_names import path_in
 
 ROWS_PER_READ = 1 << 11  # read at a time
 

@@ -1,19 +1,30 @@
-"""Start or adapt a Spark session with the settings that Stirred needs, or explain what is missing.
+"""Start or adapt a Spark session, run actions on it, report their progress and translate their errors."""
 
-SQL settings are changed in a session of our own; the user's session is not changed.
-"""
-
+import json
+import logging
 import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from stirred.children import ask_program
-from stirred.engine.plain import ROWS_PER_BATCH
-from stirred.errors import InputError, MissingExtraError, StirredError
+import pyarrow as pa
+
+from stirred import errors
+from stirred.child_processes import ask_program
+from stirred.engine.base import Steps
+from stirred.engine.scratch import ScratchFolder
+from stirred.engine.spark.tasks import ERROR_PREFIX, RUN_AGAIN_FIX, join_messages
+from stirred.engine.tables import ROWS_PER_BATCH
+from stirred.errors import ClusterError, InputError, MissingExtraError, StirredError
+
+# Start or adapt a Spark session with the settings that Stirred needs, or explain what is missing.
+#
+# SQL settings are changed in a session of our own; the user's session is not changed.
 
 MIN_JAVA_VERSION = 17
 MIN_SPARK_VERSION = (4, 1)  # the first Spark in which a row can name its partition
@@ -178,3 +189,232 @@ def parse_java_version(words: str) -> int:
     """
     found = re.search(r'version "(?:1\.)?(\d+)', words)
     return int(found[1]) if found else 0
+
+
+# Run an action on Spark: report its progress, count its retries and shuffled bytes, and translate its errors.
+
+T = TypeVar("T")
+LOG = logging.getLogger("stirred.engine")
+PAUSE_SECONDS = 0.2  # seconds between two checks of the progress
+SETTLE_MILLISECONDS = 10_000  # milliseconds to wait for the last events of an action
+
+
+class ActionWatch:
+    """Runs actions on a Spark context and counts shuffled bytes and retries."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+        self.written: dict[tuple[int, int], int] = {}  # shuffle bytes by stage and attempt
+        self.retried = 0
+
+    def run(self, action: Callable[[], T], steps: Steps | None = None, total: int = 0) -> T:
+        """Run the action; ``steps`` is called with the finished parts and ``total``, and may stop it by raising."""
+        from py4j.protocol import Py4JError
+
+        tag = f"stirred-{uuid.uuid4().hex}"
+        with translate_errors():
+            try:
+                if steps is None:
+                    return self._run_tagged(action, tag)
+                return self._run_with_steps(action, tag, steps, total)
+            finally:
+                # Spark deletes information on old stages, which are not counted; or its process has ended
+                with suppress(Py4JError, OSError):
+                    self._count_retries(tag)
+
+    def _run_tagged(self, action: Callable[[], T], tag: str) -> T:
+        from py4j.protocol import Py4JError
+
+        self.context.addJobTag(tag)
+        try:
+            return action()
+        finally:
+            with suppress(Py4JError, OSError):  # what stopped the action is told, not what came of it
+                self.context.removeJobTag(tag)
+
+    def _run_with_steps(self, action: Callable[[], T], tag: str, steps: Steps, total: int) -> T:
+        from py4j.protocol import Py4JError
+        from pyspark import InheritableThread
+
+        results: list[T] = []
+        raised: list[BaseException] = []
+
+        def work() -> None:
+            try:
+                results.append(self._run_tagged(action, tag))
+            except BaseException as error:
+                raised.append(error)
+
+        thread = InheritableThread(target=work, daemon=True)
+        thread.start()
+        try:
+            last = -1
+            while thread.is_alive():
+                thread.join(PAUSE_SECONDS)
+                done = min(self._count_done(tag, total), total - 1)
+                if thread.is_alive() and done > last:
+                    steps(done, total)
+                    last = done
+        except BaseException:
+            with suppress(Py4JError, OSError):  # a signal may have ended Spark's process too
+                while thread.is_alive():  # a job may be about to start
+                    self.context.cancelJobsWithTag(tag)
+                    thread.join(PAUSE_SECONDS)
+            raise
+        if raised:
+            raise raised[0]
+        steps(total, total)
+        return results[0]
+
+    def _count_done(self, tag: str, total: int) -> int:
+        spark = self.context._jsc.sc()
+        tasks = finished = 0
+        for job in spark.statusTracker().getJobIdsForTag(tag):
+            data = spark.statusStore().job(job)
+            tasks += data.numTasks()
+            finished += data.numCompletedTasks() + data.numSkippedTasks()
+        return total * finished // tasks if tasks else 0
+
+    def _count_retries(self, tag: str) -> None:
+        spark = self.context._jsc.sc()
+        if spark.isStopped():
+            return
+        spark.listenerBus().waitUntilEmpty(SETTLE_MILLISECONDS)
+        store = spark.statusStore()
+        failed = 0
+        for job in spark.statusTracker().getJobIdsForTag(tag):
+            stages = store.job(job).stageIds()
+            for stage in [stages.apply(i) for i in range(stages.size())]:
+                for data in self._list_attempts(store, stage):
+                    place = (stage, data.attemptId())
+                    if place not in self.written:
+                        self.written[place] = data.shuffleWriteBytes()
+                        failed += data.numFailedTasks() + data.numKilledTasks()
+        if failed:
+            self.retried += failed
+            LOG.info(
+                "Spark ran %d tasks again after they failed or were lost; their output is the same", failed
+            )
+
+    def _list_attempts(self, store: Any, stage: int) -> Iterator[Any]:
+        """Yield every attempt of a stage; Spark starts another one when an executor is lost with its shuffled data."""
+        last = store.lastStageAttempt(stage)
+        empty, none = self.context._jvm.java.util.ArrayList(), self._no_quantiles()
+        for attempt in range(last.attemptId()):
+            yield store.stageAttempt(stage, attempt, False, empty, False, none)._1()
+        yield last
+
+    def _no_quantiles(self) -> Any:
+        return self.context._gateway.new_array(self.context._jvm.double, 0)
+
+
+@contextmanager
+def translate_errors() -> Iterator[None]:
+    """Translate an error of Spark inside the block to one of Stirred, which shows no value."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        raise translate_error(error) from None
+
+
+def translate_error(error: BaseException) -> StirredError:
+    """Translate an error of Spark: one of Stirred is restored as it was raised in a task, others are named by class.
+
+    >>> print(translate_error(ValueError('x RuntimeError: stirred-error {"class": "InputError", "what": "no column a"}')))
+    no column a
+    """
+    ours = re.search(re.escape(ERROR_PREFIX) + r"(\{.*\})", str(error))
+    if ours:
+        words = json.loads(ours[1])
+        kind = getattr(errors, words["class"], StirredError)
+        made: StirredError = kind(words["what"], why=words.get("why", ""), fix=words.get("fix", ""))
+        return made
+    name = type(error).__name__
+    condition = getattr(error, "getCondition", lambda: None)()
+    return ClusterError(
+        "Spark stopped the job", why=f"{name} ({condition})" if condition else name, fix=RUN_AGAIN_FIX
+    )
+
+
+# A Spark session with what a run keeps beside it: scratch files, progress, and the workers that took part.
+
+PART_BYTES = 96_000_000  # bytes of a part: a task holds one part and its results in Python's memory
+
+
+class Cluster:
+    """A session of the user's, or one that is started at ``master`` and stopped again."""
+
+    def __init__(
+        self,
+        session: Any = None,
+        *,
+        master: str | None = None,
+        scratch: Path | str | None = None,
+        config: Mapping[str, str] | None = None,
+        probe: Callable[[int], object] | None = None,
+    ) -> None:
+        require_pyspark()
+        folder = ScratchFolder(scratch)  # before a session: without the folder none is started
+        self._started = session is None
+        given = start_session(master, config or {}) if session is None else session
+        try:
+            self.session = adapt_session(given)
+        except BaseException:
+            if self._started:
+                given.stop()
+            raise
+        self.context = self.session.sparkContext
+        self.watch = ActionWatch(self.context)
+        self.workers = self.context.accumulator(set(), _make_accumulator())
+        self.probe = probe
+        self.gathered_rows = 0
+        self.kept_tables: dict[tuple[object, ...], Any] = {}  # flows over what was written to scratch
+        self.scratch, self._clean = folder.path, folder.remove
+        self._folder = folder  # holds the lock
+
+    def stop(self) -> None:
+        """Remove what was written to scratch, and stop the session if it was started here."""
+        self._clean()
+        self.kept_tables.clear()
+        if self._started:
+            from py4j.protocol import Py4JError
+
+            with suppress(Py4JError, OSError):  # its process may have ended before, by the same signal
+                self.session.stop()
+
+    def parts_for(self, size: int) -> int:
+        """Return the number of parts that keeps a task small and every core busy."""
+        return max(-(-size // PART_BYTES), int(self.context.defaultParallelism), 2)
+
+    def gather(self, wired: Any, schema: pa.Schema, steps: Steps | None = None, total: int = 0) -> pa.Table:
+        """Collect the rows of a data frame of messages in this process, and count them in ``gathered_rows``."""
+        table = join_messages(self.watch.run(wired.toArrow, steps, total), schema)
+        self.gathered_rows += table.num_rows
+        return table
+
+    @property
+    def worker_processes(self) -> set[tuple[str, int]]:
+        """Return which processes have run part kernels: executor and number of the Python process."""
+        found: set[tuple[str, int]] = self.workers.value
+        return set(found)
+
+    def count_shuffled_bytes(self) -> int:
+        """Return how many bytes were written for shuffles so far."""
+        return sum(self.watch.written.values())
+
+
+def _make_accumulator() -> Any:
+    """Return an accumulator that joins sets of workers."""
+    from pyspark import AccumulatorParam
+
+    class Union(AccumulatorParam[set[object]]):
+        def zero(self, value: set[object]) -> set[object]:  # noqa: ARG002 — Spark's
+            return set()
+
+        def addInPlace(self, one: set[object], other: set[object]) -> set[object]:  # noqa: N802 — Spark's
+            return one | other
+
+    return Union()

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import load_on_demand
+from stirred._support import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.mechanisms.topdown.mechanism import TopDown as TopDown
-    from stirred.mechanisms.topdown.workload.shipped import presets as presets
-    from stirred.mechanisms.topdown.workload.workload import Workload as Workload
+    from stirred.mechanisms.topdown.workload import Workload as Workload
+    from stirred.mechanisms.topdown.workload import presets as presets
 
 __all__ = ["TopDown", "Workload", "presets"]
 
@@ -15,7 +15,9 @@ __getattr__ = load_on_demand(
     __name__,
     {
         "mechanism": ("TopDown",),
-        "workload.workload": ("Workload",),
-        "workload.shipped": ("presets",),
+        "workload": (
+            "Workload",
+            "presets",
+        ),
     },
 )

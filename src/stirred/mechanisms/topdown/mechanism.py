@@ -10,49 +10,43 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
-from stirred.arrow import pads
+from stirred._support import pads
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.arguments import check_inputs, require_inputs
 from stirred.mechanisms.base import (
-    Check,
-    Exhibit,
-    ExpectedEffect,
     Knob,
     Mechanism,
-    MechanismConfig,
-    Release,
     TunedSettings,
+    check_inputs,
+    require_inputs,
     totals_to_try,
 )
+from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import MeasuredNoise
-from stirred.mechanisms.effect import gaussian_change, smallest_effect
+from stirred.mechanisms.effect import ExpectedEffect, gaussian_change, smallest_effect
+from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.identifiers import require_unidentifying
 from stirred.mechanisms.proposal import Cap, Goal, Proposal
-from stirred.mechanisms.released import format_table, join_variables, require_schema
-from stirred.mechanisms.topdown import accounting, statement
+from stirred.mechanisms.release import Check, Release, format_table, join_variables, require_schema
+from stirred.mechanisms.topdown import promise
 from stirred.mechanisms.topdown.config import TopDownConfig
+from stirred.mechanisms.topdown.counts import require_columns
+from stirred.mechanisms.topdown.dhc_given_pl.agreement import load_promise
+from stirred.mechanisms.topdown.dhc_given_pl.facility_types import fit_workload
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
-from stirred.mechanisms.topdown.inside import cost_in_multiverse
-from stirred.mechanisms.topdown.measure.audited import measure_noise
-from stirred.mechanisms.topdown.proposal import propose
-from stirred.mechanisms.topdown.rules.agreement import load_promise
-from stirred.mechanisms.topdown.rules.divided import fit_workload
-from stirred.mechanisms.topdown.run.plain import tabulate_records
-from stirred.mechanisms.topdown.run.release import run_workload
+from stirred.mechanisms.topdown.histogram import name_column
+from stirred.mechanisms.topdown.measurement_files import measure_noise
+from stirred.mechanisms.topdown.promise import cost_in_multiverse
+from stirred.mechanisms.topdown.run.release import run_workload, tabulate_records
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.settings import TopDownSettings
-from stirred.mechanisms.topdown.tree.counts import require_columns
-from stirred.mechanisms.topdown.tuning.tuned import other_tree_error, tune_workload
-from stirred.mechanisms.topdown.workload.histogram import name_column
-from stirred.mechanisms.topdown.workload.options import SpineOptions
-from stirred.mechanisms.topdown.workload.words import label_levels
-from stirred.mechanisms.topdown.workload.workload import WHOLE_TREE_MODES, Workload
+from stirred.mechanisms.topdown.tuning import other_tree_error, propose, tune_workload
+from stirred.mechanisms.topdown.workload import WHOLE_TREE_MODES, SpineOptions, Workload, label_levels
 from stirred.spec import Specification
-from stirred.spec.released import Views, largest_views
+from stirred.spec.invariants import Views, largest_views
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -94,7 +88,7 @@ class TopDown(TopDownSettings):
         """State the promise: zCDP per person, on the multiverse of the rules' invariants."""
         require_inputs(census, engine)
         parts = [
-            statement.build_specification(
+            promise.build_specification(
                 census,
                 w,
                 None if self.is_noiseless else w.rho_squared,
@@ -117,7 +111,7 @@ class TopDown(TopDownSettings):
             leaf = workload.levels[-1]
             asked = [
                 (sigma, workload.query(query).size)
-                for (level, query), sigma in accounting.standard_deviations(workload).items()
+                for (level, query), sigma in promise.standard_deviations(workload).items()
                 if level == leaf
             ]
             if asked and not self.is_noiseless:
@@ -145,7 +139,7 @@ class TopDown(TopDownSettings):
         total = "∞" if self.is_noiseless else str(workload.rho_squared)
         notes: tuple[str, ...] = (Phrase("topdown.note.total", name=name, rho_squared=total),)
         if not self.is_noiseless:
-            notes += statement.note_determined(
+            notes += promise.note_determined(
                 workload, cost_in_multiverse(workload, options, schema.spine), schema
             )
         if self.bypass:
@@ -202,7 +196,7 @@ class TopDown(TopDownSettings):
                 census=census, workload=workload, settings=settings, key=own, engine=engine or Local(), out=out,
                 progress=progress, resume=state, given=self.given, bureau=self.names == "bureau",
                 replicates=self.replicates, keep_nmf=self.keep_nmf,
-                approve=partial(statement.approve, specification), beside=self.fitting(census),
+                approve=partial(promise.approve, specification), beside=self.fitting(census),
             )  # fmt: skip
             made = run_workload(task)
             microdata[workload.record] = made.microdata
@@ -210,10 +204,10 @@ class TopDown(TopDownSettings):
             checks += made.checks
             digests.append(made.input_digest)
             made.checkpoint.finish()
-        limit = statement.build_budget(self.rho_squared_spent)
+        limit = promise.build_budget(self.rho_squared_spent)
         trees = [self.tree(w, census.schema) for w in self.workloads]
         tree = next(filter(None, trees), None)
-        account = statement.build_ledger(
+        account = promise.build_ledger(
             [
                 (w, None if self.is_noiseless else cost_in_multiverse(w, tree, census.schema.spine))
                 for w, tree in zip(self.workloads, trees, strict=True)
@@ -303,7 +297,7 @@ class TopDown(TopDownSettings):
 
     def views(self, census: "Census") -> Views:
         """Return the measured queries of all workloads."""
-        each = [statement.list_views(census, w, self.tree(w, census.schema)) for w in self.fitting(census)]
+        each = [promise.list_views(census, w, self.tree(w, census.schema)) for w in self.fitting(census)]
         return largest_views(census.domain, (view for found in each for view in found))
 
     def details(self) -> Mapping[str, object]:
@@ -312,7 +306,7 @@ class TopDown(TopDownSettings):
 
     def _documents(self, trees: Mapping[str, SpineOptions | None]) -> Mapping[str, object]:
         found = {
-            w.name: accounting.build_document(
+            w.name: promise.build_document(
                 w, cost_in_multiverse(w, trees[w.name]), trees[w.name], noiseless=self.is_noiseless
             )
             for w in self.workloads
@@ -323,7 +317,7 @@ class TopDown(TopDownSettings):
         """Return exhibits and details for this census before a run; its areas may be cut into parts."""
         trees = {w.name: self.tree(w, census.schema) for w in self.workloads}
         shown = () if self.is_noiseless else tuple(
-            accounting.show_noise(w, options=trees[w.name]) for w in self.workloads
+            promise.show_noise(w, options=trees[w.name]) for w in self.workloads
         )  # fmt: skip
         return shown, self._documents(trees)
 
@@ -332,13 +326,13 @@ class TopDown(TopDownSettings):
         if self.is_noiseless:
             return ()
         if release is None:
-            return tuple(accounting.show_noise(w, options=self.spine or w.spine) for w in self.workloads)
+            return tuple(promise.show_noise(w, options=self.spine or w.spine) for w in self.workloads)
         schema = require_schema(release)
         return tuple(
-            accounting.show_noise(
+            promise.show_noise(
                 w,
                 release.tables.get(f"{w.name}-noise"),
-                statement.find_proved_cost(w, self.tree(w, schema), schema),
+                promise.find_proved_cost(w, self.tree(w, schema), schema),
                 self.tree(w, schema),
             )
             for w in self.workloads

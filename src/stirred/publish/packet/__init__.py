@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import load_on_demand
+from stirred._support import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.publish.packet.checksums import Discrepancy as Discrepancy
@@ -15,7 +15,11 @@ __all__ = ["Discrepancy", "Packet", "seal", "verify"]
 __getattr__ = load_on_demand(
     __name__,
     {
-        "checksums": ("Discrepancy", "seal", "verify"),
+        "checksums": (
+            "Discrepancy",
+            "seal",
+            "verify",
+        ),
         "folder": ("Packet",),
     },
 )

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from stirred.errors import InputError, require_path
 from stirred.publish.packet.checksums import PUBLIC
-from stirred.toml_text import parse_json, read_plain_text
+from stirred.text_formats import parse_json, read_plain_text
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from stirred.mechanisms.base import Check
+    from stirred.mechanisms.release import Check
 
 
 def _list_read_errors() -> tuple[type[BaseException], ...]:
@@ -72,7 +72,7 @@ class Packet:
 
     def _repr_html_(self) -> str:
         """Return title, promise and tables as HTML, from the public part alone."""
-        from stirred.publish.packet.shown import render_packet
+        from stirred.publish.packet.notebook import render_packet
         from stirred.spec.notebook import write_html_table
 
         try:
@@ -93,7 +93,7 @@ class Packet:
 
     def checks(self) -> "tuple[Check, ...]":
         """Return the invariants that were checked on the output."""
-        from stirred.mechanisms.base import Check
+        from stirred.mechanisms.release import Check
 
         with _replace_receipt_errors():
             return tuple(

@@ -1,23 +1,293 @@
-"""One published number, its interval and a sentence, for a data user."""
+"""Look up one published number: which one to quote, its interval, its labels, and a sentence for a data user."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
 from stirred.assess.coverage import (
     CLASS_NAMES,
     CLASS_STARTS,
+    MEASURED_COVERAGE,
     NOMINAL_PERCENT,
     TRUE_SIZE_COVERAGE,
     find_size_class,
     lookup_coverage,
+    write_range,
 )
+from stirred.census.schema import Schema, collect_labels, find_code
 from stirred.errors import InputError, did_you_mean
-from stirred.mechanisms.marks import SELECTED_ROWS_KEY
+from stirred.mechanisms.exhibits import SELECTED_ROWS_KEY
+from stirred.publish.packet.checksums import public_part
 from stirred.publish.packet.folder import Packet
-from stirred.publish.packet.quoting import explain_number
+from stirred.text_formats import parse_json, read_plain_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# Which number of a published table to quote; tables as they are published, with no negative estimate.
+#
+# A swap brings records from elsewhere into each cell: the count $C$ of a true number $T$ has the mean $T + q(m - T)$,
+# with $q$
+# the chance that a record moves and $m$ what the cell would hold if all records of a stratum were spread evenly. The
+# estimate
+# $E$ takes this pull back, so it has no bias, but its noise is $1/(1-q)$ times that of the count. With $s$ its
+# standard error,
+# $C - T = (E - T) - q(E - m)$ has the mean square $s^2 - 2qs^2 + \mathrm{E}[(E - C)^2]$: the count is nearer on
+# average where
+# the mean of $(E - C)^2$ is below $2qs^2$. All three numbers are public, and so is the rule, cell by cell: the count
+# where
+# $(E - C)^2 \le 2qs^2$.
+# Measured: benchmarks/quoting.py, docs/benchmarks/accuracy.md.
+
+QUOTE = "quote"  # the column of a published table that names the number to quote
+RULE = "Quote the number that the column quote names, with its interval; counts are for adding up."
+WHY = (
+    "A count is the number of released records, so counts add up over tables and areas; but a method that moves or adds "
+    "records pulls counts towards the average. The estimate takes this pull back, at the price of more noise, and the "
+    "interval is around the estimate: a count may lie outside it. In tables of a swap the column names the count where "
+    "count and estimate differ by so little that the noise is the larger part, and the estimate elsewhere; in other "
+    "tables it names the estimate."
+)
+METHOD_NAMES = {
+    "topdown": "TopDown, by replicates",
+    "unbiased": "TopDown, unbiased",
+    "swap": "swap",
+}
+INTERVALS = f"""The intervals are made to hold the true number of {
+    NOMINAL_PERCENT
+} in 100 cells that are published alike. Measured, of 100, by method, level
+and published number (the lowest and the highest of several tables):
+
+{"":<36}{"".join(f"{name:>10}" for name in CLASS_NAMES)}
+{
+    chr(10).join(
+        f"{f'{METHOD_NAMES[method]}: {level}':<36}" + "".join(f"{write_range(one):>10}" for one in row)
+        for method, rows in MEASURED_COVERAGE.items()
+        for level, row in rows.items()
+    )
+}
+
+Of cells whose true number is 1 to 19, whatever was published for them, {TRUE_SIZE_COVERAGE[0]} to {
+    TRUE_SIZE_COVERAGE[1]
+} of 100 lie in their interval.
+"""
+COLUMNS = f"""{RULE}
+
+{WHY}
+
+count            released records in the cell
+weighted         the sum of their weights, in tables that have weights
+estimate         the true number, estimated; never below 0
+standard_error   of the estimate; 0: the number is exact; inf: nothing certain is known beyond the margins
+variance         of the noise on the count, in tables that state it
+low, high        95 % interval of the true number; empty where the number is exact
+{QUOTE}            the column to quote: estimate; count (weighted) where it is exact, where nothing else is known, or where
+                 it is likely to be nearer to the true number; neither
+
+{INTERVALS}"""  # what tables/README.txt says
+WIDE_INTERVAL = 20  # intervals at least this wide are shown in whole numbers: tenths would be false precision
+
+
+def explain_number(
+    *,
+    count: float,
+    estimate: float | None,
+    standard_error: float | None,
+    low: float | None = None,
+    high: float | None = None,
+    measure: Literal["count", "weighted"] = "count",
+    quote: str | None = None,
+) -> str:
+    """Explain in one or two sentences which number to quote; ``count`` is that in column ``measure``.
+
+    ``quote`` is what the table's own column says; packets of earlier versions have none, and theirs was the estimate.
+
+    >>> explain_number(count=8, estimate=8.0, standard_error=0.0)
+    'Quote 8: it is exact.'
+    >>> print(explain_number(count=30, estimate=21.4, standard_error=3.0, low=15.5, high=27.3))
+    Quote the estimate, 21.4 (15.5 to 27.3). The published count, 30, is for adding up; it lies outside the interval \
+because the method pulls counts towards the average.
+    >>> print(explain_number(count=80, estimate=74.38, standard_error=9.0, low=56.2, high=92.1))
+    Quote the estimate, 74 (56 to 93). The published count, 80, is for adding up.
+    >>> print(explain_number(count=75, estimate=74.38, standard_error=9.0, low=56.2, high=92.1, quote="count"))
+    Quote the count, 75 (56 to 93). The estimate, 74, differs from it by less than its noise, so the count is likely to \
+be nearer.
+    """
+    name, number = ("count", f"{count:,.0f}") if measure == "count" else ("total", f"{count:,.1f}")
+    if quote == "neither" or (quote is None and standard_error == float("inf")):
+        return f"Quote no number for this cell alone; the published {name}, {number}, is for adding up."
+    if estimate is None or standard_error is None:
+        return f"Quote {number}; how certain it is, the release does not say."
+    if standard_error == 0:
+        return f"Quote {number}: it is exact."
+    if quote == measure:
+        within = "" if low is None or high is None else f" ({_write_ends(low, high)})"
+        other = _write_estimate(estimate, low, high).partition(" ")[0]
+        return (
+            f"Quote the {name}, {number}{within}. The estimate, {other}, differs from it by less than its noise, so the "
+            f"{name} is likely to be nearer."
+        )
+    first = f"Quote the estimate, {_write_estimate(estimate, low, high)}. The published {name}, {number}, is for adding up"
+    if low is None or high is None or low <= max(count, 0) <= high:
+        return f"{first}."
+    return f"{first}; it lies outside the interval because the method pulls {name}s towards the average."
+
+
+def _write_estimate(estimate: float | None, low: float | None, high: float | None) -> str:
+    """Write an estimate with its interval, in whole numbers where the interval is wide."""
+    if low is None or high is None:
+        return _round_number(estimate, ROUND_HALF_EVEN, wide=False)
+    return f"{_round_number(estimate, ROUND_HALF_EVEN, wide=high - low >= WIDE_INTERVAL)} ({_write_ends(low, high)})"
+
+
+def _write_ends(low: float, high: float) -> str:
+    """Write the ends of an interval, rounded outwards."""
+    wide = high - low >= WIDE_INTERVAL
+    return f"{_round_number(low, ROUND_FLOOR, wide=wide)} to {_round_number(high, ROUND_CEILING, wide=wide)}"
+
+
+def _round_number(number: float | None, rounding: str, *, wide: bool) -> str:
+    return f"{Decimal(repr(number)).quantize(Decimal(1 if wide else '0.1'), rounding):,}"
+
+
+def explain_table(table: "pa.Table") -> str:
+    """Explain which number of a table to quote, and how many counts lie outside their own interval."""
+    frame = pl.DataFrame(pl.from_arrow(table))
+    if "standard_error" not in frame.columns or frame["standard_error"].null_count() == frame.height > 0:
+        return "Quote the counts; how certain they are, the release does not say."
+    measure = "weighted" if "weighted" in frame.columns else "count"
+    uncertain = frame.filter(pl.col("standard_error") > 0)
+    if uncertain.is_empty():
+        return "Every number of this table is exact."
+    outside = uncertain.filter(~pl.col(measure).clip(lower_bound=0).is_between("low", "high")).height
+    counts = int((uncertain[QUOTE] == measure).sum()) if QUOTE in uncertain.columns else 0
+    words = [RULE]
+    if counts:
+        words.append(
+            f"That is the count in {counts:,} of {uncertain.height:,} uncertain cells, and else the estimate."
+        )
+    if outside:
+        share = f"{outside:,} of {uncertain.height:,} uncertain cells"
+        words.append(f"In {share} the count lies outside the interval of the estimate.")
+    return " ".join(words)
+
+
+def prepare_table(table: "pa.Table") -> "pa.Table":
+    """Return the table to publish: estimates and intervals at or above 0, and the column ``quote``.
+
+    >>> import pyarrow as pa
+    >>> made = pa.table({"count": [0, 5], "estimate": [-0.2, 5.0], "standard_error": [0.1, 0.0],
+    ...                  "low": [-0.4, 5.0], "high": [0.1, 5.0]})
+    >>> prepare_table(made).to_pylist()[0]["estimate"], prepare_table(made).to_pylist()[1]["low"]
+    (0.0, None)
+    >>> prepare_table(made)["quote"].to_pylist()
+    ['estimate', 'count']
+    >>> from stirred.mechanisms.release import PULL_KEY  # records that moved with chance 1/2 pulled these counts
+    >>> prepare_table(made.replace_schema_metadata({PULL_KEY: "1/2"}))["quote"].to_pylist()
+    ['estimate', 'count']
+    """
+    measure = "weighted" if "weighted" in table.column_names else "count"
+    if not {"estimate", "standard_error", "low", "high"} <= set(table.column_names):
+        import pyarrow as pa
+
+        said = pa.array([measure] * table.num_rows, pa.string())
+        return _add_rule(table.append_column(QUOTE, said))
+    frame = pl.DataFrame(pl.from_arrow(table))
+    error = pl.col("standard_error")
+    exact = error.fill_null(float("nan")) == 0
+    from stirred.mechanisms.release import PULL_KEY  # it loads pyarrow, which a look-up need not
+
+    pull = float(Fraction((table.schema.metadata or {}).get(PULL_KEY, b"0").decode()))
+    nearer = (pl.col("estimate") - pl.col(measure)) ** 2 <= 2 * pull * error**2
+    frame = frame.with_columns(
+        pl.when(exact | error.is_null())
+        .then(pl.lit(measure))
+        .when(error.is_infinite())
+        .then(pl.lit("neither"))
+        .when(nearer if pull else pl.lit(False))
+        .then(pl.lit(measure))
+        .otherwise(pl.lit("estimate"))
+        .alias(QUOTE)
+    )
+    frame = frame.with_columns(pl.col("estimate", "low", "high").clip(lower_bound=0.0))
+    frame = frame.with_columns(pl.when(~exact).then(pl.col("low", "high")))
+    made = frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    return _add_rule(made.replace_schema_metadata(table.schema.metadata))
+
+
+def _add_rule(table: "pa.Table") -> "pa.Table":
+    """Return the table with the rule in the metadata of its Parquet file."""
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), "stirred.quote": f"{RULE} {WHY}"})
+
+
+# The labels of a packet: words for the codes of its tables, so that people need no codebook.
+
+LABELS = "labels.json"
+
+
+Labels = Mapping[str, Mapping[str, Mapping[str, str]]]
+
+
+def write_labels(public: Path, schema: Schema, more: Sequence[Labels] = ()) -> None:
+    """Write the labels of the codebook, record type → variable → code → label; nothing where it has none.
+
+    ``more`` are those of variables that a mechanism makes; for a variable of the census its codebook decides.
+    """
+    found = collect_labels(schema)
+    for labels in more:
+        for record, variables in labels.items():
+            for name, words in variables.items():
+                found.setdefault(record, {}).setdefault(name, dict(words))
+    if found:
+        text = json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True)
+        (public / LABELS).write_text(text + "\n", encoding="utf-8")
+
+
+def read_labels(packet: Path) -> dict[str, dict[str, str]]:
+    """Return variable → code → label over all record types, without codes that are labelled differently."""
+    try:
+        document = parse_json(read_plain_text(public_part(packet) / LABELS))
+    except (OSError, ValueError):
+        return {}  # an earlier version wrote the packet, or its codebook has no labels
+    found: dict[str, dict[str, str]] = {}
+    apart: set[tuple[str, str]] = set()
+    records = document.values() if isinstance(document, dict) else ()
+    for variables in (record for record in records if isinstance(record, dict)):
+        for name, labels in variables.items():
+            for code, label in labels.items() if isinstance(labels, dict) else ():
+                if found.setdefault(name, {}).setdefault(code, str(label)) != str(label):
+                    apart.add((name, code))
+    for name, code in apart:
+        del found[name][code]
+    return found
+
+
+def encode_cell(packet: Path, where: Mapping[str, str]) -> dict[str, str]:
+    """Return a cell with codes in place of labels."""
+    labels = read_labels(packet)
+    return {name: find_code(level, labels.get(name, {})) for name, level in where.items()}
+
+
+def label_cell(packet: Path, where: Mapping[str, str]) -> dict[str, str]:
+    """Return a cell with labels, where the codes have them."""
+    labels = read_labels(packet)
+    return {name: labels.get(name, {}).get(level, level) for name, level in where.items()}
+
+
+def list_labels(packet: Path, where: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the labels that the levels of a cell's variables have."""
+    labels = read_labels(packet)
+    return {name: list(labels[name].values()) for name in where if name in labels}
+
+
+# One published number, its interval and a sentence, for a data user.
 
 MEASURES = ("count", "weighted", "estimate", "standard_error", "variance", "low", "high", "quote")
 

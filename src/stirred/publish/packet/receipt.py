@@ -1,14 +1,21 @@
-"""The receipt: how a packet was made, with no clock, host or timing, so that the same run gives the same bytes."""
+"""Write the receipt of a packet, and read the releases of a packet back from its public files."""
 
 import importlib.metadata
 import json
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from stirred.mechanisms.base import Guard, Release
+from stirred._support import pads
+from stirred.census import Census
+from stirred.mechanisms.release import Guard, Release
+from stirred.publish.packet.folder import Packet
 from stirred.publish.plan.description import Plan
 from stirred.spec import Ledger
+from stirred.spec.files import load
+
+# The receipt: how a packet was made, with no clock, host or timing, so that the same run gives the same bytes.
 
 FORMAT = 1
 _PARTS = ("stirred", "numpy", "polars", "pyarrow", "numba", "cryptography", "scipy")
@@ -95,3 +102,50 @@ def write_json(path: Path, document: object) -> None:
 def json_bytes(document: object) -> bytes:
     """Return a document as bytes in one canonical form."""
     return (json.dumps(document, ensure_ascii=False, indent=2, sort_keys=True) + "\n").encode()
+
+
+# Read the release of a packet from its public files.
+
+
+def read_release(packet: Packet, plan: Plan) -> Release:
+    """Read the release of a plan's only mechanism: records, checks and specification."""
+    first = packet.mechanisms()[0]
+    records = {path.stem: pads.dataset(path) for path in sorted((packet.public / "data").glob("*.parquet"))}
+    return Release(
+        mechanism=str(first["name"]),
+        parameters=plan.mechanisms[0].parameters(),
+        specification=load(packet.public / "spec.json"),
+        microdata=records,
+        checks=packet.checks(),
+        notes=packet.notes(),
+        input_digest=str(first["input_digest"]),
+        private=bool(packet.receipt()["private"]),
+    )
+
+
+def read_releases(packet: Packet, census: Census) -> list[Release]:
+    """Read the releases of all mechanisms; tables go with the first that has no records.
+
+    ``census`` says what the variables are and where files of areas lie; none of its records is read.
+    """
+    specification, checks = load(packet.public / "spec.json"), packet.checks()
+    stated = packet.mechanisms()
+    found = []
+    for number, entry in enumerate(stated):
+        folder = packet.public / ("data" if len(stated) == 1 else f"data-{number + 1}")
+        records = {path.stem: pads.dataset(path) for path in sorted(folder.glob("*.parquet"))}
+        found.append(
+            Release(
+                mechanism=str(entry["name"]),
+                parameters=dict(entry["parameters"]),
+                specification=specification,
+                microdata=records,
+                checks=checks,
+                private=bool(packet.receipt()["private"]),
+                schema=census.schema,
+                folder=census.folder,
+            )
+        )
+    place = next((number for number, one in enumerate(found) if not one.microdata), 0)
+    found[place] = replace(found[place], tables=packet.read_tables())
+    return found

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from stirred.on_demand import load_on_demand
+from stirred._support import load_on_demand
 
 if TYPE_CHECKING:
     from stirred.publish.plan.description import Plan as Plan
@@ -10,15 +10,22 @@ if TYPE_CHECKING:
     from stirred.publish.plan.description import Questions as Questions
     from stirred.publish.plan.description import Reason as Reason
     from stirred.publish.plan.description import TablePlan as TablePlan
-    from stirred.publish.plan.reading import load as load
-    from stirred.publish.plan.reading import parse as parse
+    from stirred.publish.plan.description import load as load
+    from stirred.publish.plan.description import parse as parse
 
 __all__ = ["Plan", "PlannedMechanism", "Questions", "Reason", "TablePlan", "load", "parse"]
 
 __getattr__ = load_on_demand(
     __name__,
     {
-        "description": ("Plan", "PlannedMechanism", "Questions", "Reason", "TablePlan"),
-        "reading": ("load", "parse"),
+        "description": (
+            "Plan",
+            "PlannedMechanism",
+            "Questions",
+            "Reason",
+            "TablePlan",
+            "load",
+            "parse",
+        )
     },
 )

@@ -1,13 +1,23 @@
-"""plan.toml as it is written: pydantic models that refuse unknown keys and show no input in their errors.
+"""Declare what plan.toml may say: pydantic models, their JSON schema and reference, and commented templates."""
 
-The keys of a [[mechanism]] are the fields of the mechanism's own ``Config``, which the registry finds by its name.
-"""
-
-from typing import Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 
 from pydantic import Field
+from pydantic.fields import FieldInfo
 
-from stirred.mechanisms.config import StrictModel
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.config import StrictModel, write_toml
+from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism, list_mechanisms
+from stirred.text_formats import parse_toml
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.registry import Registration
+
+
+# plan.toml as it is written: pydantic models that refuse unknown keys and show no input in their errors.
+#
+# The keys of a [[mechanism]] are the fields of the mechanism's own ``Config``, which the registry finds by its name.
 
 
 class TableConfig(StrictModel):
@@ -190,3 +200,166 @@ class PlanConfig(StrictModel):
     alternatives: list[str] = Field(
         default=[], description="what else was considered", examples=[["a higher rate"]]
     )
+
+
+# The JSON schema and the reference pages of plan.toml, made from its models.
+
+
+def build_schema() -> dict[str, Any]:
+    """Return the JSON schema of a plan, with the settings of every installed mechanism.
+
+    >>> "mechanism" in build_schema()["properties"]
+    True
+    """
+    whole: dict[str, Any] = PlanConfig.model_json_schema()
+    known = []
+    for name in list_mechanisms():
+        own: dict[str, Any] = find_mechanism(name).Config.model_json_schema()
+        label = {
+            "type": "string",
+            "description": "what a later [[mechanism]] calls this one (default: its name)",
+        }
+        source = {
+            "type": "string",
+            "description": "the label of an earlier [[mechanism]] whose released records take the place of the census",
+        }
+        fixed = {"name": {"const": name}, "label": label, "from": source}
+        own["properties"] = {**fixed, **own.get("properties", {})}
+        own["required"] = ["name", *own.get("required", [])]
+        own["title"] = name
+        known.append(own)
+    whole["properties"]["mechanism"]["items"] = {"oneOf": known}
+    return whole
+
+
+def write_pages() -> str:
+    """Return the sections of all mechanisms in docs/reference/plan-toml.md."""
+    return "\n".join(write_page(find_mechanism(item.name)) for item in OWN_REGISTRATIONS)
+
+
+def write_page(kind: type[Mechanism]) -> str:
+    """Return the section of one mechanism: its sentence and settings, without inherited ones."""
+    above = [other for other in kind.__mro__[1:] if issubclass(other, Mechanism) and "Config" in vars(other)]
+    # one that derives from another mechanism and not its settings has settings of its own
+    base = above[0] if above and issubclass(kind.Config, above[0].Config) else None
+    inherited = base.Config.model_fields if base is not None else {}
+    lines = [f'## `name = "{kind.name}"`', "", (kind.Config.__doc__ or "").strip().splitlines()[0], ""]
+    rows = []
+    for key, field in kind.Config.model_fields.items():
+        if key in inherited and inherited[key].description == field.description:
+            continue
+        usual = "required" if field.is_required() else _usual(field.get_default(call_default_factory=True))
+        rows.append(f"| `{key}` | {usual} | {field.description} |")
+    if base is not None:
+        lines += [f"All settings of `{base.name}`" + (", and:" if rows else "."), ""]
+    if rows:
+        lines += ["| key | default | meaning |", "|---|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def _usual(value: object) -> str:
+    return "none" if value is None else f"`{write_toml(value)}`"
+
+
+# Commented plans to start from, written from the settings of the mechanism.
+
+HEAD = """# {summary}
+title = {title}
+census = {census}            # relative to this file; see: stirred data describe
+
+[[mechanism]]
+name = "{name}"
+{settings}
+[publish]
+microdata = true
+formats = ["parquet"]         # add "csv" for CSV beside it
+{table}
+# Each invariant is published exactly and is not protected: say why.
+# [[reason]]
+# invariant = "{invariant}"
+# kind = "operation"            # law, operation or utility
+# text = "{text}"
+# citation = "{citation}"
+
+[budget]
+owner = ""                    # who answers for it
+# limit = "16"                # exact text; the plan is refused above it
+
+[assess]
+utility = true                # the internal report compares with the truth
+relations = []                # pairs of variables, such as [["county", "tenure"]]
+"""
+
+TABLE = """
+[[table]]
+name = "{name}"
+record_type = "{record_type}"
+by = {by}
+"""
+
+
+def questions(kind: "type[Mechanism] | Registration") -> dict[str, tuple[str, str]]:
+    """Return what a new plan asks for: the title, the census, and the required settings."""
+    asked = {
+        key: (_question(PlanConfig.model_fields[key]), str(_example(PlanConfig.model_fields[key])))
+        for key in ("title", "census")
+    }
+    for key, field in _find_required(kind).items():
+        usual = _example(field)
+        words = (
+            usual if isinstance(usual, str) else " ".join(usual) if _is_words(usual) else write_toml(usual)
+        )
+        asked[key] = (_question(field), words)
+    return asked
+
+
+def new_plan(kind: "type[Mechanism] | Registration", answers: Mapping[str, str]) -> str:
+    """Return a plan for a mechanism: settings that were asked for, then all others as comments."""
+    needed = _find_required(kind)
+    lines = []
+    for key, field in kind.Config.model_fields.items():
+        value = _value(field, answers[key]) if key in needed else _example(field)
+        start = f"{'' if key in needed else '# '}{key} = {write_toml(value)}"
+        lines.append(f"{start.ljust(28)}  # {field.description}\n")
+    table = ""
+    if kind.Config.example_table is not None:
+        record_type, by = kind.Config.example_table
+        table = TABLE.format(name="-by-".join(reversed(by)), record_type=record_type, by=write_toml(list(by)))
+    return HEAD.format(
+        summary=(kind.Config.__doc__ or kind.name).strip().splitlines()[0],
+        title=write_toml(answers["title"]),
+        census=write_toml(answers["census"]),
+        name=kind.name,
+        settings="".join(lines),
+        table=table,
+        **PLACEHOLDERS,
+    )
+
+
+def _find_required(kind: "type[Mechanism] | Registration") -> dict[str, FieldInfo]:
+    """Return the required settings and those before the first of them; else the first setting alone."""
+    fields = kind.Config.model_fields
+    required = [index for index, field in enumerate(fields.values()) if field.is_required()]
+    own = [key for index, key in enumerate(fields) if index in required or (required and index < required[0])]
+    return {key: fields[key] for key in own or list(fields)[:1]}
+
+
+def _example(field: FieldInfo) -> object:
+    return field.examples[0] if field.examples else field.get_default(call_default_factory=True)
+
+
+def _value(field: FieldInfo, answer: str) -> object:
+    """Convert an answer to the type of the setting; a list is typed as words."""
+    example = _example(field)
+    if isinstance(example, str):
+        return answer
+    return answer.replace(",", " ").split() if _is_words(example) else parse_toml(f"v = {answer}")["v"]
+
+
+def _is_words(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _question(field: FieldInfo) -> str:
+    text = field.description or ""
+    return text[:1].upper() + text[1:] + "?"

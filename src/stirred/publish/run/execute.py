@@ -1,32 +1,104 @@
-"""From plan to packet: resumable, whole or not at all, and for the same key and census the same bytes.
-
-Everything is built in ``OUT.part``, which is renamed to ``OUT`` at the end.
-"""
+"""Turn a plan, or a release made in Python, into a packet: resumable, whole or not at all."""
 
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
+import pyarrow as pa
+
+from stirred.census import Census
 from stirred.chance import Key
-from stirred.engine import Engine, Progress, silent
-from stirred.errors import ClusterError, ForgedStateError, PrivacyError, StirredError, require_path
-from stirred.mechanisms.arguments import require_key
-from stirred.mechanisms.base import Mechanism, Release
-from stirred.publish.before.promise import DATA_FOLDER, write_earlier_packet
-from stirred.publish.before.refusals import ReadyPlan, find_weighted, prepare
+from stirred.engine import Engine, Local, Progress, silent
+from stirred.errors import (
+    ClusterError,
+    ForgedStateError,
+    PlanError,
+    PrivacyError,
+    StirredError,
+    require_kind,
+    require_path,
+)
+from stirred.mechanisms.base import Mechanism, require_key
+from stirred.mechanisms.release import MEASURE_COLUMNS, Release, require_schema, scan_records
+from stirred.publish.check import (
+    ReadyPlan,
+    find_weighted,
+    prepare,
+    require_effects,
+    require_finite,
+    require_kept,
+    require_room,
+)
+from stirred.publish.composition import DATA_FOLDER, join_promises, write_earlier_packet
 from stirred.publish.packet.checksums import PUBLIC
 from stirred.publish.packet.folder import Packet
-from stirred.publish.plan.description import Plan
-from stirred.publish.plan.reading import load
-from stirred.publish.plan.totals import read_totals
+from stirred.publish.plan.description import CENSUS, Plan, load, plan_of_release
 from stirred.publish.run.inputs import require_unchanged
-from stirred.publish.run.lock import hold_lock
-from stirred.publish.run.part import PartFolder
+from stirred.publish.run.part import PartFolder, hold_lock, write_whole
 from stirred.publish.run.state import UnfinishedRun
-from stirred.publish.run.tabulate import tabulate_release
-from stirred.publish.run.weights import recalibrate
-from stirred.publish.run.writer import PacketContent, data_folder, write_packet
+from stirred.publish.run.writer import PacketContent, data_folder, locate_release, store, write_packet
+from stirred.publish.weights import read_totals, recalibrate
+from stirred.spec import Specification
+
+# Products of released records: another mechanism's tables of them are post-processing, and have their promise.
+
+
+def released_census(release: Release, census: Census) -> Census:
+    """Return a census with the released records in place of its own: same schema, same areas."""
+    missing = [name for name in census.schema.record_types if name not in release.microdata]
+    if missing:
+        raise PlanError(
+            f"{release.mechanism} releases no {missing[0]} records to tabulate",
+            why="a [[mechanism]] with from reads released records in the place of the census",
+            fix="name a [[mechanism]] that releases all records, such as permutation-swapping",
+        )
+    files: dict[str, pl.LazyFrame] = {name: scan_records(data) for name, data in release.microdata.items()}
+    return Census(schema=census.schema, files=files, folder=census.folder)
+
+
+def tabulate_release(
+    mechanism: Mechanism,
+    earlier: Release,
+    census: Census,
+    specification: Specification,
+    *,
+    key: Key,
+    engine: Engine,
+    out: Path,
+    progress: Progress,
+) -> Release:
+    """Return the mechanism's tables of the released records, which are public.
+
+    An interval around a count of released records would be about these records and not about the census, so that counts
+    alone are kept; so would a check of an invariant.
+    """
+    made = mechanism.tabulate_public(
+        engine.census(released_census(earlier, census)), key=key, engine=engine, out=out, progress=progress
+    )
+    return replace(
+        made,
+        specification=specification,
+        tables={name: _counts(table) for name, table in made.tables.items() if "count" in table.column_names},
+        checks=(),
+        ledger=None,
+        notes=(),
+        guards=(),
+        input_digest=earlier.input_digest,
+        private=earlier.private,
+    )
+
+
+def _counts(table: pa.Table) -> pa.Table:
+    return table.select(
+        [name for name in table.column_names if name == "count" or name not in MEASURE_COLUMNS]
+    )
+
+
+# From plan to packet: resumable, whole or not at all, and for the same key and census the same bytes.
+#
+# Everything is built in ``OUT.part``, which is renamed to ``OUT`` at the end.
 
 
 def run(
@@ -149,3 +221,57 @@ def _mechanism(plan: Plan, number: int, ready: ReadyPlan, unfinished: Unfinished
     earlier = unfinished.part / PUBLIC / data_folder(plan, step.earlier)
     (place / DATA_FOLDER).symlink_to(earlier.resolve(), target_is_directory=True)
     return step.after(place, plan.folder)
+
+
+# A release that was made in Python, as the packet that its plan would give.
+
+
+def save(
+    release: Release,
+    out: str | Path,
+    *,
+    title: str = "",
+    census: str = CENSUS,
+    engine: Engine | None = None,
+    internal: bool = True,
+    accept_small_effect: str = "",
+) -> Packet:
+    """Write a packet at ``out``, whole or not at all; the key is never part of it.
+
+    The packet has the plan that the release's settings describe; ``census`` is the file name that the plan gives to the
+    census. ``accept_small_effect`` is the reason for publishing a release that is expected to be nearly the truth; without
+    one it is refused. With ``internal`` what the mechanism tells the office alone lies in the internal part, where it
+    tells anything.
+    """
+    require_kind(
+        "what is saved",
+        release,
+        Release,
+        wanted="a Release",
+        fix="st.save(mechanism.release(census, key=key), out)",
+    )
+    require_path("out", out, fix='st.save(release, "packet")')
+    out = Path(out)
+    require_room(out)
+    require_kept([release])
+    require_finite(release.specification, str(release.settings.get("without_guarantee", "")))
+    schema = require_schema(release)
+    plan = plan_of_release(
+        release, release.folder or Path(), census=census, title=title, accept_small_effect=accept_small_effect
+    )
+    promise = replace(join_promises(plan, [release.specification]), effects=(release.effect,))
+    promise = require_effects(plan, promise, rehearsal=not release.private)
+    with hold_lock(out), write_whole(out, "save", closed=False) as part:
+        place = part / PUBLIC / data_folder(plan, 0)
+        place.parent.mkdir()
+        store(release, place)
+        content = PacketContent(
+            plan=plan,
+            schema=schema,
+            specification=promise.whole,
+            releases=(locate_release(release, place),),
+            engine=engine or Local(),
+            promise=promise,
+        )
+        write_packet(content, part, progress=silent, internal=internal)
+    return Packet(out)

@@ -5,9 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from stirred.census import Census
-from stirred.census.readers.paths import is_remote, resolve_files
+from stirred.census.readers.sources import is_remote, resolve_files
 from stirred.chance import Key
-from stirred.chance.authentic import digest_file
+from stirred.chance.seals import digest_file
 from stirred.errors import PrivacyError, StirredError
 
 Stamps = tuple[

@@ -1,27 +1,77 @@
-"""The folder ``OUT.part`` in which a result is made, until it gets its name ``OUT``.
-
-It carries a mark from before the first file is written until after the last one is gone. A folder without the mark is
-somebody else's: it is refused, and nothing in it is changed or deleted. Links are refused too.
-"""
+"""Hold the lock of an output, and make the result in the folder ``OUT.part`` until it gets its name ``OUT``."""
 
 import contextlib
 import os
 import shutil
+import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from stirred.chance.authentic import keep_mark, read_mark
-from stirred.closed_files import (
-    FOLDER_MODE,
-    close_folder,
-    make_closed_folder,
-    owner_of,
-    require_own_folder,
-)
-from stirred.errors import PrivacyError
+from stirred.chance.seals import keep_mark, read_mark
+from stirred.closed_files import FOLDER_MODE, close_folder, make_closed_folder, owner_of, require_own_folder
+from stirred.errors import InputError, PrivacyError
 from stirred.publish.packet.checksums import INTERNAL, PUBLIC
+
+# One run for one output: a lock beside it, which goes with the process that holds it.
+
+if sys.platform != "win32":
+    import fcntl
+
+_HELD_PATHS: set[Path] = set()  # by this process; a run that a command started finds the lock of the command
+
+
+@contextmanager
+def hold_lock(out: Path) -> Iterator[None]:
+    """Hold ``OUT.lock`` while the block runs; a second run is refused and told who holds it."""
+    path = out.absolute().with_name(out.name + ".lock")
+    if path in _HELD_PATHS:
+        yield
+        return
+    lock = _take_lock(path)
+    _HELD_PATHS.add(path)
+    try:
+        yield
+    finally:
+        _HELD_PATHS.discard(path)
+        path.unlink(missing_ok=True)  # while it is still held: no other run can have this file
+        os.close(lock)
+
+
+def _take_lock(path: Path) -> int:
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        if sys.platform == "win32":
+            return lock
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(lock, 200).decode("utf-8", "replace").strip()
+            os.close(lock)
+            raise InputError(
+                f"{path.stem} is being written by another run",
+                why=f"it is held by {holder or 'another process'}",
+                fix="wait until that run has ended, or choose another --out",
+            ) from None
+        with contextlib.suppress(FileNotFoundError):
+            # the run that held it before may have removed the file between the two calls
+            if os.path.samestat(os.fstat(lock), path.lstat()):
+                with contextlib.suppress(
+                    OSError
+                ):  # a full disk: the lock holds without the name of its holder
+                    os.ftruncate(lock, 0)
+                    os.write(lock, f"process {os.getpid()} on {socket.gethostname()}".encode())
+                return lock
+        os.close(lock)
+
+
+# The folder ``OUT.part`` in which a result is made, until it gets its name ``OUT``.
+#
+# It carries a mark from before the first file is written until after the last one is gone. A folder without the mark
+# is
+# somebody else's: it is refused, and nothing in it is changed or deleted. Links are refused too.
 
 MARK, MARK_BEGUN = "run", "run.new"
 WHOLE_FOLDER = "whole"  # the result, in the moment before it gets its name

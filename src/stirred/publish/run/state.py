@@ -19,23 +19,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from stirred.arrow import pads
+from stirred._support import make_file_names, pads, path_in
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.chance.authentic import AuthenticFolder, digest_file, make_forged_error
-from stirred.chance.cipher import read_keystream
+from stirred.chance.seals import AuthenticFolder, digest_file, make_forged_error
+from stirred.chance.streams import read_keystream
 from stirred.closed_files import make_closed_folder
-from stirred.file_names import make_file_names, path_in
-from stirred.mechanisms.base import Check, ExpectedEffect, Guard, Mechanism, Release
-from stirred.publish.packet.checksums import PUBLIC
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.effect import ExpectedEffect
+from stirred.mechanisms.release import Check, Guard, Release
+from stirred.publish.packet.checksums import PUBLIC, list_entries
 from stirred.publish.packet.receipt import guard_lines, json_bytes
-from stirred.publish.packet.walk import list_entries
 from stirred.publish.plan.description import Plan
-from stirred.publish.run.files import MECHANISM_FOLDER, locate_release, move, table_bytes, table_of
 from stirred.publish.run.inputs import changed_input, input_identity
 from stirred.publish.run.part import PartFolder, delete
+from stirred.publish.run.writer import MECHANISM_FOLDER, locate_release, move, table_bytes, table_of
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
-from stirred.spec.files.parts import part_from_json, part_to_json
+from stirred.spec.files.document import part_from_json, part_to_json
 from stirred.spec.ledger import Entry
 
 log = logging.getLogger("stirred.run")

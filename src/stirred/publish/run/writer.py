@@ -1,30 +1,184 @@
-"""The one writer of packets: a plan and its releases become the files of a packet, whichever way they were made."""
+"""Write the files of a packet: records, tables, CSV copies and documents; every packet is written here."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 
+from stirred._support import make_file_name, make_file_names, pads, path_in, pc
 from stirred.census import Census, Schema
 from stirred.engine import Engine, Progress
-from stirred.engine.local.released import write_released
-from stirred.file_names import make_file_name, path_in
-from stirred.mechanisms.base import Release
-from stirred.mechanisms.released import find_own_table, scan_records
-from stirred.publish.before.account import build_account
-from stirred.publish.before.promise import PlanPromise
-from stirred.publish.before.refusals import require_kept
+from stirred.engine.tables import write_released
+from stirred.mechanisms.release import Release, find_own_table, scan_records
+from stirred.publish.check import require_kept
+from stirred.publish.composition import PlanPromise, build_account
+from stirred.publish.documents import PacketDocuments
 from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
-from stirred.publish.packet.labels import write_labels
-from stirred.publish.packet.quoting import COLUMNS, prepare_table
+from stirred.publish.packet.lookup import COLUMNS, prepare_table, write_labels
 from stirred.publish.packet.receipt import build_receipt, write_json
-from stirred.publish.papers.documents import PacketDocuments
 from stirred.publish.plan.description import Plan, TablePlan
-from stirred.publish.run.csv_files import write_csv
-from stirred.publish.run.files import store_internal
 from stirred.spec import Specification
+
+# Records and tables as CSV, batch by batch: a file of any size needs the memory of a few batches.
+
+ROWS_PER_BATCH = 65_536  # in a batch
+FORMULA_PATTERN = "^[=+\\-@\\t\\r]"  # the first characters of what a spreadsheet computes
+NUMBER_PATTERN = r"^[+-]?[0-9]+(\.[0-9]+)?$"
+
+
+def write_csv(data: "pa.Table | pads.Dataset", path: Path, *, escape: bool = True) -> None:
+    """Write the rows in their order, codes as the texts that they stand for.
+
+    With ``escape`` texts that a spreadsheet would compute, such as ``=1+1``, begin with an apostrophe; numbers do not.
+    """
+    schema = pa.schema(
+        [(_escape_name(field.name) if escape else field.name, _plain(field.type)) for field in data.schema]
+    )
+    with pa.csv.CSVWriter(str(path), schema) as file:
+        for batch in _batches(data):
+            columns = [column.cast(_plain(column.type)) for column in batch.columns]
+            columns = [_escape_column(column) for column in columns] if escape else columns
+            file.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+
+
+def _escape_column(column: pa.Array) -> pa.Array:
+    """Prefix an apostrophe to texts that a spreadsheet would compute (OWASP, CSV injection)."""
+    if not pa.types.is_string(column.type) and not pa.types.is_large_string(column.type):
+        return column
+    computed = pc.and_(
+        pc.match_substring_regex(column, FORMULA_PATTERN),
+        pc.invert(pc.match_substring_regex(column, NUMBER_PATTERN)),
+    )
+    if not pc.any(computed).as_py():
+        return column
+    mark, nothing = (
+        pa.scalar("'", column.type),
+        pa.scalar("", column.type),
+    )  # pyarrow joins texts of one type only
+    return pc.if_else(computed, pc.binary_join_element_wise(mark, column, nothing), column)
+
+
+def _escape_name(name: str) -> str:
+    return str(_escape_column(pa.array([name], pa.string()))[0].as_py())
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _batches(data: "pa.Table | pads.Dataset") -> Iterator[pa.RecordBatch]:
+    if isinstance(data, pa.Table):
+        yield from data.to_batches(max_chunksize=ROWS_PER_BATCH)
+        return
+    for name in data.files:
+        # one row group at a time: a scan of the whole file reads ahead and keeps what it read
+        with pq.ParquetFile(name, pre_buffer=False) as file:
+            for group in range(file.num_row_groups):
+                yield from file.iter_batches(batch_size=ROWS_PER_BATCH, row_groups=[group], use_threads=False)
+
+
+# The files of a release in a packet: records by type, and what the mechanism adds of itself.
+
+MECHANISM_FOLDER = "mechanism"  # the folder of what a mechanism adds to the records
+
+
+def store(release: Release, folder: Path) -> None:
+    """Copy a release into a folder; its files belong to whoever made it."""
+    folder.mkdir()
+    for name, data in release.microdata.items():
+        _copy(data, path_in(folder, name, ".parquet"))
+    own = _store_tables(release, folder, release.files)
+    for path in release.files:
+        (shutil.copytree if path.is_dir() else shutil.copyfile)(path, own / path.name)
+
+
+def move(release: Release, folder: Path, work: Path) -> None:
+    """Move a release into a folder; all that is left in ``work`` is the mechanism's own."""
+    folder.mkdir()
+    for name, data in release.microdata.items():
+        _move(data, path_in(folder, name, ".parquet"))
+    left = sorted(work.iterdir())
+    own = _store_tables(release, folder, left)
+    for path in left:
+        path.replace(own / path.name)
+
+
+def _store_tables(release: Release, folder: Path, files: Sequence[Path]) -> Path:
+    """Write the mechanism's own tables; returns the folder of its own files, made where there are any."""
+    own = folder / MECHANISM_FOLDER
+    if release.tables or files:
+        own.mkdir()
+    names = make_file_names(release.tables)
+    for name, table in release.tables.items():
+        write_released(table, path_in(own, names[name], ".parquet"))
+    return own
+
+
+def store_internal(release: Release, folder: Path) -> None:
+    """Write what only the office may see of a release; a release without it leaves no folder."""
+    names = make_file_names(release.internal)
+    for name, table in release.internal.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        write_released(table, path_in(folder, names[name], ".parquet"))
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """Return a table as bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def table_of(content: bytes) -> pa.Table:
+    """Return the table that was written as bytes."""
+    with pa.ipc.open_stream(content) as reader:
+        return reader.read_all()
+
+
+def locate_release(release: Release, folder: Path) -> Release:
+    """Return the release with records that are read from a folder."""
+    return replace(
+        release,
+        microdata={name: pads.dataset(path_in(folder, name, ".parquet")) for name in release.microdata},
+    )
+
+
+def _move(data: "pa.Table | pads.Dataset", path: Path) -> None:
+    """Move the Parquet file or folder of a record type."""
+    if isinstance(data, pa.Table):
+        write_released(data, path)
+        return
+    sources = [Path(name) for name in data.files]
+    if len(sources) == 1:
+        sources[0].replace(path)
+    else:
+        path.mkdir()
+        for index, source in enumerate(sources):
+            source.replace(path / f"part-{index:05d}.parquet")
+    for folder in {source.parent for source in sources if source.parent.suffix == ".parquet"}:
+        shutil.rmtree(folder)  # of a data set in several files: it is not the mechanism's own
+
+
+def _copy(data: "pa.Table | pads.Dataset", path: Path) -> None:
+    """Copy the Parquet file or folder of a record type, which belongs to whoever made the release."""
+    if isinstance(data, pa.Table):
+        write_released(data, path)
+        return
+    sources = [Path(name) for name in data.files]
+    if len(sources) == 1:
+        shutil.copyfile(sources[0], path)
+        return
+    path.mkdir()
+    for index, source in enumerate(sources):
+        shutil.copyfile(source, path / f"part-{index:05d}.parquet")
+
+
+# The one writer of packets: a plan and its releases become the files of a packet, whichever way they were made.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

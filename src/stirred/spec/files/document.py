@@ -1,39 +1,293 @@
-"""spec.json: a specification as a versioned file that is read back without loss.
-
-Budgets are exact strings ({"kind": "log", "of": "5022308"}), never floats. A file of another version is refused, and a
-file that cannot be read gives one error that says where. The JSON Schema is shipped beside this module.
-"""
+"""Write a specification as spec.json, a versioned file, and read it back without loss."""
 
 import errno
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
+from json.encoder import encode_basestring
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from stirred.errors import InputError, StirredError
-from stirred.spec.algebra.statement import Evidence, Part
-from stirred.spec.files.functions import function_from_json, function_to_json
-from stirred.spec.files.parts import (
-    domain_from_json,
-    domain_to_json,
-    part_from_json,
-    part_to_json,
-    register,
-)
-from stirred.spec.files.text import write_indented
-from stirred.spec.multiverse import Invariant, Margin, Multiverse
-from stirred.spec.numbers.budget import Bound, Budget
-from stirred.spec.outputs.divergences import OutputPremetric
-from stirred.spec.premetrics import InputPremetric
+from stirred.errors import InputError, StirredError, did_you_mean
+from stirred.spec.budgets import Bound, Budget
+from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
+from stirred.spec.exact import parse_fraction, write_fraction
+from stirred.spec.input_premetrics import Hamming, InputPremetric, Neighbours, SymmetricDifference
+from stirred.spec.invariants import AtLeast, Custom, Invariant, Margin, Restriction
+from stirred.spec.laws import LargestStratum, SizeLaw
+from stirred.spec.multiverse import Multiverse
+from stirred.spec.output_premetrics import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
 from stirred.spec.specification import Specification
-from stirred.toml_text import parse_json, read_plain_text
+from stirred.spec.statement import BudgetFunction, Evidence, Part
+from stirred.text_formats import parse_json, read_plain_text
+
+# Write JSON with one value a line: Python's own writer takes a second for a domain of a hundred thousand codes.
+
+
+def write_indented(value: Any, margin: str = "\n") -> str:
+    """Write what ``json.dumps(value, ensure_ascii=False, indent=2, sort_keys=True)`` writes; keys are texts.
+
+    >>> print(write_indented({"b": [1, "ü"], "a": []}))
+    {
+      "a": [],
+      "b": [
+        1,
+        "ü"
+      ]
+    }
+    """
+    inner = margin + "  "
+    if isinstance(value, dict) and value:
+        pairs = [f"{encode_basestring(key)}: {write_indented(value[key], inner)}" for key in sorted(value)]
+        return "{" + inner + f",{inner}".join(pairs) + margin + "}"
+    if isinstance(value, list) and value:
+        items = [encode_basestring(one) if type(one) is str else write_indented(one, inner) for one in value]
+        return "[" + inner + f",{inner}".join(items) + margin + "]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+# The parts of a specification as JSON and back: domains, invariants, premetrics, and registered classes from outside.
+#
+# A part of one's own (a frozen dataclass that subclasses `Invariant`, `InputPremetric` or `OutputPremetric`) is
+# written by
+# its registered kind with its fields; fields may be text, whole numbers, fractions, margins, and tuples of these.
+
+Json = Any
+T = TypeVar("T")
+
+CLASS_BY_KIND: dict[str, type[Any]] = {
+    "margin": Margin,
+    "at-least": AtLeast,
+    "declared": Custom,
+    "hamming": Hamming,
+    "symmetric-difference": SymmetricDifference,
+    "neighbours": Neighbours,
+    "multiplicative": Multiplicative,
+    "normalized-renyi": NormalizedRenyi,
+    "approximate": Approximate,
+}
+_INNER_CLASSES: tuple[type[Any], ...] = (Variable, RecordType, Dependency, Constraint)
+
+
+def register(kind: str, part: type[T]) -> type[T]:
+    """Register a class of your own, so that spec.json can hold it under this kind."""
+    if not is_dataclass(part):
+        raise InputError(
+            f"cannot write {part.__name__} into spec.json",
+            why="it is not a dataclass, so its fields are not known",
+            fix="decorate it with @dataclass(frozen=True)",
+        )
+    if (
+        CLASS_BY_KIND.get(kind, part).__qualname__ != part.__qualname__
+    ):  # the same class, loaded again, may come back
+        raise InputError(
+            f"cannot register {part.__name__} as {kind!r}",
+            why=f"{kind!r} already stands for {CLASS_BY_KIND[kind].__name__}",
+            fix="choose another kind",
+        )
+    CLASS_BY_KIND[kind] = part
+    return part
+
+
+def part_to_json(part: object) -> Json:
+    """Return a part as JSON, with its kind and its fields.
+
+    >>> part_to_json(Hamming("household"))
+    {'kind': 'hamming', 'record_type': 'household', 'link': 'kept', 'copies': 1}
+    """
+    for kind, known in CLASS_BY_KIND.items():
+        if type(part) is known:
+            return {
+                "kind": kind,
+                **_fields_to_json(part),
+            }
+    raise InputError(
+        f"cannot write {type(part).__name__} into spec.json",
+        why="its kind is not known",
+        fix=f'stirred.spec.files.register("{type(part).__name__.lower()}", {type(part).__name__})',
+    )
+
+
+def part_from_json(document: Json, expected: type[T]) -> T:
+    """Read a part of the expected class from its JSON document."""
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if kind not in CLASS_BY_KIND:
+        raise InputError(
+            f"spec.json holds a part of unknown kind {kind!r}",
+            why="no class is registered for it",
+            fix=did_you_mean(str(kind), CLASS_BY_KIND)
+            + "; register a class of your own before you read the file",
+        )
+    part = CLASS_BY_KIND[kind]
+    if not issubclass(part, expected):
+        raise InputError(
+            f"spec.json has a {kind} where it needs a {expected.__name__}",
+            why=f"{part.__name__} is not a kind of {expected.__name__}",
+            fix="write the file anew with stirred.spec.files.save",
+        )
+    return _build(part, {key: value for key, value in document.items() if key != "kind"})
+
+
+def value_to_json(value: object) -> Json:
+    """Return the value of a field as JSON."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Fraction):
+        return {"fraction": write_fraction(value)}
+    if isinstance(value, tuple):
+        return [item if type(item) is str else value_to_json(item) for item in value]
+    if isinstance(value, Restriction):
+        return {"where": {name: list(values) for name, values in value.conditions}}
+    if type(value) in CLASS_BY_KIND.values():
+        return part_to_json(value)
+    for known in _INNER_CLASSES:
+        if type(value) is known:
+            return _fields_to_json(value)
+    raise InputError(
+        f"cannot write a {type(value).__name__} into spec.json",
+        why="spec.json has no exact form for it",
+        fix="use text, whole numbers, fractions, margins and tuples of these",
+    )
+
+
+def _fields_to_json(part: Any) -> dict[str, Json]:
+    return {field.name: value_to_json(getattr(part, field.name)) for field in fields(part)}
+
+
+def _value_from_json(value: Json) -> object:
+    if isinstance(value, list):
+        return tuple(_value_from_json(item) for item in value)
+    if isinstance(value, dict):
+        if set(value) == {"fraction"}:
+            return parse_fraction(value["fraction"], "number")
+        if set(value) == {"where"}:
+            return Restriction.of(value["where"])
+        return part_from_json(value, object)
+    return value
+
+
+def _build(part: type[T], values: Mapping[str, Json]) -> T:
+    known = {field.name for field in fields(part)}  # type: ignore[arg-type]
+    for key in values:
+        if key not in known:
+            raise InputError(
+                f"spec.json gives {part.__name__} a field {key!r} it does not have",
+                why=f"its fields are {', '.join(sorted(known))}",
+                fix=did_you_mean(key, known),
+            )
+    return part(**{key: _value_from_json(value) for key, value in values.items()})
+
+
+def domain_to_json(domain: Domain) -> dict[str, Json]:
+    """Return a complete domain as JSON."""
+    return _fields_to_json(domain)
+
+
+def domain_from_json(document: Mapping[str, Json]) -> Domain:
+    """Read a domain from its JSON document."""
+    values = dict(document)
+    record_types = tuple(
+        RecordType(
+            name=kind["name"], variables=tuple(_build(Variable, variable) for variable in kind["variables"])
+        )
+        for kind in values.pop("record_types", ())
+    )
+    dependencies = tuple(_build(Dependency, rule) for rule in values.pop("dependencies", ()))
+    constraints = tuple(_build(Constraint, rule) for rule in values.pop("constraints", ()))
+    rest = {key: _value_from_json(value) for key, value in values.items()}
+    return Domain(record_types=record_types, dependencies=dependencies, constraints=constraints, **rest)  # type: ignore[arg-type]
+
+
+# Budget functions as JSON and back: the law of b with exact rates, and the statistic b.
+
+
+def function_to_json(function: BudgetFunction | None) -> Json:
+    """Return a budget function as JSON; absent fields are left out.
+
+    >>> function = BudgetFunction(law=SizeLaw("by-size", "1/20"), b=9)
+    >>> function_to_json(function)["law"], function_from_json(function_to_json(function)) == function
+    ({'kind': 'by-size', 'rate': '1/20', 'highest': '1/20'}, True)
+    """
+    if function is None:
+        return None
+    found: dict[str, Json] = {
+        "words": function.words,
+        "universe": function.universe,
+        "least": function.least.to_json(),
+        "most": function.most.to_json(),
+    }
+    if function.law is not None:
+        law = function.law
+        found["law"] = {
+            "kind": law.kind,
+            "rate": write_fraction(law.rate),
+            "highest": write_fraction(law.highest),
+        }
+    if function.statistic is not None:
+        found["statistic"] = _statistic(function.statistic)
+    if function.b is not None:
+        found["b"] = function.b
+    if function.realised:
+        found["realised"] = function.realised
+    return found
+
+
+def function_from_json(document: Json) -> BudgetFunction | None:
+    """Read a budget function from its JSON document; older files have words and no law."""
+    if document is None:
+        return None
+    law, statistic = document.get("law"), document.get("statistic")
+    return BudgetFunction(
+        words=document["words"],
+        universe=document["universe"],
+        least=Budget.from_json(document["least"]),
+        most=Budget.from_json(document["most"]),
+        law=None if law is None else SizeLaw(law["kind"], law["rate"], law["highest"]),
+        statistic=None if statistic is None else _statistic_from(statistic),
+        b=document.get("b"),
+        realised=document.get("realised", ""),
+    )
+
+
+def _statistic(statistic: LargestStratum) -> Json:
+    return {
+        "kind": "largest-stratum",
+        "record_type": statistic.record_type,
+        "match": list(statistic.match),
+        "hold": list(statistic.hold),
+        "swap": list(statistic.swap),
+        "where": None if statistic.where is None else _restriction(statistic.where),
+        "without": [_restriction(restriction) for restriction in statistic.without],
+    }
+
+
+def _restriction(restriction: Restriction) -> Json:
+    return {name: list(values) for name, values in restriction.conditions}
+
+
+def _statistic_from(document: Json) -> LargestStratum:
+    return LargestStratum(
+        document["record_type"],
+        document["match"],
+        document["hold"],
+        document["swap"],
+        document["where"],
+        document["without"],
+    )
+
+
+# spec.json: a specification as a versioned file that is read back without loss.
+#
+# Budgets are exact strings ({"kind": "log", "of": "5022308"}), never floats. A file of another version is refused,
+# and a
+# file that cannot be read gives one error that says where. The JSON Schema is shipped beside this module.
 
 FORMAT = "stirred-specification"
 VERSION = 1
-Json = Any
 _EXPORT_HINT = "write one with: stirred spec export NAME --spec --out spec.json"
 
 
@@ -258,6 +512,3 @@ def load(path: Path | str) -> Specification:
             f"cannot read {source.name}", why=f"it is no JSON: {place}", fix=_EXPORT_HINT
         ) from None
     return from_json(document)
-
-
-__all__ = ["VERSION", "digest", "dumps", "from_json", "load", "register", "save", "schema", "to_json"]

@@ -8,13 +8,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from stirred.errors import InputError, StirredError
-from stirred.web.calculators.conversions import convert_budget
-from stirred.web.calculators.curve import draw_curve, swap_curve
-from stirred.web.calculators.products import FIGURES, compose_products
-from stirred.web.calculators.strata import EXAMPLE, strata_budget
-from stirred.web.jobs.commands import ShownCommand
+from stirred.web.calculators import (
+    EXAMPLE,
+    FIGURES,
+    compose_products,
+    convert_budget,
+    draw_curve,
+    strata_budget,
+    swap_curve,
+)
+from stirred.web.commands import ShownCommand
 from stirred.web.pages import fragment, page
-from stirred.web.stating.answer import Refusal
+from stirred.web.promise import Refusal
 
 MAX_VALUE_CHARACTERS = 100_000  # characters of a typed value
 MOST_SHOWN, LINE = 40, "\n"  # strata that are written out as Python
@@ -45,7 +50,7 @@ def curve(request: Request) -> Response:
         found = swap_curve(asked["b"], asked["rate"], asked["epsilon"])
         command = ("budget", "--stratum", str(found.b), "--rate", str(found.rate))
         python = (
-            "from stirred.mechanisms.swapping.budget.by_size import theorem_1, tight\n\n"
+            "from stirred.mechanisms.swap.budget import theorem_1, tight\n\n"
             f'print(theorem_1({found.b}, "{found.rate}").upper(4), tight({found.b}, "{found.rate}").upper(4))'
         )
         return {
@@ -65,7 +70,7 @@ def zcdp(request: Request) -> Response:
         found = convert_budget(asked["amount"], asked["delta"], asked["kind"])
         python = (
             "from stirred import Budget\n"
-            "from stirred.spec.outputs.readings import reading\n\n"
+            "from stirred.spec.output_premetrics import reading\n\n"
             f'print(reading(Budget.of("{found.rho_squared.exact}"), "{found.delta}", tight=True, decimals=4).epsilon)'
         )
         return {"found": found, "python": python}
@@ -103,7 +108,7 @@ def strata(request: Request) -> Response:
     def answer() -> Values:
         found = strata_budget(asked["strata"], asked["rate"])
         python = (
-            "from stirred.mechanisms.swapping.budget.claim import Stratum, bounds, claim\n\n"
+            "from stirred.mechanisms.swap.bounds import Stratum, bounds, claim\n\n"
             f"strata = [\n{''.join(f'    {one},{LINE}' for one in found.strata[:MOST_SHOWN])}]\n"
             f'print(claim(bounds(strata, "{found.rate}")).budget.upper(4))'
         )

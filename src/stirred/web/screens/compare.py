@@ -6,12 +6,11 @@ from starlette.routing import Route
 
 from stirred.catalog import catalog
 from stirred.errors import InputError
-from stirred.publish.compare.side_by_side import comparison_sections
+from stirred.publish.side_by_side import comparison_sections
 from stirred.spec import Specification
 from stirred.spec.files import load
-from stirred.web.forms.attacker import AttackerForm
-from stirred.web.forms.values import last_text
-from stirred.web.jobs import commands
+from stirred.web import commands
+from stirred.web.forms import AttackerForm, last_text
 from stirred.web.pages import bench_of, form_of, page
 from stirred.web.workbench import Workbench
 

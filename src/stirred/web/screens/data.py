@@ -1,4 +1,4 @@
-"""Data: the codebook first; records stay unread until a person asks."""
+"""Show the first page and the data: the codebook first; records stay unread until a person asks."""
 
 from collections.abc import Sequence
 from threading import Thread
@@ -10,12 +10,30 @@ from starlette.routing import Route
 
 from stirred.closed_files import make_closed_folder
 from stirred.errors import InputError, StirredError
-from stirred.toml_text import read_plain_text
-from stirred.web.forms.values import Form, last_text
-from stirred.web.jobs import commands
+from stirred.text_formats import read_plain_text
+from stirred.web import commands
+from stirred.web.forms import Form, last_text
 from stirred.web.pages import bench_of, form_of, page
-from stirred.web.server.uploads import Upload
-from stirred.web.workspace.data import CODEBOOK, ChosenData, FileParts
+from stirred.web.uploads import Upload
+from stirred.web.workspace import CODEBOOK, ChosenData, FileParts
+
+# The first page: what the workbench is for, and where to begin.
+
+
+def start_routes() -> list[Route]:
+    """Return the addresses of this screen."""
+    return [Route("/", start)]
+
+
+def start(request: Request) -> Response:
+    """Show the steps, the demo and the calculators."""
+    bench = bench_of(request)
+    has_data = bench.data.read_choice() is not None
+    shown = [commands.serve(".")] if has_data else [commands.serve("."), commands.synth()]
+    return page(request, "start.html.j2", title="Workbench", shown=shown, has_data=has_data)
+
+
+# Data: the codebook first; records stay unread until a person asks.
 
 DEMO_HOUSEHOLDS = 60_000  # households of the demo census
 

@@ -1,4 +1,4 @@
-"""Packet: its files, checked against their checksums, to be downloaded as a public or an internal archive."""
+"""Show a packet: its promise, its numbers and reports, its files with checksums, and its download."""
 
 import zipfile
 from collections.abc import Iterator
@@ -6,15 +6,126 @@ from dataclasses import replace
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from stirred.errors import InputError
-from stirred.publish.packet.checksums import verify
-from stirred.publish.packet.walk import list_entries
-from stirred.web.jobs import commands
-from stirred.web.pages import bench_of, number_of, page
+from stirred.publish.packet.checksums import list_entries, verify
+from stirred.publish.side_by_side import tables_of
+from stirred.report.document import Report
+from stirred.report.first_screen import first_screen
+from stirred.spec.files import load
+from stirred.web import commands
+from stirred.web.forms import AttackerForm, last_text
+from stirred.web.pages import bench_of, form_of, number_of, page
+from stirred.web.security import REPORT_POLICY
 from stirred.web.workbench import Workbench
+
+# Look: what a packet promises and how good its numbers are, in the words and with the templates of the report.
+
+DOUBTS = ("utility", "attack", "universe", "audit")
+REPORTS = {"public": "public/report.html", "internal": "internal/report.html", "card": "public/card.html"}
+
+REPORT_SUFFIXES = (".html", "-assessed/report.html", "-frontier/report.html")  # after the number of a job
+
+
+def look_routes() -> list[Route]:
+    """Return the addresses of this screen."""
+    return [
+        Route("/look/{number}", look),
+        Route("/look/{number}/report/{part}", packet_report),
+        Route("/look/{number}/assess", assess, methods=["POST"]),
+        Route("/reports/{number}", made_report),
+    ]
+
+
+def look(request: Request) -> Response:
+    """Show the first screen of the report, the tables, both reports, and the assessments made so far."""
+    bench, number = bench_of(request), number_of(request)
+    packet = bench.packet(number)
+    specification = load(packet.public / "spec.json")
+    attacker = AttackerForm.propose(bench.require_data().schema)
+    replies = first_screen({"": specification}, tables={"": tables_of(packet)})
+    report = Report(title="", subtitle="", audience="public", sections=(), first=replies)
+    return page(
+        request,
+        "look.html.j2",
+        title=f"Packet {number}",
+        step="look",
+        shown=[
+            _assessing(bench, number, bench.next_number(), DOUBTS[:2], attacker),
+        ],
+        number=number,
+        receipt=packet.receipt(),
+        replies=report,
+        checks=packet.checks(),
+        tables=packet.tables(),
+        parts=[name for name, place in REPORTS.items() if (packet.folder / place).is_file()],
+        assessed=[
+            one for one in bench.line.all() if one.kind == "assess" and f"packets/{number:04}" in one.words
+        ],
+        doubts=DOUBTS,
+        attacker=attacker,
+        record_types=list(bench.require_data().schema.record_types),
+        packets=bench.packets(),
+        read=bench.require_data().read,
+    )
+
+
+def packet_report(request: Request) -> Response:
+    """Return a report of a packet, under a policy by which it can call nothing of the workbench."""
+    bench, part = bench_of(request), str(request.path_params["part"])
+    packet = bench.packet(number_of(request))
+    if part not in REPORTS:
+        raise InputError("there is no such report", why="a packet has three", fix="choose one of the list")
+    return _frame_report((packet.folder / REPORTS[part]).read_bytes())
+
+
+def made_report(request: Request) -> Response:
+    """Return the report of a comparison, an assessment or a frontier."""
+    bench = bench_of(request)
+    job = bench.line.job(number_of(request))
+    places = (f"{job.number:04}{place}" for place in REPORT_SUFFIXES)
+    found = [path for place in places if (path := bench.workspace.reports / place).is_file()]
+    if not found:
+        raise InputError(
+            "there is no report yet", why="the job has not ended", fix="wait for it in the step Run"
+        )
+    return _frame_report(found[0].read_bytes())
+
+
+def assess(request: Request) -> Response:
+    """Let a packet be held against the truth; the result is internal."""
+    bench, number = bench_of(request), number_of(request)
+    bench.packet(number)
+    asked = [doubt for doubt in DOUBTS if doubt in form_of(request).get("only", ())]
+    if not bench.require_data().read or not asked or last_text(form_of(request), "internal") != "on":
+        raise InputError(
+            "this assessment cannot begin",
+            why="it reads the records: they must be open, the result is internal, and something must be asked",
+            fix="let the records be read in the step Data, tick what to look into, and that the result is internal",
+        )
+    attacker = AttackerForm.of(form_of(request), bench.require_data().schema)
+    with bench.line.lock:
+        mine = bench.next_number()
+        words = _assessing(bench, number, mine, asked, attacker).words
+        bench.line.add("assess", words, title=f"assess packet {number}", number=mine)
+    return RedirectResponse(f"/look/{number}", 303)
+
+
+def _assessing(
+    bench: Workbench, packet: int, job: int, only: tuple[str, ...] | list[str], attacker: AttackerForm
+) -> commands.ShownCommand:
+    census = bench.census_from_here()
+    return commands.assess(f"packets/{packet:04}", census, f"reports/{job:04}-assessed", only, attacker)
+
+
+def _frame_report(content: bytes) -> Response:
+    headers = {"content-security-policy": REPORT_POLICY}
+    return Response(content, media_type="text/html; charset=utf-8", headers=headers)
+
+
+# Packet: its files, checked against their checksums, to be downloaded as a public or an internal archive.
 
 PARTS = ("public", "internal")
 CHUNK_BYTES = 1 << 18

@@ -5,11 +5,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from stirred.errors import InputError
-from stirred.web.forms.values import last_text
-from stirred.web.jobs import commands
-from stirred.web.jobs.progress import steps_of_job
+from stirred.web import commands
+from stirred.web.forms import last_text
+from stirred.web.jobs import steps_of_job
 from stirred.web.pages import bench_of, form_of, fragment, number_of, page
-from stirred.web.screens.promise import checked_plan
+from stirred.web.screens.plan import checked_plan
 from stirred.web.workbench import Workbench
 
 JOB_NAMES = {

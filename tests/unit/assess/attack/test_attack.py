@@ -8,24 +8,24 @@ import pyarrow as pa
 import pytest
 
 from stirred.assess.attack import attack, count_uniques, measure_uniques
-from stirred.assess.attack.linkage.leave_one_out import (
+from stirred.assess.attack.linkage import (
+    LinkVariables,
     choose_donors,
     choose_targets,
+    group_people,
     leave_one_out,
     replace_secrets,
 )
-from stirred.assess.attack.linkage.reidentification import group_people
-from stirred.assess.attack.linkage.variables import LinkVariables
-from stirred.assess.attack.measures import EXPOSED_GROUP, reconstruction_measures
-from stirred.assess.attack.reconstruction.areas import AREA_SCHEMA
+from stirred.assess.attack.reconstruction import AREA_SCHEMA
+from stirred.assess.attack.records import EXPOSED_GROUP, reconstruction_measures
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.frames import frame_of
-from stirred.mechanisms.cell_key import CellKey
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.tables.cell_key import CellKey
 
 RECALL = "recall of reidentification, released records"
 NAMES = ["block", "block_group", "sex", "age", "race", "hispanic"]

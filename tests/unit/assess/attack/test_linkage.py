@@ -9,19 +9,17 @@ from stirred.assess.attack.linkage import (
     PERFECT,
     Attacker,
     LinkVariables,
-    bootstrap_interval,
     count_agreement,
     find_attacker,
     link_records,
     majority_guess,
     make_attacker_file,
     modal_guess,
-    normalise_risk,
     proportional_guess,
     random_draw_hits,
     reidentify,
-    wilson_interval,
 )
+from stirred.assess.attack.result import bootstrap_interval, normalise_risk, wilson_interval
 from stirred.errors import InputError
 
 VARIABLES = LinkVariables(area="block", parent="group")

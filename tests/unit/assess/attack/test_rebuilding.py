@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from stirred.assess.attack.rebuilding import rebuild_from_tables
+from stirred.assess.attack.records import rebuild_from_tables
 from stirred.census import Census
 
 RNG = np.random.default_rng(3)

@@ -10,24 +10,26 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from stirred.assess.attack import reconstruction
+from stirred.assess.attack.published_areas import (
+    TableDesign,
+    age_class,
+    block_design,
+    collect_tables,
+    tabulate_blocks,
+    tabulate_margins,
+)
 from stirred.assess.attack.reconstruction import (
     Effort,
     Programme,
-    TableDesign,
-    age_class,
-    areas,
-    block_design,
+    _full_rank,
     calibration,
-    collect_tables,
     find_nearest,
     measure_variability,
     precision_area,
     reconstruct,
-    tabulate_blocks,
-    tabulate_margins,
+    sample_solutions,
 )
-from stirred.assess.attack.reconstruction.confidence import sample_solutions
-from stirred.assess.attack.reconstruction.variability import _full_rank
 from stirred.census.synthetic import synthesise
 from stirred.errors import InputError
 from stirred.frames import frame_of
@@ -319,7 +321,7 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path, monkeypatch: pytest.Monk
         }
     )
     published = tabulate_margins(people, "block", [["sex"], ["race"]])
-    monkeypatch.setattr(areas, "AREAS_PER_PIECE", 10)
+    monkeypatch.setattr(reconstruction, "AREAS_PER_PIECE", 10)
     whole = reconstruct(published, workers=2)
 
     def stop(step: str, done: int, total: int) -> None:
@@ -330,9 +332,9 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(KeyboardInterrupt):
         reconstruct(published, state=tmp_path, progress=stop)
     worked: list[str] = []
-    area = areas._reconstruct_area
+    area = reconstruction._reconstruct_area
     monkeypatch.setattr(
-        areas, "_reconstruct_area", lambda name, *rest: (worked.append(name), area(name, *rest))[1]
+        reconstruction, "_reconstruct_area", lambda name, *rest: (worked.append(name), area(name, *rest))[1]
     )
     again = reconstruct(published, state=tmp_path)
     assert sorted(worked) == published.areas.to_list()[20:]

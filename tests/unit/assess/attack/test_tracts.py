@@ -7,14 +7,13 @@ import polars as pl
 import pytest
 
 from stirred.assess.attack import attack
+from stirred.assess.attack.published_areas import TableDesign, tabulate_blocks
 from stirred.assess.attack.reconstruction import (
-    TableDesign,
+    join_programme,
     measure_variability,
     reconstruct_joined,
-    tabulate_blocks,
     tabulate_tracts,
 )
-from stirred.assess.attack.reconstruction.tracts import join_programme
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key

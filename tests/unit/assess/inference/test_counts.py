@@ -20,7 +20,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.frames import frame_of
-from stirred.mechanisms.exact_margins import ExactMargins
+from stirred.mechanisms.tables.exact_margins import ExactMargins
 
 NOISE = KnownNoise(law="gaussian", scale=1.5)
 

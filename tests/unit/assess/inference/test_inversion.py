@@ -7,15 +7,21 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.assess.attack.inference import invert_swap, posterior_places, remove_shrinkage
-from stirred.assess.attack.inference.assignment import _chance_shown, balance_weights, guess_joint_places
+from stirred.assess.attack.inversion import (
+    _chance_shown,
+    balance_weights,
+    guess_joint_places,
+    invert_swap,
+    posterior_places,
+    remove_shrinkage,
+)
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.mechanisms.base import Release
-from stirred.mechanisms.exact_margins import ExactMargins
 from stirred.mechanisms.registry import rebuild_mechanism
+from stirred.mechanisms.release import Release
+from stirred.mechanisms.swap.estimates import posterior
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.swapping.numbers.closed_forms import posterior
+from stirred.mechanisms.tables.exact_margins import ExactMargins
 
 STRATA, PLACES = 6000, np.array(["a", "a", "a", "b", "b", "c"])
 LIMIT = 5.4  # standard errors; ten comparisons raise a false alarm with a chance below 1e-6

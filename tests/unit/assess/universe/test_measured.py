@@ -19,8 +19,8 @@ from stirred.assess.universe.bounds import find_separators
 from stirred.census import Census
 from stirred.mechanisms.swapping import PermutationSwapping
 from stirred.spec import AtLeast, Domain, Margin, Multiverse, RecordType, Variable
-from stirred.spec.nearest.cells import find_cell_range
-from stirred.spec.verdicts.witness import DataSet
+from stirred.spec.cells import find_cell_range
+from stirred.spec.verdict import DataSet
 
 LABELLED = "ways to assign all values (labelled)"
 UNLABELLED = "tables that agree with the invariants (unlabelled)"

@@ -6,7 +6,7 @@ from math import exp
 import pytest
 
 from stirred.assess.universe import gaussian, geometric
-from stirred.assess.universe.rounding import chance_unchanged
+from stirred.assess.universe.invariants import chance_unchanged
 from stirred.errors import InputError
 
 

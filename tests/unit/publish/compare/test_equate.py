@@ -11,10 +11,10 @@ from stirred.assess.risk import RiskMeasure
 from stirred.census import Census, read
 from stirred.cli.main import main
 from stirred.errors import InputError
-from stirred.mechanisms.base import Release
-from stirred.mechanisms.exact_margins import ExactMargins
+from stirred.mechanisms.release import Release
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.publish.compare.equate import HEURISTIC, equate
+from stirred.mechanisms.tables.exact_margins import ExactMargins
+from stirred.publish.equate import HEURISTIC, equate
 
 PLAN = """title = "swap"
 census = "census.toml"
@@ -58,7 +58,7 @@ def test_equal_success_is_at_the_same_rate(folder: Path) -> None:
 
 
 def test_no_setting_may_reach_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.publish.compare.equate.ROUNDS", 1)
+    monkeypatch.setattr("stirred.publish.equate.ROUNDS", 1)
 
     def nothing(release: Release, census: Census) -> RiskMeasure:
         found = staying(release, census)
@@ -86,8 +86,8 @@ def test_a_method_without_a_knob_is_refused(folder: Path) -> None:
 
 
 def test_the_verb(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stirred.publish.compare.equate.STEPS", 2)  # fewer settings, for a quick test
-    monkeypatch.setattr("stirred.publish.compare.equate.ROUNDS", 1)
+    monkeypatch.setattr("stirred.publish.equate.STEPS", 2)  # fewer settings, for a quick test
+    monkeypatch.setattr("stirred.publish.equate.ROUNDS", 1)
     (folder / "census.toml").write_text(CENSUS + 'age = {type = "integer", range = "0..99"}\n')
     lines = [f"{i},1,{1 + i % 3},{1 + i % 2},{'or'[i % 5 == 0]},{i // 2}" for i in range(80)]
     (folder / "household.csv").write_text(

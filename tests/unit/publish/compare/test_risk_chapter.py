@@ -10,24 +10,24 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred.assess.attack.inference.majority import guess_by_area
-from stirred.assess.attack.inference.published import infer_table
-from stirred.assess.universe import measure_universe, released
-from stirred.assess.universe.released import measure_disclosure
+from stirred.assess.attack.inference import infer_table
+from stirred.assess.attack.majority import guess_by_area
+from stirred.assess.universe import measure_universe, measures
+from stirred.assess.universe.measures import measure_disclosure
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.languages import CODES, Language
-from stirred.mechanisms.base import Mechanism, Release
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins
-from stirred.mechanisms.gaussian_tables import GaussianTables
-from stirred.mechanisms.released import scan_records
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.release import Release, scan_records
+from stirred.mechanisms.swap.targeted import TargetedSwapping
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.targeted import TargetedSwapping
+from stirred.mechanisms.tables.exact_margins import ExactMargins
+from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.mechanisms.topdown import TopDown
-from stirred.publish.compare import risk_chapter
-from stirred.publish.compare.risk_chapter import public_risk
+from stirred.publish import documents
+from stirred.publish.documents import public_risk
 from stirred.publish.plan.description import Plan
 from stirred.report import Report, Section, render
 
@@ -135,22 +135,22 @@ def test_the_exact_numbers_of_the_truth_give_the_same_section_and_a_mutant_anoth
     mechanism = MAKERS["targeted"]
     release = made(mechanism, truth)
     shown = chapter(mechanism, truth, release)
-    monkeypatch.setattr(released, "census_from_release", lambda _: truth)
+    monkeypatch.setattr(measures, "census_from_release", lambda _: truth)
     assert chapter(mechanism, truth, release)[GIVEN] == shown[GIVEN]
     monkeypatch.undo()
 
     def of_the_truth(*_: object) -> pl.LazyFrame:
         return truth.scan("person", ["block", "race", "sex", "age"])
 
-    monkeypatch.setattr(risk_chapter, "join_household", of_the_truth)
-    monkeypatch.setattr(risk_chapter, "choose_questions", lambda *_: [(("race", "sex", "block"), "block")])
+    monkeypatch.setattr(documents, "join_household", of_the_truth)
+    monkeypatch.setattr(documents, "choose_questions", lambda *_: [(("race", "sex", "block"), "block")])
     mutant = chapter(mechanism, truth, release)
     assert mutant[GUESSED] != shown[GUESSED]
 
 
 def test_what_is_left_out_is_said_with_the_command(truth: Census, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(risk_chapter, "MAX_RECORDS_UNDONE", 10)
-    monkeypatch.setattr(risk_chapter, "MAX_RECORDS", 10)
+    monkeypatch.setattr(documents, "MAX_RECORDS_UNDONE", 10)
+    monkeypatch.setattr(documents, "MAX_RECORDS", 10)
     found = chapter(MAKERS["swap"], truth)
     words = " ".join(map(str, paragraphs(found["What this report leaves out"])))
     assert "undoing the swap" in words
@@ -160,7 +160,7 @@ def test_what_is_left_out_is_said_with_the_command(truth: Census, monkeypatch: p
 
 def test_it_is_said_in_every_language(truth: Census, monkeypatch: pytest.MonkeyPatch) -> None:
     sections = [one for name in ("topdown", "tables") for one in chapter(MAKERS[name], truth).values()]
-    monkeypatch.setattr(risk_chapter, "MAX_RECORDS_UNDONE", 10)
+    monkeypatch.setattr(documents, "MAX_RECORDS_UNDONE", 10)
     sections += chapter(MAKERS["topdown"], truth).values()
     report = Report(title="t", subtitle="", audience="public", sections=tuple(sections))
     for code in (code for code in CODES if code != "en"):

@@ -24,9 +24,9 @@ from stirred.spec import (
     RecordType,
     Specification,
     Variable,
+    algebra,
     chain,
 )
-from stirred.spec.algebra import chaining
 
 Record = tuple[int, int]
 Data = tuple[Record, ...]
@@ -142,12 +142,12 @@ def test_a_pair_outside_loses_twice_as_much() -> None:
 
 def test_the_old_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """It stated the second promise in the second's own universes alone."""
-    honest: Callable[..., Specification] = chaining._carry_promise
+    honest: Callable[..., Specification] = algebra._carry_promise
 
     def forgets(first: Specification, second: Specification, stability: Fraction) -> Specification:
         return replace(honest(first, second, stability), multiverse=second.multiverse)
 
-    monkeypatch.setattr(chaining, "_carry_promise", forgets)
+    monkeypatch.setattr(algebra, "_carry_promise", forgets)
     claimed = SWAPPED.then(NOISY, stability=1)
     assert claimed.multiverse == Multiverse.none()
     assert not loss_is_kept(claimed)

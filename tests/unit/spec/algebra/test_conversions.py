@@ -8,8 +8,11 @@ import pytest
 
 from stirred.catalog import catalog
 from stirred.catalog.products import DDHC_B, PRODUCTS, S_DHC, Product
-from stirred.mechanisms.phsafe.factors import PHSAFE_CONVERSION
-from stirred.mechanisms.safetab.factors import SAFETAB_H_CONVERSION, SAFETAB_P_CONVERSION
+from stirred.mechanisms.census2020.factors import (
+    PHSAFE_CONVERSION,
+    SAFETAB_H_CONVERSION,
+    SAFETAB_P_CONVERSION,
+)
 from stirred.spec import (
     Budget,
     Domain,
@@ -21,7 +24,7 @@ from stirred.spec import (
     SymmetricDifference,
     compose,
 )
-from stirred.spec.algebra.conversions import Conversion, Figure
+from stirred.spec.conversions import Conversion, Figure
 
 
 def understates(shown: Product) -> bool:

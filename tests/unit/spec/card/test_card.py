@@ -28,9 +28,9 @@ from stirred.spec import (
     compare,
 )
 from stirred.spec.card import Card, page
-from stirred.spec.card import factors as odds
+from stirred.spec.card import words as odds
 from stirred.spec.card.words import write_decimal
-from stirred.spec.nearest.distance import smallest_distance
+from stirred.spec.nearest import smallest_distance
 
 DOMAIN = Domain(
     name="toy",

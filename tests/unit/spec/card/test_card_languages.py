@@ -28,7 +28,7 @@ from stirred.spec import (
 )
 from stirred.spec.card import Card, page
 from stirred.spec.files import from_json, to_json
-from stirred.spec.neighbours import Neighbours
+from stirred.spec.input_premetrics import Neighbours
 
 OTHERS = [code for code in CODES if code != "en"]
 VARIABLES = tuple(Variable(name=name) for name in ("quarter", "size", "tenure"))

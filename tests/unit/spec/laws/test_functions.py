@@ -25,11 +25,11 @@ from stirred.spec import (
     Specification,
     compare_functions,
     compare_laws,
+    statement,
 )
 from stirred.spec.files import from_json, to_json
-from stirred.spec.laws import functions
-from stirred.spec.laws.functions import PlainPromise
-from stirred.spec.verdicts.witness import DataSet
+from stirred.spec.statement import PlainPromise
+from stirred.spec.verdict import DataSet
 
 MOST = 5000
 STATISTIC = LargestStratum("household", ("size",), ("tenure",), ("block",))
@@ -449,23 +449,23 @@ def test_words_alone_are_never_equal() -> None:
 
 
 def test_comparing_words_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def by_words(budget: Budget, mine: Any, other: Budget, theirs: Any) -> functions.FunctionOrder:
+    def by_words(budget: Budget, mine: Any, other: Budget, theirs: Any) -> statement.FunctionOrder:
         same = mine.words == theirs.words and budget == other
-        return functions.FunctionOrder("yes" if same else "unknown", mine.words)
+        return statement.FunctionOrder("yes" if same else "unknown", mine.words)
 
-    monkeypatch.setattr(functions, "_compare_both", by_words)
+    monkeypatch.setattr(statement, "_compare_both", by_words)
     with pytest.raises(AssertionError):
         _words_are_not_compared()
 
 
 def test_looking_at_the_realised_b_alone_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def at_b(budget: Budget, mine: Any, other: Budget, theirs: Any) -> functions.FunctionOrder:
+    def at_b(budget: Budget, mine: Any, other: Budget, theirs: Any) -> statement.FunctionOrder:
         smaller = (
             mine.law is not None and theirs.law is not None and mine.law.at(mine.b) <= theirs.law.at(theirs.b)
         )
-        return functions.FunctionOrder("yes" if smaller else "unknown", "")
+        return statement.FunctionOrder("yes" if smaller else "unknown", "")
 
-    monkeypatch.setattr(functions, "_compare_both", at_b)
+    monkeypatch.setattr(statement, "_compare_both", at_b)
     with pytest.raises(AssertionError):
         _words_are_not_compared()
 

@@ -7,9 +7,9 @@ from itertools import combinations_with_replacement, product
 import pytest
 
 from stirred.spec import Constraint, Domain, Margin, Multiverse, RecordType, Variable
-from stirred.spec.nearest import cells as room
-from stirred.spec.nearest.cells import Range, find_cell_range, is_singleton
-from stirred.spec.verdicts.witness import DataSet
+from stirred.spec import cells as room
+from stirred.spec.cells import Range, find_cell_range, is_singleton
+from stirred.spec.verdict import DataSet
 
 UNIT = "household"
 LEVELS = {"a": ("0", "1", "2"), "b": ("0", "1"), "c": ("0", "1")}

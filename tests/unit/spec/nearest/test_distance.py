@@ -30,9 +30,14 @@ from stirred.spec import (
     Variable,
 )
 from stirred.spec.card import Card
-from stirred.spec.nearest.distance import Distance, smallest_distance
-from stirred.spec.nearest.joint_records import ask_own_tables
-from stirred.spec.nearest.lightest import TableKeys, find_lightest, find_shortest
+from stirred.spec.nearest import (
+    Distance,
+    TableKeys,
+    ask_own_tables,
+    find_lightest,
+    find_shortest,
+    smallest_distance,
+)
 
 UNIT = "household"
 Levels = dict[str, tuple[str, ...]]

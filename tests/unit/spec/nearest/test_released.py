@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from stirred.census import Census
-from stirred.mechanisms.gaussian_tables import GaussianTables
 from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.spec import (
     Budget,
@@ -27,9 +27,9 @@ from stirred.spec import (
     Variable,
 )
 from stirred.spec.card import Card
-from stirred.spec.card.odds import bound_odds
+from stirred.spec.card.words import bound_odds
 from stirred.spec.files import from_json, to_json
-from stirred.spec.nearest.distance import smallest_distance
+from stirred.spec.nearest import smallest_distance
 
 HOME, PERSON = "household", "person"
 Record = Mapping[str, str]

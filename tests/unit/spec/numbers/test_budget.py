@@ -12,7 +12,7 @@ from mpmath.libmp import to_rational
 
 from stirred.errors import BudgetError
 from stirred.spec import Budget
-from stirred.spec.numbers.intervals import Interval
+from stirred.spec.exact import Interval
 
 fractions = st.fractions(min_value=0, max_value=10**6, max_denominator=10**6)
 atoms = st.one_of(

@@ -30,8 +30,8 @@ from stirred.spec import (
     compose,
 )
 from stirred.spec.card import Card
-from stirred.spec.card.odds import bound_odds
-from stirred.spec.outputs.group import round_up_digits, scale_delta
+from stirred.spec.card.words import bound_odds
+from stirred.spec.output_premetrics import round_up_digits, scale_delta
 
 TOY = Domain(
     name="toy",

@@ -40,9 +40,8 @@ from stirred.spec import (
     Verdict,
 )
 from stirred.spec.refinement import decide_determined, refines
+from stirred.spec.verdict import DataSet, Derivation, Witness
 from stirred.spec.verdicts.checker.check import check_implication, check_refinement
-from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.witness import DataSet, Witness
 
 UNIT = "household"
 BITS = ("0", "1")

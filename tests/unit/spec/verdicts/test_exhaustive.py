@@ -21,12 +21,12 @@ from oracles.promises import Law, Promise, kullback_leibler, on_square
 from oracles.rank import determines
 from oracles.sweep import Library, Outcome, sweep
 from stirred.spec import Domain, Multiverse
-from stirred.spec.laws.functions import FunctionOrder
-from stirred.spec.outputs.transfer import Transfer
 from stirred.spec.refinement import decide_determined
+from stirred.spec.statement import FunctionOrder
 from stirred.spec.verdict import Verdict
 from stirred.spec.verdicts.checker.check import check_refinement
-from stirred.spec.verdicts.examples import find_different_pair
+from stirred.spec.verdicts.search import find_different_pair
+from stirred.spec.verdicts.transfer import Transfer
 
 MOST_UNKNOWN = 0.02
 

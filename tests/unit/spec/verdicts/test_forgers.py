@@ -45,9 +45,8 @@ from stirred.spec import (
     compare,
     compose,
 )
+from stirred.spec.verdict import DataSet, Derivation, Witness
 from stirred.spec.verdicts.checker.check import check_implication, check_refinement
-from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.witness import DataSet, Witness
 
 SLOW_ONES = {"laws": 40}  # laws are compared at sixty sizes: fewer of them in the quick run
 

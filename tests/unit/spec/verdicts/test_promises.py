@@ -22,10 +22,10 @@ from oracles.rank import determines
 from stirred.catalog import catalog
 from stirred.census import Census
 from stirred.errors import BudgetError, IncompatibleError, VoidError
-from stirred.mechanisms.exact_margins.mechanism import ExactMargins
 from stirred.mechanisms.swapping import PermutationSwapping
-from stirred.mechanisms.topdown.rules import record as constraints
-from stirred.mechanisms.topdown.rules.record import Record
+from stirred.mechanisms.tables.exact_margins import ExactMargins
+from stirred.mechanisms.topdown import rules as constraints
+from stirred.mechanisms.topdown.rules import Record
 from stirred.spec import (
     Answer,
     Approximate,
@@ -45,16 +45,16 @@ from stirred.spec import (
     SymmetricDifference,
     Variable,
     Verdict,
+    algebra,
     compare,
     compose,
 )
-from stirred.spec.algebra import chaining
+from stirred.spec import verdict as verdict_module
 from stirred.spec.card import Card
-from stirred.spec.card.odds import bound_odds
-from stirred.spec.laws.functions import FunctionOrder
-from stirred.spec.nearest.distance import Distance
+from stirred.spec.card.words import bound_odds
+from stirred.spec.nearest import Distance
 from stirred.spec.refinement import decide_determined
-from stirred.spec.verdicts import pairs
+from stirred.spec.statement import FunctionOrder
 from stirred.spec.verdicts.checker.check import check_implication
 
 UNIT = "household"
@@ -178,7 +178,7 @@ def test_what_a_constraint_without_variables_says_is_not_ignored(monkeypatch: py
         assert proved(*free) == "no"
         with monkeypatch.context() as old:
             # the old witness: a constraint without variables does not count
-            old.setattr(pairs, "find_inadmissible", lambda *_: "")
+            old.setattr(verdict_module, "find_inadmissible", lambda *_: "")
             assert first.implies(second).answer is Answer.NO
 
 
@@ -287,7 +287,7 @@ def test_two_joint_releases_are_four_apart(monkeypatch: pytest.MonkeyPatch) -> N
     def two(*_: object) -> Distance:
         return replace(honest, value=2)
 
-    from stirred.spec.nearest.distance import smallest_distance
+    from stirred.spec.nearest import smallest_distance
 
     honest = smallest_distance(joint().domain, joint().multiverse, joint().input_premetric)
     everywhere(monkeypatch, "smallest_distance", two)
@@ -308,7 +308,7 @@ def test_restricted_tables_are_two_apart(untouched: str, monkeypatch: pytest.Mon
     assert truth == 2
     assert card_is_safe(spec, truth)
 
-    from stirred.spec.nearest.distance import smallest_distance
+    from stirred.spec.nearest import smallest_distance
 
     honest = smallest_distance(spec.domain, spec.multiverse, spec.input_premetric)
     everywhere(monkeypatch, "smallest_distance", lambda *_: replace(honest, value=1))
@@ -403,12 +403,12 @@ def test_a_chain_keeps_the_invariants_of_its_first_step(monkeypatch: pytest.Monk
     assert chain_is_kept(chained())
     outside = loss_of_chain((("0", "0"), ("1", "1")), (("1", "1"), ("1", "1")))
     assert outside > 1.9 * log(2)  # at distance 1
-    honest = chaining._carry_promise
+    honest = algebra._carry_promise
 
     def forgets(first: Specification, second: Specification, stability: Fraction) -> Specification:
         return replace(honest(first, second, stability), multiverse=second.multiverse)
 
-    monkeypatch.setattr(chaining, "_carry_promise", forgets)
+    monkeypatch.setattr(algebra, "_carry_promise", forgets)
     assert not chain_is_kept(chained())
 
 

@@ -14,9 +14,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compile_kernel
 from stirred.errors import InputError
-from stirred.mechanisms.topdown.workload.histogram import Histogram, Query
+from stirred.kernels import compile_kernel
+from stirred.mechanisms.topdown.histogram import Histogram, Query
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -13,9 +13,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.mechanisms.topdown.rules.constraints import Constraints
-from stirred.mechanisms.topdown.tree.counts import Sparse
-from stirred.mechanisms.topdown.tree.geounits import Tree
+from stirred.mechanisms.topdown.counts import Sparse
+from stirred.mechanisms.topdown.rules import Constraints
+from stirred.mechanisms.topdown.tree import Tree
 
 Ints = NDArray[np.int64]
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from stirred._support import OptionalModule
 from stirred.errors import InfeasibleError
-from stirred.extras import OptionalModule
-from stirred.mechanisms.topdown.solve.problem import (
+from stirred.mechanisms.topdown.solve.parent import (
     FREE,
     HeldSums,
     ParentProblem,

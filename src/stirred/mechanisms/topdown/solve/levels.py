@@ -8,14 +8,12 @@ from numpy.typing import NDArray
 
 from stirred.engine import Engine, Progress
 from stirred.errors import InfeasibleError
-from stirred.mechanisms.topdown.estimate.informed import TreeEstimate
-from stirred.mechanisms.topdown.measure.allotment import Allotment
-from stirred.mechanisms.topdown.measure.linear import Targets
-from stirred.mechanisms.topdown.rules.constraints import Constraints, HeldQuery
-from stirred.mechanisms.topdown.solve import generic
-from stirred.mechanisms.topdown.solve.batched import batch
-from stirred.mechanisms.topdown.solve.nested import build_nested_network, round_by_group
-from stirred.mechanisms.topdown.solve.problem import (
+from stirred.mechanisms.topdown.counts import Sparse
+from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate
+from stirred.mechanisms.topdown.measure import Allotment, Targets
+from stirred.mechanisms.topdown.rules import Constraints, HeldQuery
+from stirred.mechanisms.topdown.solve import batch, generic
+from stirred.mechanisms.topdown.solve.parent import (
     CROWDED_SUMS_PER_CHILD,
     FREE,
     SUMS,
@@ -27,9 +25,14 @@ from stirred.mechanisms.topdown.solve.problem import (
     solve,
 )
 from stirred.mechanisms.topdown.solve.root import round_root, solve_root
-from stirred.mechanisms.topdown.solve.rounding import build_network, round_network
-from stirred.mechanisms.topdown.solve.sets import build_set_network, list_sets
-from stirred.mechanisms.topdown.tree.counts import Sparse
+from stirred.mechanisms.topdown.solve.rounding import (
+    build_nested_network,
+    build_network,
+    build_set_network,
+    list_sets,
+    round_by_group,
+    round_network,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -9,10 +9,10 @@ a fixed order, so the same input gives the same bits on any number of threads.
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.compiled import compile_kernel
 from stirred.errors import InfeasibleError
-from stirred.mechanisms.topdown.solve.descend import CG_STEPS, CG_TOLERANCE, FISTA_STEPS, MAX_PAUSE_STEPS
-from stirred.mechanisms.topdown.solve.problem import (
+from stirred.kernels import compile_kernel
+from stirred.mechanisms.topdown.solve.descent import CG_STEPS, CG_TOLERANCE, FISTA_STEPS, MAX_PAUSE_STEPS
+from stirred.mechanisms.topdown.solve.parent import (
     MAX_ADDITIONS,
     HeldSums,
     Solution,

@@ -12,34 +12,34 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
+from stirred.spec.budgets import Budget
 from stirred.spec.domain import Domain
-from stirred.spec.multiverse import Margin, Multiverse
-from stirred.spec.neighbours import Neighbours
-from stirred.spec.numbers.budget import Budget
-from stirred.spec.outputs.divergences import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
-from stirred.spec.premetrics import Hamming, InputPremetric, SymmetricDifference
+from stirred.spec.input_premetrics import Hamming, InputPremetric, Neighbours, SymmetricDifference
+from stirred.spec.invariants import Margin
+from stirred.spec.multiverse import Multiverse
+from stirred.spec.output_premetrics import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
 from stirred.spec.specification import Specification
-from stirred.spec.verdict import Answer, Verdict
+from stirred.spec.verdict import Answer, DataSet, Derivation, Verdict, Witness, find_fault
 from stirred.spec.verdicts.checker.budgets import (
     HOMES,
+    breaks,
     check_budgets,
     check_changes_alone,
     collect_given,
     counts_records,
     inner_of,
+    is_known,
+    is_void_at,
     list_fixed,
 )
-from stirred.spec.verdicts.checker.numbers import breaks, is_known, is_void_at
-from stirred.spec.verdicts.checker.shape import check_form, read_whole_number
 from stirred.spec.verdicts.checker.tables import (
     Given,
     check_determines_all,
+    check_form,
     check_leaves_open,
     has_undecided_map,
+    read_whole_number,
 )
-from stirred.spec.verdicts.derivation import Derivation
-from stirred.spec.verdicts.pairs import find_fault
-from stirred.spec.verdicts.witness import DataSet, Witness
 
 MAX_COPIES = 1000  # how often the change of a pair is repeated
 

@@ -1,1 +1,0 @@
-"""What the records decide about columns: facts, roles, links and nesting."""

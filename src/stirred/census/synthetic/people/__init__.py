@@ -1,1 +1,0 @@
-"""Draw who lives where: neighbourhoods, households, facilities and persons."""

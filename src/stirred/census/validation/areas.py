@@ -1,0 +1,221 @@
+"""Check that the geography is a tree: every area has one parent, every code is known and unambiguous."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from stirred.census.geography import read_areas, read_crosswalk
+from stirred.census.records import CensusFiles
+from stirred.census.validation.problems import Problem
+from stirred.frames import collect_frame
+
+# Find codes of areas that look the same and are not: one place would become two.
+
+ALIKE_RULE = (
+    "codes that look like another one: case, spaces at the ends, letters in two forms, or signs of no width"
+)
+ALIKE_FIX = "write every code in one way (one case, no spaces at the ends, Unicode NFC, no signs of no width)"
+NO_WIDTH_SIGNS = "[\u00ad\u200b-\u200f\u2060\ufeff]"
+
+
+def check_alike(distinct: pl.DataFrame, record_type: str, levels: Sequence[str]) -> Iterator[Problem]:
+    """Yield problems where two codes of a level are the same to the eye.
+
+    >>> [problem.count for problem in check_alike(pl.DataFrame({"lau": ["Cé", "Ce\u0301", "D"]}), "household", ["lau"])]
+    [1]
+    >>> [problem.count for problem in check_alike(pl.DataFrame({"lau": ["A1", "a1", "A1 ", "B"]}), "household", ["lau"])]
+    [2]
+    """
+    for level in levels:
+        if distinct.schema[level].is_integer():
+            continue
+        codes = distinct[level].drop_nulls().cast(pl.String).unique()
+        plain = codes
+        if (codes.str.len_bytes() != codes.str.len_chars()).any():  # plain letters have one form
+            plain = codes.str.normalize("NFC").str.replace_all(NO_WIDTH_SIGNS, "")
+        count = codes.len() - plain.str.strip_chars().str.to_lowercase().n_unique()
+        if count:
+            yield Problem(
+                record_type=record_type, column=level, rule=ALIKE_RULE, count=count, of="areas", fix=ALIKE_FIX
+            )
+
+
+# Check that the geography is a tree: every area has one parent, there is no cycle, every code is known.
+
+TWO_PARENTS_RULE = "areas that lie in two areas of the level above"
+TWO_PARENTS_FIX = (
+    'if codes repeat between parents, join them: [geography.level.NAME] columns = ["parent", "child"]'
+)
+
+
+def check_geography(census: CensusFiles) -> Iterator[Problem]:
+    """Check the spine of the records, the geographies beside it, and the file of areas."""
+    if census.schema.geography.areas is not None:
+        yield from _check_areas(census)
+    for record in census.schema.records:
+        yield from _check_spine(census, record.name)
+
+
+def _check_spine(census: CensusFiles, record_type: str) -> Iterator[Problem]:
+    geography = census.schema.geography
+    there = census.columns(record_type)
+    levels = [name for name in census.schema.spine if name in there]
+    beside = [off for off in geography.off_spine if not off.files and off.name in there]
+    named = [*levels, *(off.name for off in beside)]
+    finest = census.schema.spine[-1:]
+    looked_up = [off.of for off in geography.off_spine if off.files]
+    looked_up += finest if geography.areas is not None else []
+    determined = any(off.of in levels or off.nests_in in named for off in beside)
+    frame = census.scan(record_type).select(named)
+    written = any(dtype == pl.String for dtype in frame.collect_schema().dtypes())
+    if named and (len(levels) > 1 or determined or looked_up or written):
+        # files lie in the order of their places: a record in the place of the one before it tells nothing new
+        moved = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in named)
+        distinct = collect_frame(frame.filter(moved).unique(), streaming=True)
+        yield from check_alike(distinct, record_type, levels)
+        for coarse, fine in pairwise(levels):
+            yield from _check_function(distinct, record_type, fine, coarse, TWO_PARENTS_RULE, TWO_PARENTS_FIX)
+        for off in beside:
+            if off.of in levels:
+                rule = f"areas that lie in two areas of {off.name}"
+                yield from _check_function(
+                    distinct, record_type, off.of, off.name, rule, "leave out of = … if it may cut them"
+                )
+            if off.nests_in in named:
+                rule = f"areas that cross the borders of {off.nests_in}"
+                yield from _check_function(
+                    distinct, record_type, off.name, off.nests_in, rule, "leave out nests_in = …"
+                )
+        yield from _check_known(census, record_type, distinct)
+
+
+def _check_function(
+    distinct: pl.DataFrame, record_type: str, fine: str, coarse: str, rule: str, fix: str
+) -> Iterator[Problem]:
+    """Yield problems where ``fine`` does not determine ``coarse``."""
+    pairs = distinct.lazy().select(fine, coarse).drop_nulls().unique()
+    twice = pairs.group_by(fine).agg(pl.len().alias("parents")).filter(pl.col("parents") > 1)
+    count = int(twice.select(pl.len()).collect().item())
+    if count:
+        yield Problem(record_type=record_type, column=fine, rule=rule, count=count, of="areas", fix=fix)
+
+
+def _check_known(census: CensusFiles, record_type: str, distinct: pl.DataFrame) -> Iterator[Problem]:
+    """Yield problems for codes of records that the files of areas or other geographies do not know."""
+    schema, folder = census.schema, census.folder
+    finest = schema.spine[-1] if schema.spine else ""
+    if schema.geography.areas is not None and finest in distinct.columns:
+        known = read_areas(schema, folder).select(pl.col("code").alias(finest))
+        yield from _report_unknown(
+            distinct, record_type, finest, known, "codes that the file of areas does not know"
+        )
+    for off in schema.geography.off_spine:
+        if off.files:
+            table = read_crosswalk(schema, off.name, folder)
+            table = table.with_columns(pl.col(off.of).cast(pl.String))
+            pairs = table.unique().group_by(off.of).agg(pl.len().alias("n")).filter(pl.col("n") > 1)
+            twice = int(pairs.select(pl.len()).collect().item())
+            if twice:
+                rule = f"areas of {off.of} that its file puts in two areas"
+                yield Problem(record_type="geography", column=off.name, rule=rule, count=twice, of="areas")
+            if off.of in distinct.columns:
+                rule = f"codes that the file of {off.name} does not know"
+                yield from _report_unknown(distinct, record_type, off.of, table.select(off.of), rule)
+
+
+def find_unknown_codes(census: CensusFiles, record_type: str) -> dict[str, pl.Series]:
+    """Return the codes of records, as text, that the files of areas or of off-spine geographies do not know."""
+    schema, folder = census.schema, census.folder
+    files: list[tuple[str, pl.LazyFrame]] = []
+    if schema.geography.areas is not None and schema.spine:
+        files.append((schema.spine[-1], read_areas(schema, folder).select(pl.col("code"))))
+    files += [
+        (off.of, read_crosswalk(schema, off.name, folder).select(pl.col(off.of).cast(pl.String)))
+        for off in schema.geography.off_spine
+        if off.files
+    ]
+    found: dict[str, pl.Series] = {}
+    for column, known in files:
+        if column in census.columns(record_type):
+            codes = census.scan(record_type).select(pl.col(column).cast(pl.String)).drop_nulls().unique()
+            lost = codes.join(known, left_on=column, right_on=known.collect_schema().names()[0], how="anti")
+            some = collect_frame(lost, streaming=True).to_series()
+            found[column] = pl.concat([found[column], some]).unique() if column in found else some
+    return {column: codes for column, codes in found.items() if len(codes)}
+
+
+def _report_unknown(
+    distinct: pl.DataFrame, record_type: str, column: str, known: pl.LazyFrame, rule: str
+) -> Iterator[Problem]:
+    codes = distinct.lazy().select(pl.col(column).cast(pl.String)).drop_nulls().unique()
+    count = int(codes.join(known, on=column, how="anti").select(pl.len()).collect().item())
+    if count:
+        yield Problem(record_type=record_type, column=column, rule=rule, count=count, of="areas")
+
+
+def _check_areas(census: CensusFiles) -> Iterator[Problem]:
+    table = collect_frame(read_areas(census.schema, census.folder), streaming=True)
+    spine = census.schema.spine
+    pairs = table.select("code", "parent").drop_nulls("code").unique(maintain_order=True)
+    parents = pairs.group_by("code").agg(pl.len().alias("n")).filter(pl.col("n") > 1).height
+    nowhere = (
+        pairs.drop_nulls("parent")
+        .join(pairs.select("code"), left_on="parent", right_on="code", how="anti")
+        .height
+    )
+    repeated = table.height - table.unique().height
+    endless, depth = _measure_depths(pairs.unique(subset="code", keep="first", maintain_order=True))
+    found = [
+        ("code", "areas without a code", table["code"].null_count()),
+        ("code", "areas listed twice", repeated),
+        ("parent", "areas with two parents", parents),
+        ("parent", "areas whose parent is not listed", nowhere),
+        ("parent", "areas whose chain of parents is a cycle", endless),
+        (
+            "parent",
+            f"areas deeper than the {len(spine)} levels of the spine",
+            int((depth >= len(spine)).sum()),
+        ),
+    ]
+    level = table.select("code", "parent", "level").drop_nulls("level")
+    if level.height:
+        rank = {name: index for index, name in enumerate(spine)}
+        found.append(
+            ("level", "levels that the spine does not name", int((~level["level"].is_in(list(rank))).sum()))
+        )
+        above = level.select(pl.col("code").alias("parent"), pl.col("level").alias("above")).unique(
+            subset="parent"
+        )
+        both = level.join(above, on="parent", how="inner")
+        order = both.select(
+            pl.col(name).replace_strict(rank, default=None, return_dtype=pl.Int64)
+            for name in ("level", "above")
+        )
+        found.append(
+            (
+                "level",
+                "areas whose parent is not one level up",
+                int((order["level"] != order["above"] + 1).sum()),
+            )
+        )
+    for column, rule, count in found:
+        if count:
+            yield Problem(record_type="geography", column=column, rule=rule, count=count, of="areas")
+
+
+def _measure_depths(pairs: pl.DataFrame) -> tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]"]:
+    """Return how many areas lead into a cycle, and the depth of all others (the top has depth 0)."""
+    count = pairs.height
+    index = pl.DataFrame({"parent": pairs["code"], "at": pl.int_range(count, dtype=pl.Int64(), eager=True)})
+    at = pairs.join(index, on="parent", how="left", maintain_order="left")["at"].fill_null(count).to_numpy()
+    # Pointer doubling: after k rounds each area has followed 2^k parents; an area still below the top is in a cycle.
+    jump = np.append(at, count)
+    depth = np.append(np.where(at == count, 0, 1), 0)
+    for _ in range(max(1, count.bit_length())):
+        depth, jump = depth + np.where(jump == count, 0, depth[jump]), jump[jump]
+        if (jump == count).all():
+            break
+    ended = jump[:count] == count
+    return int((~ended).sum()), depth[:count][ended]

@@ -1,1 +1,0 @@
-"""Samplers that follow their stated law exactly: coins, counts and noise."""

@@ -1,1 +1,0 @@
-"""Verbs that doubt a release: assess, audit, equate, frontier."""

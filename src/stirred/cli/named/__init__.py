@@ -1,1 +1,0 @@
-"""Commands that run a plan with a name."""

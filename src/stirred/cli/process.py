@@ -1,0 +1,238 @@
+"""Handle the process of a command: limits, pipes, signals, and one message and exit code for every error."""
+
+import contextlib
+import errno
+import os
+import re
+import select
+import signal
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, TextIO
+
+from stirred.errors import ClusterError, InputError, StirredError
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+
+# Limits of the system in which the libraries cannot even be loaded, told before they fail in their own words.
+
+if sys.platform != "win32":
+    import resource
+
+ADDRESS_BYTES = 2_000_000_000  # bytes of addresses that the libraries reserve, far more than they use
+
+
+def require_addresses() -> None:
+    """Refuse a bound on addresses (``ulimit -v``) that is too small: libraries would end the process without a message."""
+    if sys.platform == "win32":
+        return
+    allowed, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if allowed != resource.RLIM_INFINITY and allowed < ADDRESS_BYTES:
+        raise InputError(
+            f"this shell allows a process {allowed / 1e9:.1f} GB of addresses",
+            why=f"the libraries reserve {ADDRESS_BYTES / 1e9:.0f} GB or more, whatever they use",
+            fix='ulimit -v unlimited; --memory "8 GB" bounds what a run holds',
+        )
+
+
+# Standard output and standard error that nobody reads any more (``| head``), or that cannot be written (a full disk).
+
+
+def flush_stream(stream: TextIO) -> OSError | None:
+    """Write what waits; where that fails, say why, and throw it and all that follows away."""
+    try:
+        stream.flush()
+    except OSError as error:
+        _silence(stream)
+        return error
+    return None
+
+
+def has_no_reader(stream: TextIO) -> bool:
+    """Return whether a pipe has lost its reader; discard all that follows in that case."""
+    try:
+        asked = select.poll()
+        asked.register(stream.fileno(), 0)
+        gone = any(event & (select.POLLERR | select.POLLHUP) for _, event in asked.poll(0))
+    except (OSError, ValueError):  # a stream of a test has no number
+        return False
+    if gone:
+        _silence(stream)
+    return gone
+
+
+def _silence(stream: TextIO) -> None:
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+# Signals that ask a command to end: it removes its scratch, says how to go on, and ends with 128 plus the number.
+
+# a scheduler's end of time, a terminal that was closed, a limit of processor time
+SIGNAL_NAMES = ("SIGTERM", "SIGHUP", "SIGXCPU")
+GO_ON = "run the same command again: a run goes on from what is finished in OUT.part"
+RESEND_SECONDS = 0.02  # seconds
+_leaving: list[int] = []  # the signal that was raised; cleaning up is not interrupted by another one
+
+
+class StoppedBySignal(SystemExit):
+    """Raised where the command was when the signal came, so that every folder in use is removed on the way out."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.number = number
+
+    def build_error(self) -> StirredError:
+        """Return the error to print for this signal.
+
+        >>> print(StoppedBySignal(signal.SIGTERM).told().what)
+        stopped by SIGTERM
+        """
+        return StirredError(
+            f"stopped by {signal.Signals(self.number).name}",
+            why="the system or a scheduler asked the command to end",
+            fix=GO_ON,
+        )
+
+
+def install_handlers() -> None:
+    """Let these signals raise ``StoppedBySignal``, where nobody has decided otherwise (nohup has)."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    _leaving.clear()
+    for name in SIGNAL_NAMES:
+        number = getattr(signal, name, None)  # not every system has all of them
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _leave)
+    sys.unraisablehook = _unraisable
+
+
+def find_signal() -> StoppedBySignal | None:
+    """Return the signal that ended the command, or None; later errors are its consequence.
+
+    With Spark the signal may reach Java first, and whatever is then asked of it fails in a way of its own.
+    """
+    return StoppedBySignal(_leaving[0]) if _leaving else None
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    if not _leaving:
+        _leaving.append(number)
+        raise StoppedBySignal(number)
+
+
+def _unraisable(found: "UnraisableHookArgs") -> None:
+    """Send a signal again that Python lost while it cleaned up an object; print no traceback."""
+    if issubclass(found.exc_type, StoppedBySignal):
+        number = _leaving.pop() if _leaving else signal.SIGTERM
+    elif issubclass(found.exc_type, KeyboardInterrupt):
+        number = signal.SIGINT
+    else:
+        sys.__unraisablehook__(found)
+        return
+    again = threading.Timer(
+        RESEND_SECONDS, os.kill, (os.getpid(), number)
+    )  # not at once: this function must end first
+    again.daemon = True
+    again.start()
+
+
+# How a command ends: one message and one exit code for every kind of error, and never a traceback that nobody asked
+# for.
+
+# code → what it means; docs/reference/exit-codes.md explains them
+ERROR_CODES = {
+    0: "done",
+    1: "a check found a problem: records break the schema, a packet does not verify, or an audit fails",
+    2: "wrong input or a refusal; nothing was released",
+    70: "a fault of stirred or of a library",
+    74: "the system refused (a full disk, missing rights, a limit): the same command goes on from what is finished",
+    129: "stopped by SIGHUP: the terminal was closed; the same command goes on",
+    130: "interrupted with Ctrl-C; the same command goes on",
+    143: "stopped by SIGTERM; the same command goes on",
+    152: "stopped by SIGXCPU: the limit of processor time; the same command goes on",
+}
+_SPACE = "free some space and run the same command again: it goes on from what is finished in OUT.part"
+_RIGHTS = "check the rights of the files and folders that the command names"
+_FIXES = {
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: "choose an --out on a disk that can be written to",
+    errno.ENOENT: "check that the files and folders that the command names exist",
+    errno.ENAMETOOLONG: "give the files and folders that the command names shorter names",
+    errno.EMFILE: "allow more open files: ulimit -n 4096",
+    errno.EFBIG: "allow larger files, ulimit -f unlimited, and run the same command again",
+    errno.ENOMEM: "allow more memory, ulimit -v unlimited, or close other programs; --memory bounds what a run holds",
+}
+_NUMBER = re.compile(r"\b(?:os error|errno|code:) (\d+)", flags=re.IGNORECASE)
+
+
+def report_error(error: BaseException) -> int:
+    """Say what happened; returns the exit code."""
+    error = find_signal() or error
+    if isinstance(error, StirredError):
+        return _write_error(f"error: {error}", 74 if isinstance(error, ClusterError) else 2)
+    if isinstance(error, KeyboardInterrupt):
+        return _write_error(f"interrupted\n  fix: {GO_ON}", 130)
+    if isinstance(error, StoppedBySignal):
+        return _write_error(str(error.build_error()), 128 + error.number)
+    system = _translate_system_error(error)
+    if system is not None:
+        return _write_error(f"error: {system}", 74)  # EX_IOERR of sysexits.h
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return _write_error(
+        f"error: unexpected {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}\n"
+        "  why: this is a fault of stirred, or of a file it did not understand\n"
+        "  fix: report it; with STIRRED_TRACEBACK=1 the whole traceback is shown, which may hold confidential values",
+        70,
+    )
+
+
+def wants_traceback(error: BaseException) -> bool:
+    """Return whether to show a traceback: only where somebody asked for it, because it may show records."""
+    expected = (StirredError, KeyboardInterrupt, StoppedBySignal)
+    return bool(os.environ.get("STIRRED_TRACEBACK")) and not isinstance(error, expected)
+
+
+def _write_error(text: str, code: int) -> int:
+    """Write to standard error, where there still is one."""
+    with contextlib.suppress(OSError, ValueError):
+        print(text, file=sys.stderr)
+    return code
+
+
+def _translate_system_error(error: BaseException) -> StirredError | None:
+    """Translate an error of the operating system; show no path, which may hold a value of a record.
+
+    >>> print(_translate_system_error(OSError(errno.ENOSPC, "No space left on device", "/data/household.parquet")))
+    the system refused to go on
+      why: No space left on device
+      fix: free some space and run the same command again: it goes on from what is finished in OUT.part
+    """
+    if isinstance(error, MemoryError):
+        return StirredError(
+            "the memory is used up",
+            why="the command needs more than this process may hold",
+            fix="--memory 4GB works in parts on disk; or close other programs",
+        )
+    own = isinstance(error, OSError)
+    told = _NUMBER.search(str(error))
+    number = (error.errno if isinstance(error, OSError) else 0) or (int(told[1]) if told else 0)
+    # a library in Rust panics or fails in other words, and names the number of the error
+    if not own and number not in _FIXES:
+        return None
+    return StirredError(
+        "the system refused to go on",
+        why=os.strerror(number) if number else type(error).__name__,
+        fix=_FIXES.get(number, "look at the disk and at the rights of its folders, then run it again"),
+    )

@@ -1,1 +1,0 @@
-"""The process of a command: signals, limits, pipes, and how it ends."""

@@ -1,1 +1,0 @@
-"""The verb ``spec``: one module for each large action."""

@@ -1,1 +1,0 @@
-"""What the verbs share: flags, keys, engines, progress and output."""

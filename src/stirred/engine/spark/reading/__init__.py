@@ -1,1 +1,0 @@
-"""Read and count the records of a census on Spark."""

@@ -1,1 +1,0 @@
-"""The tables of the cell key method: counting with keys, places, totals and magnitudes, and what is shown of them."""

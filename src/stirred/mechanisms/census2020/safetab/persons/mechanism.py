@@ -1,0 +1,680 @@
+"""Define SafeTab-P: look at each population group with noise, publish a total or sex by age (T1, T2)."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from collections.abc import Mapping as Table
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from stirred.census.progress import silent
+from stirred.census.schema import Schema
+from stirred.chance import Key
+from stirred.engine import Engine, Progress
+from stirred.errors import InputError, PlanError, did_you_mean, require_kind
+from stirred.frames import frame_of
+from stirred.languages import Phrase
+from stirred.mechanisms.base import Knob, Mechanism, check_inputs, require_inputs, totals_to_try
+from stirred.mechanisms.census2020.config import ETHNICITY, RACES, SafeTabPConfig
+from stirred.mechanisms.census2020.factors import SAFETAB_P_CONVERSION
+from stirred.mechanisms.census2020.noise import Definition
+from stirred.mechanisms.census2020.safetab.groups import (
+    REGION_TYPES,
+    CodeLists,
+    GroupCounts,
+    GroupSet,
+    Regions,
+    RegionType,
+    Tally,
+    choose_region_types,
+    count_groups,
+    find_regions,
+    geographic_columns,
+    make_group_maps,
+    set_columns,
+)
+from stirred.mechanisms.census2020.safetab.persons import budgets
+from stirred.mechanisms.census2020.safetab.persons.budgets import (
+    Apportionment,
+    KnownInvariants,
+    Line,
+    NeighbourKind,
+    find_preset,
+)
+from stirred.mechanisms.census2020.safetab.persons.tables import (
+    CHANCE_ONE_SIDE,
+    FIGURE_COLUMNS,
+    T1,
+    T2,
+    MeasuredGroups,
+    SexByAge,
+    Stages,
+    make_tables,
+    measure_groups,
+    sum_groups,
+    to_frame,
+    write_files,
+)
+from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.contents import MeasuredNoise
+from stirred.mechanisms.effect import ExpectedEffect, smallest_effect
+from stirred.mechanisms.exhibits import Exhibit, Listing
+from stirred.mechanisms.proposal import Proposal, find_root, list_areas
+from stirred.mechanisms.release import Check, Release
+from stirred.spec import Budget, Specification
+from stirred.spec.conversions import Conversion
+from stirred.spec.exact import parse_fraction
+from stirred.spec.invariants import Views, make_view
+
+if TYPE_CHECKING:
+    from stirred.census import Census, Schema
+
+
+# Refuse settings of SafeTab-P that are of the wrong kind or contradict themselves, before any census is seen.
+
+CHOICES = {
+    "definition": get_args(Definition),
+    "neighbours": get_args(NeighbourKind),
+    "invariants": get_args(KnownInvariants),
+    "epsilon": ("inf", None),
+}
+
+
+def require_kinds(
+    *,
+    codes: object,
+    columns: Mapping[str, object],
+    lists: Mapping[str, object],
+    tables: Mapping[str, object],
+    choices: Mapping[str, object],
+) -> None:
+    """Refuse a setting of a wrong type, and one that names something that does not exist."""
+    if codes is not None:
+        require_kind("codes", codes, (str, Path), wanted="a folder", fix='codes="lists"')
+    for name, value in columns.items():
+        require_kind(name, value, str, wanted="a text", fix=f'{name}="…"')
+    for name, value in lists.items():
+        require_kind(name, value, (list, tuple), wanted="a list of texts", fix=f'{name}=["…"]')
+    for name, value in tables.items():
+        if value is not None:
+            require_kind(name, value, Mapping, wanted="a table", fix=f'{name}={{"STATE-2": "…"}}')
+    for name, value in choices.items():
+        if value not in CHOICES[name]:
+            words = [word for word in CHOICES[name] if word is not None]
+            raise InputError(
+                f"{name} of SafeTab-P is unknown",
+                why=f"it is one of {', '.join(words)}",
+                fix=did_you_mean(str(value), words),
+            )
+
+
+def require_sense(
+    *,
+    races: Sequence[str],
+    ethnicity: str,
+    most_codes: int,
+    sexes: Sequence[str],
+    regions: Mapping[str, str],
+    first_stage: Fraction,
+    suppression: Fraction,
+) -> None:
+    """Refuse settings that cannot be true together."""
+    if len(sexes) != 2:
+        raise InputError(
+            "sexes are not two levels", why="T2 has a part for each of two", fix='sexes = ["1", "2"]'
+        )
+    if not races and not ethnicity:
+        raise InputError(
+            "no column holds codes", why="groups are found by codes", fix='races = ["race_code_1"]'
+        )
+    if len(races) > most_codes:
+        raise InputError(
+            f"{len(races)} columns of race codes are more than most_codes",
+            why="the noise is made for persons with at most that many codes",
+            fix=f"most_codes = {len(races)}",
+        )
+    if not 0 < first_stage < 1:
+        raise InputError(
+            "first_stage lies outside 0 to 1",
+            why="both the first look and what follows it need a part of the budget",
+            fix='first_stage = "1/10"',
+        )
+    if not 0 <= suppression < 1:
+        raise InputError(
+            "suppression is not below 1",
+            why="no bound hides every row without persons",
+            fix='suppression = "0.9999", or "0" to show all',
+        )
+    set_columns(regions)  # refuses region types that do not exist
+
+
+# The settings of SafeTab-P that the schema of a census suggests.
+
+
+def propose(schema: Schema) -> Proposal:
+    """Return the 2020 product where persons have detailed race codes; refuse where they have none."""
+    list_areas(schema, find_root(schema))
+    person = next((record for record in schema.records if record.name == "person"), None)
+    if person is None or "race_code_1" not in person.names:
+        raise PlanError(
+            "this mechanism cannot be proposed for this census",
+            why="it counts groups by detailed race codes, and persons have no variable race_code_1",
+            fix='write the plan by hand and name the columns with codes: races = ["…"]',
+        )
+    races = [name for place in range(1, 9) if (name := f"race_code_{place}") in person.names]
+    ethnicity = "ethnicity_code" if "ethnicity_code" in person.names else ""
+    return Proposal(
+        settings={"preset": "ddhc-a-2020", "races": races, "ethnicity": ethnicity},
+        reasons={
+            "preset": "budgets and thresholds of the 2020 Detailed DHC-A: a start, not a choice",
+            "races": "the columns with detailed race codes",
+            "ethnicity": "the column with the detailed ethnicity",
+        },
+        undecided=("codes: without a folder of code lists, Stirred's own invented groups are used",),
+    )
+
+
+# The steps of a run after the census was counted: measure every set, and hold the tables against each other.
+
+
+def encode_counts(tally: Tally, counts: Sequence[GroupCounts]) -> list[bytes]:
+    """Return everything a run read of the census as bytes: the regions of every set, and its counts."""
+    found = []
+    for item, some in zip(tally.sets, counts, strict=True):
+        named = repr((item.kind, item.level, item.regions)).encode()
+        found += [named, some.keys.tobytes(), some.counts.tobytes()]
+    return found
+
+
+def measure_sets(
+    sets: Sequence[GroupSet],
+    counts: Sequence[GroupCounts],
+    here: Apportionment,
+    lists: CodeLists,
+    key: Key,
+    say: Progress,
+) -> list[tuple[GroupSet, Stages, MeasuredGroups]]:
+    """Return every set with its noise and what is published of it."""
+    lines = {(line.kind, line.level): line for line in here.lines}
+    found = []
+    for place, (item, some) in enumerate(zip(sets, counts, strict=True)):
+        say("measure", place, len(sets))
+        stages = here.stages(lines[item.kind, item.level])
+        shown = lists.list_iterations(item.level, fine=item.kind.fine)
+        detailed = np.array([number for number, one in enumerate(shown) if one.detailed_only], np.int64)
+        found.append((item, stages, measure_groups(item, some, detailed, stages, key)))
+    say("measure", len(sets), len(sets))
+    return found
+
+
+def check_agreement(tables: Table[str, pa.Table]) -> Check:
+    """Check that T1 has the sum of all cells of every group in T2."""
+    sums = sum_groups(to_frame(tables["t2"]))
+    totals = to_frame(tables["t1"]).select(*T1, "count")
+    joined = sums.join(totals, on=list(T1), how="left")
+    kept = bool((joined["count"] == joined["sum"]).fill_null(False).all())
+    return Check(invariant=Phrase("safetab.check"), kept=kept, numbers=sums.height)
+
+
+# What the report shows of a run: the noise of every region type and level, and what decides which rows are shown.
+
+
+def make_exhibits(allotment: Apportionment, tables: Table[str, pa.Table]) -> tuple[Exhibit, ...]:
+    """Return the noise with margins of error, and which rows are shown, after a run with their number."""
+    return (_show_noise(allotment), _show_selection(allotment, _count_rows(tables)))
+
+
+def _show_noise(allotment: Apportionment) -> Exhibit:
+    columns = [
+        Phrase("safetab.exhibit.type"),
+        Phrase("safetab.exhibit.level"),
+        Phrase("safetab.exhibit.budget"),
+        Phrase("safetab.exhibit.deviation"),
+        Phrase("safetab.exhibit.margin"),
+        Phrase("safetab.exhibit.look"),
+    ]
+    rows, margins = [], []
+    for line in allotment.lines:
+        first, second = (
+            allotment.noise(line, share) for share in (allotment.first_stage, 1 - allotment.first_stage)
+        )
+        margin = 0 if line.budget is None else second.cut(CHANCE_ONE_SIDE)
+        margins.append((margin, line))
+        deviations = [f"{float(noise.variance) ** 0.5:.4g}" for noise in (second, first)]
+        paid = "∞" if line.budget is None else str(Budget.of(line.budget))
+        rows.append((line.kind.name, line.level, paid, deviations[0], f"± {margin:,}", deviations[1]))
+    least, most = (choose(margins, key=lambda pair: pair[0]) for choose in (min, max))
+    return Exhibit(
+        title=Phrase("safetab.exhibit.title"),
+        finding=Phrase(
+            "safetab.exhibit.finding",
+            least=least[0],
+            least_at=_name_line(least[1]),
+            most=most[0],
+            most_at=_name_line(most[1]),
+        ),
+        parts=(
+            Listing(
+                caption=Phrase("safetab.exhibit.caption"), columns=columns, rows=rows, numeric=columns[1:]
+            ),
+        ),
+        note=Phrase("safetab.exhibit.sums"),
+        chapter="accuracy",
+    )
+
+
+def _show_selection(allotment: Apportionment, shown: Table[tuple[str, str], int] | None) -> Exhibit:
+    columns = [
+        Phrase("safetab.exhibit.type"),
+        Phrase("safetab.exhibit.level"),
+        Phrase("safetab.exhibit.thresholds"),
+        Phrase("safetab.exhibit.cut"),
+    ]
+    rows = []
+    for line in allotment.lines:
+        cut = allotment.stages(line).cut
+        steps = ", ".join(f"{step:,}" for step in line.thresholds)
+        hidden: object = Phrase("safetab.exhibit.all_shown") if cut is None else f"{cut:,}"
+        rows.append((line.kind.name, line.level, steps, hidden))
+    parts = [
+        Listing(caption=Phrase("safetab.exhibit.selected"), columns=columns, rows=rows, numeric=columns[1:])
+    ]
+    if shown is not None:
+        names = [Phrase("safetab.exhibit.type"), "t1", "t2"]
+        kinds = list(dict.fromkeys(line.kind.name for line in allotment.lines))
+        counted = [(kind, shown.get((kind, "t1"), 0), shown.get((kind, "t2"), 0)) for kind in kinds]
+        parts.append(
+            Listing(caption=Phrase("safetab.exhibit.rows"), columns=names, rows=counted, numeric=names[1:])
+        )
+    hides = 1 - allotment.suppression if allotment.suppression else Fraction(1)
+    return Exhibit(
+        title=Phrase("safetab.exhibit.shown"),
+        finding=Phrase("safetab.exhibit.suppressed" if allotment.suppression else "safetab.exhibit.nothing_hidden",
+                       share=f"{float(hides):g}"),
+        parts=tuple(parts),
+        note=Phrase("safetab.exhibit.selection"),
+        chapter="accuracy",
+    )  # fmt: skip
+
+
+def _name_line(line: Line) -> str:
+    return f"{line.kind.name}, {line.level}"
+
+
+def _count_rows(tables: Table[str, pa.Table]) -> dict[tuple[str, str], int] | None:
+    """Return how many rows each table has of each region type; these are published."""
+    if "t1" not in tables:
+        return None
+    found = {}
+    for name in ("t1", "t2"):
+        column = frame_of(tables[name].select(["region_type"]))["region_type"]
+        for kind, number in column.value_counts().iter_rows():
+            found[str(kind), name] = int(number)
+    return found
+
+
+# SafeTab-P as a mechanism: count population groups, look at each with noise, publish a total or sex by age (T1, T2).
+
+STATE_TYPE = "STATE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeTabP(Mechanism):
+    """Totals of detailed population groups (T1), and sex by age where a group is large enough (T2).
+
+    Every field is a setting of ``SafeTabPConfig``; ``find_preset`` fills those that are not given.
+
+    >>> SafeTabP().apportion().spent()
+    Fraction(618, 125)
+    """
+
+    name: ClassVar[str] = "safetab-p"
+    Config: ClassVar[type[MechanismConfig]] = SafeTabPConfig
+    seconds_per_million: ClassVar[float] = 20.0
+    bytes_per_record: ClassVar[int] = 200
+    conversion: ClassVar[Conversion | None] = SAFETAB_P_CONVERSION
+
+    preset: str = "ddhc-a-2020"
+    codes: Path | str | None = None
+    definition: Definition = "zcdp"
+    budget: Mapping[str, str] | None = None
+    thresholds: Mapping[str, str] | None = None
+    total: Fraction | str | int | None = None
+    epsilon: str | None = None
+    first_stage: Fraction | str | None = None
+    suppression: Fraction | str | None = None
+    clamp: bool = False
+    most_codes: int = 8
+    neighbours: budgets.NeighbourKind = "added-or-removed"
+    invariants: budgets.KnownInvariants = "housing-units"
+    races: Sequence[str] = RACES
+    ethnicity: str = ETHNICITY
+    sex: str = "sex"
+    sexes: Sequence[str] = ("1", "2")
+    age: str = "age"
+    record: str = "person"
+    regions: Mapping[str, str] | None = None
+    puerto_rico: str = "72"
+
+    def __post_init__(self) -> None:
+        columns = ("preset", "ethnicity", "sex", "age", "record", "puerto_rico")
+        choices = ("definition", "neighbours", "invariants", "epsilon")
+        require_kinds(
+            codes=self.codes,
+            columns={name: getattr(self, name) for name in columns},
+            lists={"races": self.races, "sexes": self.sexes},
+            tables={"budget": self.budget, "thresholds": self.thresholds, "regions": self.regions},
+            choices={name: getattr(self, name) for name in choices},
+        )
+        require_sense(
+            races=self.races,
+            ethnicity=self.ethnicity,
+            most_codes=self.most_codes,
+            sexes=self.sexes,
+            regions=self.regions or {},
+            first_stage=self._first_stage,
+            suppression=self._suppression,
+        )
+        self._set_amounts()
+
+    def _set_amounts(self) -> budgets.Amounts:
+        """Return budgets and thresholds by region type and level."""
+        total = None if self.total is None else parse_fraction(self.total, "total")
+        return budgets.set_amounts(self.budget or {}, self.thresholds or {}, find_preset(self.preset), total)
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """Return the preset, where persons have detailed codes."""
+        return propose(schema)
+
+    @property
+    def record_type(self) -> str:
+        """Return the record type that is counted."""
+        return self.record
+
+    @property
+    def is_noiseless(self) -> bool:
+        """Return whether the budget is infinite: no noise, no protection."""
+        return self.epsilon == "inf"
+
+    @property
+    def lists(self) -> CodeLists:
+        """Return the code lists."""
+        return CodeLists.own() if self.codes is None else CodeLists.read(Path(self.codes))
+
+    @property
+    def _first_stage(self) -> Fraction:
+        given = find_preset(self.preset).first_stage if self.first_stage is None else self.first_stage
+        return parse_fraction(given, "first_stage")
+
+    @property
+    def _suppression(self) -> Fraction:
+        given = find_preset(self.preset).suppression if self.suppression is None else self.suppression
+        return parse_fraction(given, "suppression")
+
+    def kinds(self) -> tuple[RegionType, ...]:
+        """Return all region types, with the columns of the settings."""
+        return tuple(set_columns(self.regions or {}).values())
+
+    @property
+    def _state(self) -> str:
+        return (self.regions or {}).get(STATE_TYPE, REGION_TYPES[STATE_TYPE].column)
+
+    def apportion(self, census: "Census | None" = None) -> Apportionment:
+        """Return the measured lines and their budgets; without a census, as if it had every region type."""
+        kinds = self.kinds()
+        if census is not None:
+            kinds = choose_region_types(census, kinds, state=self._state)
+        lines = budgets.make_lines(
+            kinds, self._set_amounts(), self.lists, most_codes=self.most_codes, noiseless=self.is_noiseless
+        )
+        return Apportionment(
+            lines=lines,
+            definition=self.definition,
+            first_stage=self._first_stage,
+            suppression=self._suppression,
+        )
+
+    def parameters(self) -> dict[str, object]:
+        """Return every setting as exact JSON; the lists by their digest, wherever they lie."""
+        exact = ("total", "first_stage", "suppression")
+        named = (
+            "preset",
+            "definition",
+            "epsilon",
+            "neighbours",
+            "invariants",
+            "ethnicity",
+            "sex",
+            "age",
+        )
+        return {
+            **{
+                name: None if (own := getattr(self, name)) is None else str(Fraction(str(own)))
+                for name in exact
+            },
+            **{name: None if (own := getattr(self, name)) is None else str(own) for name in named},
+            "codes": None if self.codes is None else self.lists.digest(),
+            "budget": {name: str(Fraction(value)) for name, value in (self.budget or {}).items()},
+            "thresholds": dict(self.thresholds or {}),
+            "clamp": self.clamp,
+            "most_codes": self.most_codes,
+            "races": list(self.races),
+            "sexes": list(self.sexes),
+            "record": self.record,
+            "regions": dict(self.regions or {}),
+            "puerto_rico": self.puerto_rico,
+        }
+
+    def settings(self) -> dict[str, object]:
+        """Return the keys of a [[mechanism]]."""
+        return self.parameters() | {"codes": None if self.codes is None else str(self.codes)}
+
+    def identity(self) -> dict[str, object]:
+        """Return what the key is bound to: all that decides the law of the release.
+
+        What the promise compares and supposes is left out: it must not change the noise.
+        """
+        said = {name: value for name, value in self.parameters().items() if name not in ("codes", "preset")}
+        lines = [(line.name, str(line.budget), line.thresholds) for line in self.apportion().lines]
+        shares = (str(self._first_stage), str(self._suppression))
+        return said | {
+            "neighbours": "",
+            "invariants": "",
+            "lists": self.lists.digest(),
+            "lines": lines,
+            "shares": shares,
+        }
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop where columns are missing, where no region type has a budget, or where regions are not public."""
+        self._refuse_columns(census)
+        if census.schema.geography.areas is not None:
+            self._regions(census, engine)
+
+    def _refuse_columns(self, census: "Census") -> None:
+        record = census.schema.record(self.record)
+        known = set(census.columns(record.name))
+        if record.linked_to:
+            known |= set(census.columns(record.linked_to))
+        for name in (*self.races, *filter(None, [self.ethnicity]), self.sex, self.age):
+            if name not in known:
+                raise InputError(
+                    f"{self.record} records have no column {name}",
+                    why="population groups are counted by detailed codes, sex and age",
+                    fix='name the columns: races = […], ethnicity = "", sex = "…", age = "…"',
+                )
+        if not self.apportion(census).lines:
+            raise InputError(
+                "no table can be made of this census",
+                why="it has no column for any region type that has a budget",
+                fix='name the column of a region type: regions = { STATE = "…" }',
+            )
+
+    def _regions(self, census: "Census", engine: Engine | None) -> Regions:
+        kinds = tuple(dict.fromkeys(line.kind for line in self.apportion(census).lines))
+        return find_regions(census, kinds, state=self._state, island=self.puerto_rico, engine=engine)
+
+    def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
+        """Return the zCDP or pure DP promise for persons; no record is read for it."""
+        require_inputs(census, engine)
+        here = self.apportion(census)
+        there = {line.kind.name for line in here.lines}
+        known = geographic_columns(census)
+        absent = tuple(
+            dict.fromkeys(
+                line.kind.name
+                for line in self.apportion().lines
+                if line.kind.name not in there and (not line.kind.island or self._state in known)
+            )
+        )
+        return budgets.build_specification(
+            census,
+            here,
+            self.record,
+            self.neighbours,
+            absent,
+            stated=self.invariants,
+            released=self.views(census),
+        )
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,
+        state: Path | None = None,  # noqa: ARG002
+        progress: Progress | None = None,
+    ) -> Release:
+        """Count, measure, publish; with ``out`` also the Bureau's files."""
+        census = check_inputs(census, key, engine)
+        self._refuse_columns(census)
+        promise = self.specification(census)
+        lists, here = self.lists, self.apportion(census)
+        say = progress or silent
+        say("tabulate", 0, 1)
+        tally = self.tally(census, engine)
+        counts = count_groups(census, tally, record_type=self.record, engine=engine)
+        say("tabulate", 1, 1)
+        digest = key.bind("reader").digest(*encode_counts(tally, counts))
+        own = key.bind(self.name, json.dumps(self.identity(), sort_keys=True), digest)
+        found = measure_sets(tally.sets, counts, here, lists, own, say)
+        tables = make_tables(found, self.sexes, clamp=self.clamp, digest=lists.digest())
+        files = write_files(tables, out, lists.digest()) if out is not None else ()
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=promise,
+            tables=tables,
+            files=files,
+            settings=self.settings(),
+            checks=(check_agreement(tables),),
+            ledger=budgets.build_ledger(here, self.neighbours, promise.budget, self.name),
+            notes=(Phrase("safetab.note.noiseless"),) if self.is_noiseless else (),
+            input_digest=hashlib.sha256(digest).hexdigest(),
+            private=key.private and not self.is_noiseless,
+            effect=self.expected_effect(census),
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+    def tally(self, census: "Census", engine: Engine | None = None) -> Tally:
+        """Return what is counted: the groups of every region, by sex and age."""
+        here, lists = self.apportion(census), self.lists
+        known = self._regions(census, engine)
+        maps = make_group_maps(lists, self.most_codes)
+        sets = tuple(
+            GroupSet(line.kind, line.level, known.of(line.kind), maps[line.level, line.kind.fine])
+            for line in here.lines
+            if known.of(line.kind)
+        )
+        cells = SexByAge(self.sex, tuple(self.sexes), self.age)
+        return Tally(sets=sets, regions=known, races=tuple(self.races), ethnicity=self.ethnicity, cells=cells)
+
+    def views(self, census: "Census") -> Views:
+        """Return the codes of race and ethnicity, which every table counts; sex and age for larger groups."""
+        names = (*self.races, *filter(None, [self.ethnicity]))
+        return (make_view(census.domain, self.record, names),)
+
+    def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
+        """Return the variables of T1 and T2, which are no columns of the census."""
+        return {self.record: T2}
+
+    def table(
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
+    ) -> pa.Table:
+        """Return T1 or T2 with the variance, standard error and 95 % interval of every row."""
+        for name, columns in (("t1", T1), ("t2", T2)):
+            if set(by) == set(columns) and name in release.tables and not weight:
+                return release.tables[name].select([*columns, *FIGURE_COLUMNS])
+        return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
+
+    def list_own_tables(self, release: Release) -> Mapping[str, tuple[str, ...]]:  # noqa: ARG002
+        """Return T1 and T2 with their variables."""
+        return {"t1": T1, "t2": T2}
+
+    def details(self) -> Mapping[str, object]:
+        """Return budget, noise and bounds of every region type and level."""
+        here = self.apportion()
+        return {
+            "lines": {
+                line.name: {
+                    "budget": "inf" if line.budget is None else str(line.budget),
+                    "sensitivity": line.sensitivity,
+                    "variance": float(here.stages(line).second.variance),
+                    "first_variance": float(here.stages(line).first.variance),
+                    "shown_above": here.stages(line).cut,
+                }
+                for line in here.lines
+            }
+        }
+
+    def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:  # noqa: ARG002
+        """Return noise and margins of error, and what decides which rows are shown."""
+        here = self.apportion()
+        if release is not None and release.ledger is not None:
+            kinds = set(release.tables["t1"].column("region_type").to_pylist())
+            here = replace(
+                here, lines=tuple(line for line in here.lines if line.kind.name in kinds) or here.lines
+            )
+        return make_exhibits(here, {} if release is None else release.tables)
+
+    def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
+        """Return the chance that the noise of a count is not 0, in the line with the least noise."""
+        here = self.apportion(census)
+        return smallest_effect({line.name: here.stages(line).second.change for line in here.lines})
+
+    def measured_noise(
+        self, census: "Census", *, key: Key, engine: Engine | None = None
+    ) -> Sequence[MeasuredNoise]:
+        """Return the noise of both stages of every line, as a release draws it."""
+        del engine
+        here = self.apportion(census)
+        return here.sample_lines(key, budgets.PROVED_FACTOR if self.neighbours == "changed" else 1)
+
+    def knobs(self) -> Sequence[Knob]:
+        """Return the knob of the total budget."""
+        start = self.apportion().total_budget()
+        if start is None:
+            return ()
+        return (
+            Knob(
+                name="total",
+                effect="a larger total is a larger budget and has a smaller error",
+                settings=totals_to_try(start),
+                turned=lambda total: replace(self, total=total),
+            ),
+        )

@@ -1,1 +1,0 @@
-"""Chains: a mechanism that reads the records of an earlier release in the place of the census."""

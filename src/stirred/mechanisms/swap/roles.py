@@ -1,0 +1,297 @@
+"""Decide the role of each variable (match, swap, hold, left out) and refuse settings that contradict themselves."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Protocol
+
+from stirred.census.singled import MIN_RECORDS_JUDGED
+from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
+
+if TYPE_CHECKING:
+    from stirred.census import Census
+
+
+# Refuse arguments of a swap that contradict themselves, before any census is seen.
+
+UNTOUCHED_CHOICES = ("publish", "drop", "refuse")
+
+
+def refuse_text(label: str, value: object) -> None:
+    """Refuse a single text in place of a list of names: its letters would be read as names."""
+    if isinstance(value, str):
+        raise InputError(
+            f"{label}={value[:40]!r} is one text",
+            why="its letters would be read as names",
+            fix=f'{label}=["{value[:40]}"]',
+        )
+    if value is not None:
+        require_kind(label, value, Sequence, wanted="a list of names", fix=f'{label}=["county"]')
+
+
+def require_arguments(
+    lists: Mapping[str, Sequence[str] | None],
+    tables: Sequence[Sequence[str]],
+    *,
+    microdata: bool,
+    untouched: str,
+) -> None:
+    """Raise an error unless every list is a list, something is released, and ``untouched`` is known."""
+    for label, value in lists.items():
+        refuse_text(label, value)
+        for name in value or ():
+            require_kind(f"an entry of {label}", name, str, wanted="a name", fix=f'{label}=["county"]')
+    refuse_text("tables", tables)
+    for by in tables:
+        refuse_text("an entry of tables", by)
+    require_kind("microdata", microdata, bool, wanted="True or False", fix="microdata=True")
+    if untouched not in UNTOUCHED_CHOICES:
+        raise InputError(
+            f"untouched={untouched!r} is unknown",
+            why="it decides what happens to records that cannot be swapped",
+            fix=did_you_mean(untouched, UNTOUCHED_CHOICES),
+        )
+    if not microdata and not tables:
+        raise InputError(
+            "nothing would be released",
+            why="there are no tables, and microdata is off",
+            fix='give tables=[["county", "tenure"]] or microdata=True',
+        )
+
+
+def require_reasons(columns: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
+    """Return the columns that are released on purpose, each with its reason; one without a reason is refused.
+
+    >>> require_reasons({"income": "public register"})
+    {'income': 'public register'}
+    """
+    fix = 'release_identifiers={"income": "why it is published"}'
+    if isinstance(columns, str) or not isinstance(columns, Mapping | Sequence):
+        raise InputError(
+            "release_identifiers has no reasons",
+            why="it names the columns that identify records and are published all the same, each with its reason",
+            fix=fix,
+        )
+    pairs = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, "")
+    for name, reason in pairs.items():
+        if not isinstance(reason, str) or not reason.strip():
+            raise InputError(
+                f"{name} is released as an identifier without a reason",
+                why="a column that tells who a record is, is published only with a written reason",
+                fix=fix,
+            )
+    return pairs
+
+
+def require_tables(tables: Sequence[Sequence[str]], released: Sequence[str]) -> None:
+    """Raise an error if a table asks for a variable that is not released."""
+    for name in (name for by in tables for name in by):
+        if name not in released:
+            raise InputError(
+                f"a table asks for {name}",
+                why="the release does not have this variable",
+                fix=did_you_mean(name, released),
+            )
+
+
+def find_held_in_tables(tables: Sequence[Sequence[str]], others: set[str]) -> tuple[str, ...]:
+    """Return the variables of the tables that are neither matched nor swapped, in their order."""
+    return tuple(dict.fromkeys(name for by in tables for name in by if name not in others))
+
+
+def require_inner_rate(rate: Fraction) -> None:
+    """Raise an error if a rate makes some outputs impossible."""
+    if rate in (0, 1):
+        raise PrivacyError(
+            f"a swap rate of {rate} protects nothing",
+            why="with rate 0 no record moves, with rate 1 every one does: some outputs become impossible (ε = ∞)",
+            fix="choose a rate strictly between 0 and 1",
+        )
+
+
+# Decide the role of each variable: match, swap, hold, or left out.
+
+
+class SwapChoice(Protocol):
+    """The choice of variables and rate of a swap."""
+
+    @property
+    def match(self) -> tuple[str, ...]:
+        """Return the match variables."""
+        ...
+
+    @property
+    def swap(self) -> tuple[str, ...]:
+        """Return the swap variables."""
+        ...
+
+    @property
+    def rate(self) -> Fraction:
+        """Return the swap rate."""
+        ...
+
+    @property
+    def resolution(self) -> str:
+        """Return the record type that is swapped."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roles:
+    """The role of every column of a record type in one swap."""
+
+    record_type: str
+    match: tuple[str, ...]
+    swap: tuple[str, ...]
+    along: tuple[str, ...]  # levels of geography that the swap variables determine: they move too
+    hold: tuple[str, ...]  # released as they are, beside the match variables
+    identifier: str
+    kind: str  # the column that separates occupied homes from vacant ones and group quarters, if the schema has one
+    members: tuple[tuple[str, tuple[str, ...]], ...] = ()  # linked record types with the variables they keep
+    spine: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()  # read for the draw, never released
+    unseen_along: tuple[tuple[str, tuple[str, ...]], ...] = ()  # the same of linked record types
+
+    @property
+    def moving_variables(self) -> tuple[str, ...]:
+        """Return all variables that move together."""
+        return (*self.swap, *self.along)
+
+    @property
+    def held_variables(self) -> tuple[str, ...]:
+        """Return all variables that stay with the record (the paper's V_hold)."""
+        return (*self.match, *self.hold)
+
+    @property
+    def columns_read(self) -> tuple[str, ...]:
+        """Return the columns that a swap reads."""
+        own = [name for name in (self.identifier, self.kind) if name]
+        return tuple(dict.fromkeys([*self.released_variables, *self.unseen, *own]))
+
+    @property
+    def released_variables(self) -> tuple[str, ...]:
+        """Return the columns of the released records."""
+        return (*self.match, *self.moving_variables, *self.hold)
+
+
+def _refuse_repeats(match: Sequence[str], swap: Sequence[str]) -> None:
+    both = sorted(set(match) & set(swap))
+    if both:
+        raise InputError(
+            f"{both[0]} is both a match and a swap variable",
+            why="records are swapped within strata of equal match variables, so a match variable cannot move",
+            fix=f"take {both[0]} out of one of the two lists",
+        )
+    if not swap:
+        raise InputError(
+            "nothing is to be swapped",
+            why="no swap variable is named",
+            fix="name at least one swap variable, such as county",
+        )
+    for names in (match, swap):
+        twice = sorted({name for name in names if list(names).count(name) > 1})
+        if twice:
+            raise InputError(
+                f"{twice[0]} is named twice",
+                why="a variable has one role: match, swap or hold",
+                fix="name each variable once",
+            )
+
+
+def derive_roles(
+    census: "Census",
+    *,
+    record_type: str,
+    match: Sequence[str],
+    swap: Sequence[str],
+    hold: Sequence[str] | None,
+    drop: Sequence[str],
+    carry: bool,
+) -> Roles:
+    """Derive the roles from the schema, and refuse a choice that would undo the swap.
+
+    A level of geography that a swap variable determines moves along with it. A held variable that determines a
+    swap variable (a tract beside a swapped county) would show where the record came from.
+    """
+    _refuse_repeats(match, swap)
+    record = census.schema.record(record_type)
+    own = [name for name in census.columns(record_type) if name not in (record.id, record.household)]
+    known = set(own) | (set(census.columns(record.linked_to)) if record.linked_to else set())
+    along_with = [other for other in census.schema.records if other.linked_to == record_type]
+    carried = {name for other in along_with for name in census.columns(other.name)}  # may be dropped too
+    carried |= {off.name for off in census.schema.geography.off_spine}  # declared, even if no record has it
+    for name in (*match, *swap, *(hold or ()), *drop):
+        if name not in known and not (name in drop and name in carried):
+            raise InputError(
+                f"{record_type} records have no variable {name}",
+                why="a role of the swap names it",
+                fix=did_you_mean(name, known),
+            )
+    spine = [level for level in census.schema.spine if level in known]
+    deepest = max((spine.index(name) for name in swap if name in spine), default=-1)
+    shallowest = min((spine.index(name) for name in swap if name in spine), default=len(spine))
+    along = tuple(
+        level
+        for level in spine[: deepest + 1]
+        if level not in match and level not in swap and level not in drop and (hold is None or level in hold)
+    )
+    named = own if hold is None else list(hold)
+    rest = tuple(name for name in named if name not in {*match, *swap, *along, *drop})
+    revealing = [name for name in (*rest, *match) if name in spine[shallowest + 1 :] and name not in swap]
+    revealing += [
+        off.name for off in census.schema.geography.off_spine if off.name in rest and off.of in spine
+    ]
+    if revealing and shallowest < len(spine):
+        raise InputError(
+            f"{revealing[0]} is held while {spine[shallowest]} is swapped",
+            why=f"{revealing[0]} reveals the true place of the record",
+            fix=f"swap it too, or leave it out: drop={sorted(set(revealing))}",
+        )
+    areas = {*spine, *(off.name for off in census.schema.geography.off_spine if off.of in spine)}
+    linked: list[tuple[str, tuple[str, ...]]] = []
+    for other in along_with if carry else ():
+        variables = tuple(
+            name
+            for name in census.columns(other.name)
+            if name not in {other.id, other.household, *swap, *areas, *drop}
+        )
+        linked.append((other.name, variables))
+    return Roles(
+        record_type=record_type,
+        match=tuple(match),
+        swap=tuple(swap),
+        along=along,
+        hold=rest,
+        identifier=record.id,
+        kind=record.kinds.column if record.kinds else "",
+        members=tuple(linked),
+        spine=tuple(spine),
+    )
+
+
+def require_levels(
+    census: "Census", record_type: str, named: Mapping[str, Sequence[str]], *, count: bool = True
+) -> None:
+    """Refuse settings that name a level which does not exist: they would silently apply to no record.
+
+    The levels are those of the schema; where it lists none and ``count`` is on, those that occur, unless the file is so
+    small that a level may be missing by chance. Which levels of a released variable occur is an invariant or part
+    of the release.
+    """
+    for name, levels in named.items():
+        declared = {v.name: v.all_levels for v in census.schema.record(record_type).variables}.get(name)
+        if declared is None and (not count or name not in census.columns(record_type)):
+            continue
+        if declared is None:
+            counts = census.counts(record_type, [name])
+            if sum(counts["count"].to_pylist()) < MIN_RECORDS_JUDGED:
+                continue
+            declared = tuple(map(str, counts[name].to_pylist()))
+        known = [str(level) for level in declared]
+        strange = [level for level in levels if level not in known]
+        if strange:
+            raise InputError(
+                f"{name} has no level {strange[0]}",
+                why="the settings of the swap name it, and no record can have it",
+                fix=did_you_mean(strange[0], known),
+            )

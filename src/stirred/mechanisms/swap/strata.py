@@ -1,0 +1,424 @@
+"""Form the strata of the match variables, and count their sizes, types, margins and shapes."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from stirred.kernels import compile_kernel
+from stirred.mechanisms.swap.bounds import MAX_RECORDS_WITH_MARGINS, StratumTable, write_margins
+from stirred.mechanisms.swap.records import Column, Digits, pack_columns, rank_columns
+
+# Number the strata of the match variables, count their sizes, and find whether each holds one, two or more types.
+
+NO_STRATUM = np.uint32(0xFFFFFFFF)  # the stratum of a record that takes no part
+ROWS_PER_CALL = 1 << 16
+MANY_TYPES = (
+    3  # more than two types are not distinguished; only small strata have all margins counted (partitions.py)
+)
+
+
+@compile_kernel
+def _mark(codes: NDArray[np.uint32], present: NDArray[np.uint32]) -> None:
+    for code in codes:
+        if code != NO_STRATUM:
+            present[code] = np.uint32(1)
+
+
+@compile_kernel
+def _renumber(codes: NDArray[np.uint32], places: NDArray[np.uint32], sizes: NDArray[np.uint32]) -> None:
+    for i in range(codes.size):
+        if codes[i] != NO_STRATUM:
+            place = places[codes[i]]
+            codes[i] = place
+            sizes[place] += np.uint32(1)
+
+
+@compile_kernel
+def _count_types(
+    strata: NDArray[np.uint32],
+    numbers: NDArray[np.uint64],
+    firsts: NDArray[np.uint64],
+    seconds: NDArray[np.uint64],
+    first_counts: NDArray[np.uint32],
+    types: NDArray[np.uint8],
+) -> int:
+    """Count the types of each stratum as one, two or many; returns the strata that have many."""
+    full = 0
+    for i in range(strata.size):
+        stratum = strata[i]
+        if stratum == NO_STRATUM:
+            continue
+        seen = types[stratum]
+        if seen == 3:
+            continue
+        number = numbers[i]
+        if seen == 0:
+            firsts[stratum] = number
+            types[stratum] = 1
+            first_counts[stratum] = 1
+        elif number == firsts[stratum]:
+            first_counts[stratum] += np.uint32(1)
+        elif seen == 1:
+            seconds[stratum] = number
+            types[stratum] = 2
+        elif number != seconds[stratum]:
+            types[stratum] = 3
+            full += 1
+    return full
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Types:
+    """For each stratum: 1, 2 or 3 (many) distinct types, and the number of records with the first of them."""
+
+    types: NDArray[np.uint8]
+    first_counts: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StratumCodes:
+    """The stratum of every record (``NO_STRATUM`` if it takes no part) and the size of every stratum."""
+
+    codes: NDArray[np.uint32]
+    sizes: NDArray[np.uint32]
+
+    def types(self, columns: Sequence[Column]) -> Types:
+        """Count the distinct values of the given columns in each stratum, as one, two or many."""
+        n = self.sizes.size
+        found = Types(types=np.zeros(n, np.uint8), first_counts=np.zeros(n, np.uint32))
+        if all(column.span <= 1 for column in columns):
+            found.types[:] = 1
+            found.first_counts[:] = self.sizes
+            return found
+        number = number_rows(columns)
+        firsts, seconds = np.empty(n, np.uint64), np.empty(n, np.uint64)
+        full = 0
+        for start in range(0, self.codes.size, ROWS_PER_CALL):
+            part = slice(start, start + ROWS_PER_CALL)
+            full += _count_types(
+                self.codes[part], number.numbers(part), firsts, seconds, found.first_counts, found.types
+            )
+            if full == n:
+                break
+        return found
+
+
+def number_rows(columns: Sequence[Column]) -> Digits:
+    """Pack the columns into one number for each row, equal for equal values."""
+    varying = [column for column in columns if column.span > 1]
+    packed = pack_columns(varying)
+    return packed[0] if len(packed) == 1 else Digits.of([rank_columns(varying)])
+
+
+def form_strata(
+    match: Sequence[Column], *, rows: int, taking_part: NDArray[np.bool_] | None = None
+) -> StratumCodes:
+    """Form the exact strata of the match variables; without match variables all records are one stratum.
+
+    >>> import pyarrow as pa
+    >>> size = Column(name="size", codes=np.array([2, 7, 2]), type=pa.int64())
+    >>> form_strata([size], rows=3).sizes
+    array([2, 1], dtype=uint32)
+    """
+    digits = Digits.of(match)
+    if digits.range > max(1 << 22, 2 * rows):
+        digits = Digits.of([rank_columns(match)])
+    codes = np.empty(rows, np.uint32)
+    present = np.zeros(digits.range, np.uint32)
+    for start in range(0, rows, ROWS_PER_CALL):
+        part = slice(start, min(start + ROWS_PER_CALL, rows))
+        codes[part] = digits.numbers(part) if match else 0
+        if taking_part is not None:
+            codes[part][~taking_part[part]] = NO_STRATUM
+        _mark(codes[part], present)
+    places = np.cumsum(present, dtype=np.uint32) - present
+    sizes = np.zeros(int(present.sum(dtype=np.int64)), np.uint32)
+    _renumber(codes, places, sizes)
+    return StratumCodes(codes=codes, sizes=sizes)
+
+
+@compile_kernel
+def _count_strata(strata: NDArray[np.uint32]) -> int:
+    """Return one more than the largest stratum code, or 0 if no record takes part."""
+    largest = -1
+    for stratum in strata:
+        if stratum != NO_STRATUM and stratum > largest:
+            largest = int(stratum)
+    return largest + 1
+
+
+@compile_kernel
+def _count_sizes(strata: NDArray[np.uint32], counts: NDArray[np.uint32]) -> None:
+    for stratum in strata:
+        if stratum != NO_STRATUM:
+            counts[stratum] += np.uint32(1)
+
+
+def count_sizes(strata: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Count the records of every stratum.
+
+    >>> count_sizes(np.array([0, 1, 1], np.uint32))
+    array([1, 2], dtype=uint32)
+    """
+    counts = np.zeros(_count_strata(strata), np.uint32)
+    _count_sizes(strata, counts)
+    return counts
+
+
+# Number the margins of small strata: a stratum of n records has a partition of n as its margins.
+#
+# The number of a partition is its rank among the partitions of n in lexicographic order,
+# $\sum_i P(n_i, \lambda_i - 1)$ with $n_i = \lambda_i + \lambda_{i+1} + \dots$ and $P(m, k)$ the partitions of m with
+# parts
+# of at most k, so that equal margins have equal numbers and no text is made for each stratum.
+
+MAX_RECORDS_RANKED = 40  # records; 37,338 partitions, so that a rank fits 16 bits
+
+
+def _count_partitions(largest: int) -> NDArray[np.int64]:
+    """Return P(m, k), the number of partitions of m with no part above k, as a matrix."""
+    found = np.zeros((largest + 1, largest + 1), np.int64)
+    found[0, :] = 1
+    for m in range(1, largest + 1):
+        for k in range(1, largest + 1):
+            found[m, k] = found[m, k - 1] + (found[m - k, k] if k <= m else 0)
+    return found
+
+
+PARTITION_COUNTS = _count_partitions(MAX_RECORDS_RANKED)
+
+
+def unrank_margins(n: int, rank: int) -> tuple[int, ...]:
+    """Return the partition of n with the given rank, largest part first.
+
+    >>> [unrank_margins(4, rank) for rank in range(5)]
+    [(1, 1, 1, 1), (2, 1, 1), (2, 2), (3, 1), (4,)]
+    """
+    parts = []
+    while n:
+        part = int(np.searchsorted(PARTITION_COUNTS[n], rank, side="right"))
+        rank -= int(PARTITION_COUNTS[n, part - 1])
+        n -= part
+        parts.append(part)
+    return tuple(parts)
+
+
+def rank_margins(
+    strata: StratumCodes, columns: Sequence[Column], chosen: NDArray[np.bool_]
+) -> NDArray[np.uint16]:
+    """Return the ranks of the margins of the chosen strata, each of at most ``MAX_RECORDS_RANKED`` records.
+
+    >>> import pyarrow as pa
+    >>> from stirred.mechanisms.swap.strata import form_strata
+    >>> place = Column(name="place", codes=np.array([2, 7, 2, 2]), type=pa.int64())
+    >>> unrank_margins(4, rank_margins(form_strata([], rows=4), [place], np.array([True]))[0])
+    (3, 1)
+    """
+    sizes = strata.sizes[chosen].astype(np.int64)
+    starts = np.cumsum(sizes) - sizes
+    places = np.full(chosen.size, -1, np.int64)
+    places[chosen] = starts
+    types = np.empty(int(sizes.sum()), np.uint64)
+    number = number_rows(columns)
+    for start in range(0, strata.codes.size, ROWS_PER_CALL):
+        part = slice(start, start + ROWS_PER_CALL)
+        _scatter_types(strata.codes[part], number.numbers(part), places, types)
+    ranks = np.empty(sizes.size, np.uint16)
+    _rank_strata(types, starts, sizes, PARTITION_COUNTS, ranks)
+    return ranks
+
+
+@compile_kernel
+def _scatter_types(
+    strata: NDArray[np.uint32],
+    numbers: NDArray[np.uint64],
+    places: NDArray[np.int64],
+    types: NDArray[np.uint64],
+) -> None:
+    """Put the type of each record behind those of its stratum; places of strata that are not chosen are −1."""
+    for i in range(strata.size):
+        if strata[i] != NO_STRATUM:
+            place = places[strata[i]]
+            if place >= 0:
+                types[place] = numbers[i]
+                places[strata[i]] = place + 1
+
+
+@compile_kernel
+def _rank_strata(
+    types: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    partitions: NDArray[np.int64],
+    ranks: NDArray[np.uint16],
+) -> None:
+    counts = np.empty(partitions.shape[0], np.int64)
+    for s in range(sizes.size):
+        own = types[starts[s] : starts[s] + sizes[s]]
+        _sort_in_place(own)
+        found = 0
+        for i in range(own.size):
+            if i and own[i] == own[i - 1]:
+                counts[found - 1] += 1
+            else:
+                counts[found] = 1
+                found += 1
+        _sort_in_place(counts[:found])
+        rest, rank = sizes[s], 0
+        for i in range(found - 1, -1, -1):
+            rank += partitions[rest, counts[i] - 1]
+            rest -= counts[i]
+        ranks[s] = rank
+
+
+@compile_kernel
+def _sort_in_place(values: NDArray[np.int64] | NDArray[np.uint64]) -> None:
+    """Sort a few values in place, in ascending order."""
+    for i in range(1, values.size):
+        value, at = values[i], i
+        while at and values[at - 1] > value:
+            values[at] = values[at - 1]
+            at -= 1
+        values[at] = value
+
+
+# The shapes of all strata: sizes, types and margins, as the bounds use them. All are functions of the invariants.
+
+MAX_RECORDS_COUNTED = 20_000_000  # records in small strata whose margins are counted
+RANK_COLUMNS = ("hold_rank", "swap_rank")  # of the margins, as margins_of_rank reads them
+NO_RANK, UNKNOWN_RANK = -1, -2  # no margins are counted for the stratum; not for this side
+NUMBER_COLUMNS = ("n", "hold_types", "swap_types", "hold_larger", "swap_larger", "strata")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shapes:
+    """The strata by what the bounds use: one row for each distinct shape, and its number of strata."""
+
+    n: NDArray[np.int64]
+    hold_types: NDArray[np.int64]
+    swap_types: NDArray[np.int64]
+    hold_larger: NDArray[np.int64]
+    swap_larger: NDArray[np.int64]
+    strata: NDArray[np.int64]
+    margins: NDArray[np.object_]  # all margins of small strata with three and more types on both sides
+
+    @staticmethod
+    def merge_rows(rows: pl.DataFrame) -> "Shapes":
+        """Join rows of shapes in one table with a row for each distinct shape."""
+        many = (pl.col("hold_types") >= MANY_TYPES) & (pl.col("swap_types") >= MANY_TYPES)
+        if not rows.filter(many & (pl.col("n") > MAX_RECORDS_WITH_MARGINS)).is_empty():
+            # a large stratum decides, and only Theorem B is known for it
+            rows = rows.with_columns(margins=pl.lit(""))
+        by = [name for name in rows.columns if name != "strata"]
+        distinct = rows.group_by(by).agg(pl.col("strata").sum()).sort(by)
+        numbers = {name: distinct[name].to_numpy().astype(np.int64) for name in NUMBER_COLUMNS}
+        return Shapes(**numbers, margins=np.array(distinct["margins"].to_list(), np.object_))
+
+    @staticmethod
+    def join_parts(parts: Iterable["Shapes"]) -> "Shapes":
+        """Join the shapes of several parts in one table."""
+        found = list(parts)
+        if len(found) == 1:
+            return found[0]
+        kinds = {**dict.fromkeys(NUMBER_COLUMNS, pl.Int64), "margins": pl.String}
+        rows = {name: [entry for part in found for entry in getattr(part, name)] for name in kinds}
+        return Shapes.merge_rows(pl.DataFrame(rows, schema=kinds))
+
+    @property
+    def table(self) -> StratumTable:
+        """Return one stratum of each shape, for the bounds."""
+        return StratumTable.columns(
+            self.n,
+            self.hold_types,
+            self.swap_types,
+            self.hold_larger,
+            self.swap_larger,
+            margins=self.margins,
+        )
+
+    @property
+    def b(self) -> int:
+        """Return the size of the largest stratum with two distinct records (the paper's b), or 0."""
+        alive = (self.n >= 2) & ((self.hold_types >= 2) | (self.swap_types >= 2))
+        return int(self.n[alive].max()) if alive.any() else 0
+
+    @property
+    def largest_differing(self) -> int:
+        """Return the size of the largest stratum with two hold and two swap types, or 0."""
+        alive = (self.hold_types >= 2) & (self.swap_types >= 2)
+        return int(self.n[alive].max()) if alive.any() else 0
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a digest of the shapes, equal for censuses whose bounds come from the same numbers.
+
+        All of them are functions of the invariants, which are published, so the digest reveals nothing new.
+        """
+        columns = {field.name: getattr(self, field.name).tolist() for field in fields(self)}
+        return hashlib.sha256(json.dumps(columns, sort_keys=True).encode()).hexdigest()
+
+    def count_by_size(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the sizes that occur and the number of strata of each size."""
+        sizes, places = np.unique(self.n, return_inverse=True)
+        counts = np.zeros(sizes.size, np.int64)
+        np.add.at(counts, places.ravel(), self.strata)
+        return sizes, counts
+
+
+def count_shapes(strata: StratumCodes, hold: Sequence[Column] | None, swap: Sequence[Column]) -> Shapes:
+    """Count the shapes of all strata; without ``hold`` every two records are assumed to differ in what is held."""
+    sizes = strata.sizes.astype(np.int64)
+    moved = strata.types(swap)
+    if hold is None:
+        held = Types(types=np.where(sizes >= 2, MANY_TYPES, 1).astype(np.uint8), first_counts=strata.sizes)
+    else:
+        held = strata.types(hold)
+    # with more than two types margins are not used, so they do not distinguish shapes
+    rows = pl.DataFrame(
+        {
+            "n": sizes,
+            "hold_types": held.types.astype(np.int64),
+            "swap_types": moved.types.astype(np.int64),
+            "hold_larger": np.where(held.types == 2, _larger_margin(held, sizes), 0),
+            "swap_larger": np.where(moved.types == 2, _larger_margin(moved, sizes), 0),
+            **_rank_many_types(strata, hold, swap, (held.types >= MANY_TYPES) & (moved.types >= MANY_TYPES)),
+        }
+    )
+    distinct = rows.group_by(rows.columns).agg(pl.len().cast(pl.Int64).alias("strata"))
+    texts = [_write_ranks(n, *ranks) for n, *ranks in distinct.select("n", *RANK_COLUMNS).iter_rows()]
+    return Shapes.merge_rows(
+        distinct.select(*NUMBER_COLUMNS[:-1], pl.Series("margins", texts, pl.String), "strata")
+    )
+
+
+def _rank_many_types(
+    strata: StratumCodes, hold: Sequence[Column] | None, swap: Sequence[Column], many: NDArray[np.bool_]
+) -> dict[str, NDArray[np.int32]]:
+    """Rank the margins of strata with three or more types if all of these are small; else leave them out."""
+    sizes = strata.sizes.astype(np.int64)
+    found = {name: np.full(sizes.size, NO_RANK, np.int32) for name in RANK_COLUMNS}
+    if (
+        many.any()
+        and sizes[many].max() <= MAX_RECORDS_WITH_MARGINS
+        and sizes[many].sum() <= MAX_RECORDS_COUNTED
+    ):
+        for ranks, columns in zip(found.values(), (hold, swap), strict=True):
+            ranks[many] = UNKNOWN_RANK if columns is None else rank_margins(strata, columns, many)
+    return found
+
+
+def _write_ranks(n: int, hold: int, swap: int) -> str:
+    if swap == NO_RANK:
+        return ""
+    return write_margins(None if hold == UNKNOWN_RANK else unrank_margins(n, hold), unrank_margins(n, swap))
+
+
+def _larger_margin(types: Types, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    first = types.first_counts.astype(np.int64)
+    larger: NDArray[np.int64] = np.maximum(first, sizes - first)
+    return larger

@@ -1,1 +1,0 @@
-"""One draw of the Permutation Swapping Algorithm: strata, selection, derangement, moves."""

@@ -1,1 +1,0 @@
-"""What data users compute from a release: closed forms, uncertainty, tables."""

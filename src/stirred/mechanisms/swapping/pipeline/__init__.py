@@ -1,1 +1,0 @@
-"""A swap from census to release, step by step."""

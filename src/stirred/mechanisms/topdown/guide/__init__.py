@@ -1,1 +1,0 @@
-"""The mode guided: sums that are fitted first, and counts of units as knowledge of persons."""

@@ -1,1 +1,0 @@
-"""Solve and round many parents in one call of compiled code."""

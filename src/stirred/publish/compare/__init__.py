@@ -1,1 +1,0 @@
-"""Packets compared: with the truth, which is internal, or with each other."""

@@ -1,1 +1,0 @@
-"""Exports of a packet: a script that makes it again, an entry for a registry of deployments."""

@@ -1,1 +1,0 @@
-"""A family of releases of one census: risk against error, with what each promises."""

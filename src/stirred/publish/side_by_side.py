@@ -1,0 +1,227 @@
+"""Two or more packets in one report: their promises compared part by part, their numbers side by side."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+import polars as pl
+
+from stirred._support import require_extra
+from stirred.assess.assessment import Assessment, align_cells
+from stirred.assess.contradictions import find_contradictions
+from stirred.errors import InputError
+from stirred.languages import Phrase
+from stirred.mechanisms.exhibits import format_error
+from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.lookup import MEASURES, read_labels
+from stirred.report import Report, Section, charts, render, sections, utility
+from stirred.report.charts import Ground
+from stirred.report.document import Audience, Block, make_table
+from stirred.report.first_screen import Tables, first_screen
+from stirred.report.sections import write_joint_cost
+from stirred.report.uncertainty import Labels
+from stirred.spec import Specification, compare
+from stirred.spec.card import Card
+from stirred.spec.files import load
+
+_CONTRADICTED = ("quantity", "compared", "differ", "largest")
+
+
+def write_comparison(folders: Sequence[Path], out: Path, *, names: Sequence[str] = ()) -> Path:
+    """Compare the public parts of packets; nothing confidential is read."""
+    require_extra("report", why="the comparison is a report, whose charts are drawn with it")
+    packets = [Packet(folder) for folder in folders]
+    if len(packets) < 2:
+        raise InputError(
+            "one packet cannot be compared", why="a comparison needs two", fix="give two or more packets"
+        )
+    labels = list(names) or [str(packet.receipt().get("title", packet.folder.name)) for packet in packets]
+    if len(set(labels)) < len(labels):
+        labels = [f"{label} ({packet.folder.name})" for label, packet in zip(labels, packets, strict=True)]
+    specifications = [load(packet.public / "spec.json") for packet in packets]
+    report = Report(
+        title=" beside ".join(labels),
+        subtitle="Packets compared by their promises and their published numbers",
+        audience="public",
+        private=all(bool(packet.receipt().get("private", False)) for packet in packets),
+        first=first_screen(
+            dict(zip(labels, specifications, strict=True)),
+            tables={label: tables_of(packet) for label, packet in zip(labels, packets, strict=True)},
+            together=write_joint_cost(dict(zip(labels, specifications, strict=True))),
+        ),
+        sections=(
+            *comparison_sections(labels, specifications),
+            _numbers(labels, packets),
+            *_contradictions(labels, packets),
+        ),
+        levels=_shared_labels(packets),
+    )
+    temporary = out.with_name(out.name + ".part")
+    temporary.write_text(render(report), encoding="utf-8")
+    temporary.replace(out)
+    return out
+
+
+def _shared_labels(packets: Sequence[Packet]) -> dict[str, dict[str, str]]:
+    """Return the labels on which all packets agree: variable → code → label."""
+    first, *others = [read_labels(packet.folder) for packet in packets]
+    return {
+        name: {
+            code: label
+            for code, label in labels.items()
+            if all(other.get(name, {}).get(code) == label for other in others)
+        }
+        for name, labels in first.items()
+    }
+
+
+def tables_of(packet: Packet) -> Tables:
+    """Return the published tables of a packet with their variables."""
+    return {
+        name: ([column for column in table.column_names if column not in MEASURES], table)
+        for name, table in packet.read_tables().items()
+    }
+
+
+def comparison_sections(labels: Sequence[str], specifications: Sequence[Specification]) -> list[Section]:
+    """Return the sections that compare promises: all beside each other, then every pair part by part."""
+    rows = []
+    for label, spec in zip(labels, specifications, strict=True):
+        card = Card(spec, title=label)
+        rows.append(
+            [
+                label,
+                str(spec.input_premetric),
+                str(spec.output_premetric),
+                card.budget(),
+                card.bound_odds().factor,
+                spec.evidence.status,
+            ]
+        )
+    columns = ["release", "input premetric", "output premetric", "budget", "odds may move by", "status"]
+    sides: list[Block] = [make_table("Promises beside each other", columns, rows)]
+    lead = "Budgets of different flavors are in different units: compare numbers only within one flavor."
+    parts = [
+        Section(title="The promises beside each other", lead=lead, blocks=tuple(sides), chapter="promise"),
+        _exact(labels, specifications),
+    ]
+    for (first, a), (second, b) in combinations(zip(labels, specifications, strict=True), 2):
+        parts.append(sections.write_comparison(first, second, compare(a, b)))
+    return parts
+
+
+def _exact(labels: Sequence[str], specifications: Sequence[Specification]) -> Section:
+    """Return the section on what each release publishes exactly."""
+    number = [(label, len(list(spec.multiverse))) for label, spec in zip(labels, specifications, strict=True)]
+    told = ", ".join(f"{many} of {label}" for label, many in number)
+    rows = [
+        [label, invariant.words()]
+        for label, spec in zip(labels, specifications, strict=True)
+        for invariant in spec.multiverse
+    ]
+    return Section(
+        title="What each publishes exactly",
+        lead=f"Sets of numbers that are published as counted, and so not protected: {told}.",
+        blocks=(make_table("Exact statistics by release", ["release", "statistic"], rows),),
+        chapter="exact",
+    )
+
+
+def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
+    """Return the section on standard errors of the tables that all packets publish."""
+    common = set.intersection(*(set(packet.table_names()) for packet in packets))
+    rows = []
+    for name in sorted(common):
+        for label, packet in zip(labels, packets, strict=True):
+            frame = pl.read_parquet(packet.public / "tables" / f"{name}.parquet")
+            if "standard_error" not in frame.columns:
+                continue
+            errors = frame.filter(pl.col("standard_error").is_finite())["standard_error"]
+            rows.append(
+                {"table": name, "mean standard error": float(str(errors.mean() or 0.0)), "release": label}
+            )
+    blocks: list[Block] = []
+    lead = "The packets publish no table in common."
+    if rows:
+        worst = max(rows, key=lambda row: float(str(row["mean standard error"])))
+        error = format_error(float(str(worst["mean standard error"])))
+        lead = f"The largest mean standard error is {error}, in {worst['table']} of {worst['release']}."
+        blocks.append(
+            charts.bars(
+                "errors",
+                "Mean standard error by table.",
+                "Computed from the public parts alone.",
+                rows,
+                category="table",
+                value="mean standard error",
+                group="release",
+            )
+        )
+    return Section(title="Published numbers side by side", lead=lead, blocks=tuple(blocks))
+
+
+def _contradictions(labels: Sequence[str], packets: Sequence[Packet]) -> list[Section]:
+    """Return how often each release publishes one number with two values, where it publishes numbers twice."""
+    found = {
+        label: find_contradictions(packet.read_tables())
+        for label, packet in zip(labels, packets, strict=True)
+    }
+    if not any(found.values()):
+        return []
+    columns = ["release", *(Phrase(f"composed.contradiction.{name}") for name in _CONTRADICTED)]
+    rows = [
+        [label, Phrase(f"composed.quantity.{one.quantity.name}"), one.compared, one.differ, one.largest]
+        for label, ones in found.items()
+        for one in ones
+    ]
+    told = (
+        f"{label} {sum(one.differ for one in ones):,} of {sum(one.compared for one in ones):,}"
+        for label, ones in found.items()
+    )
+    return [
+        Section(
+            title=Phrase("composed.contradiction.title"),
+            lead=f"Numbers that stand in two tables with two values: {'; '.join(told)}.",
+            blocks=(
+                make_table(Phrase("composed.contradiction.caption"), columns, rows, numeric=columns[2:]),
+            ),
+            chapter="accuracy",
+        )
+    ]
+
+
+def comparison_report(
+    labels: Sequence[str],
+    specifications: Sequence[Specification],
+    assessments: Sequence[Assessment],
+    *,
+    title: str,
+    subtitle: str,
+    audience: Audience = "public",
+    private: bool = True,
+    tables: Mapping[str, Tables] | None = None,
+    ground: Ground | None = None,
+    words: Labels | None = None,
+) -> Report:
+    """Return one report of promises and errors against the truth; internal, unless the truth is public."""
+    assessments = align_cells(assessments)
+    parts = utility.write_truth_sections(assessments, ground=ground)
+    promises = [
+        sections.write_promise(spec, title=f"The promise of {label}")
+        for label, spec in zip(labels, specifications, strict=True)
+    ]
+    return Report(
+        title=title,
+        subtitle=subtitle,
+        audience=audience,
+        private=private,
+        first=first_screen(
+            dict(zip(labels, specifications, strict=True)),
+            tables=tables or {},
+            assessments=assessments,
+            labels=None if words is None else words.variables,
+            together=write_joint_cost(dict(zip(labels, specifications, strict=True))),
+        ),
+        sections=(*parts, *comparison_sections(labels, specifications), *promises),
+        levels={} if words is None else words.levels,
+    )

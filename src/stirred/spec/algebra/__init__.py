@@ -1,1 +1,0 @@
-"""How one specification follows from others: composition, chaining, restating."""

@@ -1,1 +1,0 @@
-"""The smallest distance between two data sets of one universe."""

@@ -1,1 +1,0 @@
-"""Exact numbers: budgets, their intervals, their rounding and their text."""

@@ -1,1 +1,0 @@
-"""Output premetrics: distances of output distributions, their conversions and (ε, δ) readings."""

@@ -1,1 +1,0 @@
-"""Forms that are made from the settings of a mechanism."""
