@@ -93,7 +93,7 @@ def _release(folder: Path, how: str, memory: str, master: str) -> dict[str, Any]
     from stirred.chance import Key
     from stirred.engine import Local
     from stirred.mechanisms.contents import digest
-    from stirred.mechanisms.swapping import PermutationSwapping
+    from stirred.mechanisms.swap import PermutationSwapping
 
     begun = time.perf_counter()
     engine: Any

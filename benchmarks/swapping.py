@@ -144,7 +144,7 @@ def measure_release(folder: Path, *, persons: bool) -> dict[str, object]:
     """The mechanism from file to file; time is booked on the step that runs when the next one begins."""
     from stirred.census import Census, read
     from stirred.chance import Key
-    from stirred.mechanisms.swapping import PermutationSwapping
+    from stirred.mechanisms.swap import PermutationSwapping
 
     census = read(folder / "census.toml")
     psa = PermutationSwapping(match=["stratum"], swap=["block"], rate="1/20", carry=persons)

@@ -52,7 +52,7 @@ def measure_release(folder: Path, *, persons: bool, validated: bool) -> dict[str
     from stirred.census import Census, read
     from stirred.census.census import Checkup
     from stirred.chance import Key
-    from stirred.mechanisms.swapping import PermutationSwapping
+    from stirred.mechanisms.swap import PermutationSwapping
 
     psa = PermutationSwapping(match=["stratum"], swap=["block"], rate="1/20", carry=persons)
     census = read(folder)

@@ -22,7 +22,7 @@ from stirred.mechanisms.swap.exact_law import PermutationLaw, combine_strata
 from stirred.mechanisms.swap.frame import Frame, apply_moves
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.records import Column
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.spec import Budget, Hamming, Multiplicative, Multiverse, Specification
 from stirred.spec.laws import count_derangements

@@ -16,7 +16,7 @@ from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.workload import Workload
 

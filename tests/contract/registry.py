@@ -17,7 +17,7 @@ from stirred.mechanisms.census2020.safetab.households import SafeTabH
 from stirred.mechanisms.census2020.safetab.persons import SafeTabP
 from stirred.mechanisms.swap.swapping_2010 import Swapping2010
 from stirred.mechanisms.swap.targeted import TargetedSwapping
-from stirred.mechanisms.swapping import (
+from stirred.mechanisms.swap import (
     ImputedStay,
     NearPlaces,
     NoisyKey,

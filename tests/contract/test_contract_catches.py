@@ -11,7 +11,7 @@ from contract import test_contract as suite
 from contract.registry import example
 from stirred.errors import DataError
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.spec import Budget
 
 own = example("own_mechanism")

@@ -23,7 +23,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swapping import NoisyKey, NoisyTables, NoVacuous, PermutationSwapping
+from stirred.mechanisms.swap import NoisyKey, NoisyTables, NoVacuous, PermutationSwapping
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.mechanisms.topdown import TopDown

@@ -16,7 +16,7 @@ import pytest
 
 from stirred.census import Census, read
 from stirred.chance import Key
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.publish import save
 
 ROWS = 240

@@ -607,7 +607,7 @@ def breach(town: Town, laws: Any, claim: Statement) -> str:
 
 def ask_swap(tally: Tally, case: int, maker: Maker) -> None:
     """A permutation swap of a tiny census loses at most what it states, in its universe and per person; odds likewise."""
-    from stirred.mechanisms.swapping import PermutationSwapping
+    from stirred.mechanisms.swap import PermutationSwapping
     from stirred.spec.card.words import bound_odds
 
     r = maker.random

@@ -9,7 +9,7 @@ from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.engine import Local, Spark
 from stirred.errors import DataError
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from unit.census.test_refused import MARK, NUMBER, TOML, homes, persons, whole
 
 pytestmark = pytest.mark.spark("local")

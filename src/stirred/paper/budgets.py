@@ -41,7 +41,7 @@ def theorem_3(b: int, rate: Fraction) -> Budget:
 
     At b = 3 the second bound says nothing, because d(1) = 0.
 
-    >>> from stirred.mechanisms.swapping.budget.count_by_size import theorem_1
+    >>> from stirred.mechanisms.swap.budget import theorem_1
     >>> float(theorem_3(10, Fraction(1, 20)).upper(4)), float(theorem_1(10, Fraction(1, 20)).upper(4))
     (5.1944, 5.3424)
     """

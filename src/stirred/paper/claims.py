@@ -30,7 +30,7 @@ from stirred.mechanisms.swap.enumeration import (
     tabulate,
     universe,
 )
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.paper.documents import compare_number, state_number
 from stirred.spec import Budget
 

@@ -22,7 +22,7 @@ from stirred.errors import InputError
 from stirred.mechanisms.swap.budget import theorem_1, tight_budget
 from stirred.mechanisms.swap.estimates import mean_table
 from stirred.mechanisms.swap.moves import draw_moves
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.paper.documents import DRAWN, compare_number, state_number
 
 TENURES: Final = ("owned", "rented")

@@ -20,7 +20,7 @@ from stirred.publish.plan.description import Plan, Questions, Reason, TablePlan
 from stirred.publish.run.inputs import Stamps, input_stamps
 from stirred.publish.run.part import PartFolder
 from stirred.publish.weights import read_totals, require_totals
-from stirred.spec import Invariant, Margin, Multiverse, Specification
+from stirred.spec import Invariant, Custom, Margin, Multiverse, Specification
 from stirred.spec.card import Card
 from stirred.spec.nearest import smallest_distance
 
@@ -84,8 +84,8 @@ def require_effects(plan: Plan, promise: PlanPromise, *, rehearsal: bool = False
 def _require_choice(whole: Specification, reason: str) -> tuple[Phrase, ...]:
     """Refuse a plan whose exact tables fix everything that is released: no other data set could have given it."""
     counted_by = whole.input_premetric.unrestricted
-    # an invariant that is no table says less than the tables it is computed from, so it cannot be what leaves nothing open
-    tables = Multiverse.of(*(one for one in whole.multiverse if isinstance(one, Margin)))
+    # a bound, and an invariant of another package, says less than the tables it is computed from: it leaves something open
+    tables = Multiverse.of(*(one for one in whole.multiverse if isinstance(one, Margin | Custom)))
     near = smallest_distance(whole.domain, tables, counted_by, whole.views)
     if near.value is not None:
         return ()

@@ -15,7 +15,7 @@ from stirred.chance import Key
 from stirred.mechanisms.swap.moves import Moves, draw_moves
 from stirred.mechanisms.swap.strata import StratumCodes
 from stirred.mechanisms.swap.variants import draw_non_vacuous, rearrange_pairs
-from stirred.mechanisms.swapping import NoisyKey
+from stirred.mechanisms.swap import NoisyKey
 
 STRATA = 200_000
 FALSE_ALARM = 1e-7  # chance that one of these checks fails on a right sampler

@@ -18,7 +18,7 @@ from stirred.cli.main import main
 from stirred.languages import Language
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import read_content
-from stirred.mechanisms.swapping import (
+from stirred.mechanisms.swap import (
     ImputedStay,
     NearPlaces,
     NoisyKey,

@@ -12,7 +12,7 @@ from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import read_content
-from stirred.mechanisms.swapping import NearPlaces, NoVacuous, PermutationSwapping, VaryingRates
+from stirred.mechanisms.swap import NearPlaces, NoVacuous, PermutationSwapping, VaryingRates
 from stirred.mechanisms.tables.cell_key import CellKey
 
 EXACT = ("exact",)

@@ -19,7 +19,7 @@ from planted import (
 )
 from stirred.assess.audit import AuditResult, audit
 from stirred.census import Census
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 
 

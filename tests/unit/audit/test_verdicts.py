@@ -27,7 +27,7 @@ from stirred.census import Census
 from stirred.frames import collect_frame
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.tables.gaussian import GaussianTables
 from third_party import PeerCounts, many

@@ -15,7 +15,7 @@ import pytest
 from stirred.census import Census, read, validate
 from stirred.chance import Key
 from stirred.errors import DataError, InputError, SchemaError
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from unit.census.surveys import austria, ghana
 
 MAKERS: dict[str, Callable[[pl.DataFrame], Any]] = {

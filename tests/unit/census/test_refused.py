@@ -14,7 +14,7 @@ from stirred.cli.main import main
 from stirred.engine import Local
 from stirred.errors import DataError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish import Packet, save

@@ -73,7 +73,7 @@ def test_public_names_of_rooms_are_loaded_on_demand() -> None:
         "import stirred.census.public_files\n"
         "from stirred.publish import run; from stirred.census import expand\n"
         "assert run.__name__ == 'run' and callable(run) and callable(expand)\n"
-        "import stirred.publish, stirred.census, stirred.mechanisms.swapping as s, stirred.report as r\n"
+        "import stirred.publish, stirred.census, stirred.mechanisms.swap as s, stirred.report as r\n"
         "for room in (stirred.publish, stirred.census, s, r):\n"
         "    assert all(getattr(room, name) is not None for name in room.__all__)\n"
         "try: s.nothing\n"

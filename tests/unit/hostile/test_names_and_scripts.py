@@ -12,7 +12,7 @@ from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import PlanError, SchemaError, StirredError
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.publish import parse, run, save
 
 EVIL = (

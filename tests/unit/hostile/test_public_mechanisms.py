@@ -31,7 +31,7 @@ from stirred.mechanisms.swap.frame import Frame, apply_moves
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.pairwise import PairwiseSwapping
 from stirred.mechanisms.swap.records import Column
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables import exact_margins as margins
 from stirred.mechanisms.tables.gaussian import ListedCells
 from stirred.mechanisms.topdown.measure import Measurements

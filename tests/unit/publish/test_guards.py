@@ -14,7 +14,7 @@ from stirred.cli.main import main
 from stirred.errors import InputError, PrivacyError
 from stirred.mechanisms.swap import guards as guards_module
 from stirred.mechanisms.swap.guards import STANDING_GUARD, StandingRecords
-from stirred.mechanisms.swapping import (
+from stirred.mechanisms.swap import (
     ImputedStay,
     NearPlaces,
     NoisyKey,

@@ -12,7 +12,7 @@ from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import StirredError
 from stirred.mechanisms.release import Check, Release
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish import load, run, save
 

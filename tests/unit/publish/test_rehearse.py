@@ -7,7 +7,7 @@ import pytest
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.errors import InputError
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.publish import parse
 from stirred.publish.tuning import Target, rehearse, tune

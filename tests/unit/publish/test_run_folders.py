@@ -12,7 +12,7 @@ from small_census import households
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.engine.local import LocalParts
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.publish import load, run, verify
 from stirred.publish.plan import TablePlan
 

@@ -18,7 +18,7 @@ from stirred.mechanisms.swap.variants import (
     UnitMatching,
     VaryingRates,
 )
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.spec import Budget, SizeLaw, Specification, compare_functions
 from stirred.spec.card import Card
 from stirred.spec.files import from_json, to_json

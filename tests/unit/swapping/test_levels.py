@@ -5,7 +5,7 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.mechanisms.swapping import ImputedStay, PermutationSwapping, VaryingRates
+from stirred.mechanisms.swap import ImputedStay, PermutationSwapping, VaryingRates
 
 DATA = {"hid": range(60), "county": [i % 3 for i in range(60)], "tenure": ["own", "rent"] * 30}
 DECLARED = {"variables": {"county": "integer", "tenure": ["own", "rent"]}}

@@ -17,7 +17,7 @@ from stirred.mechanisms.swap import psa as mechanism_module
 from stirred.mechanisms.swap.budget import theorem_1, tight_budget
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.records import Members
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from trusted import trusted
 
 SCHEMA = {

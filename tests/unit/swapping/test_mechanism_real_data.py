@@ -10,7 +10,7 @@ import pytest
 from shared_data import extract, shared
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.mechanisms.swapping import PermutationSwapping, effective_rate
+from stirred.mechanisms.swap import PermutationSwapping, effective_rate
 from stirred.spec import SizeLaw
 
 KEY = Key.for_tests(2010)

@@ -34,7 +34,7 @@ from stirred.mechanisms.swap.enumeration import (
     tabulate,
     universe,
 )
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.spec import Budget
 from stirred.spec.laws import compute_odds
 

@@ -18,7 +18,7 @@ from stirred.engine.tables import to_plain
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.mechanisms.contents import digest
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swapping import (
+from stirred.mechanisms.swap import (
     ImputedStay,
     NearPlaces,
     NoisyKey,

@@ -23,7 +23,7 @@ from stirred.mechanisms.swap.frame import estimate_size
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.parts import PART_COLUMN, PartByValues
 from stirred.mechanisms.swap.records import Members
-from stirred.mechanisms.swapping import NoisyKey, PermutationSwapping
+from stirred.mechanisms.swap import NoisyKey, PermutationSwapping
 
 SCHEMA = {
     "geography": {"spine": ["county", "block"]},

@@ -8,7 +8,7 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError
-from stirred.mechanisms.swapping import (
+from stirred.mechanisms.swap import (
     ImputedStay,
     NearPlaces,
     NoisyKey,

@@ -13,7 +13,7 @@ from stirred.errors import PrivacyError
 from stirred.mechanisms.swap import psa as mechanism_module
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.records import Members
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.spec import Margin
 
 KINDS = {"column": "kind", "occupied": [1], "vacant": [2], "group_quarters": [3]}

@@ -10,7 +10,7 @@ from stirred.census.synthetic import write_preset
 from stirred.census.synthetic.stand_in import write_stand_in
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 
 GHANA = """
 name = "living-standards"

@@ -186,7 +186,8 @@ def _wide(cut_at, widths: tuple[int, ...], mode: str) -> None:
     rows = [("0",)]
     for width in widths:
         rows = [(*row, f"{row[-1]}{i:04}") for row in rows for i in range(width)]
-    census = peopled(pl.DataFrame(rows, schema=SPINE, orient="row"), 5, off_spine={})
+    # two homes in each block: areas that hold one record each are refused
+    census = peopled(pl.DataFrame(2 * rows, schema=SPINE, orient="row"), 5, off_spine={})
     mechanism = TopDown(workload="small", mode=mode)
     whole = mechanism.release(census, key=KEY)
     for depth in (0, 1):

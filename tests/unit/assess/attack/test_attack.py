@@ -24,7 +24,7 @@ from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.frames import frame_of
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables.cell_key import CellKey
 
 RECALL = "recall of reidentification, released records"

@@ -19,7 +19,7 @@ from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.frames import frame_of
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 
 DESIGN = TableDesign.of_margins({"sex": [1, 2], "race": [1, 2, 3]}, [["sex"], ["race"]])
 COUPLING = np.arange(6) // 2  # pairs of cells add up in the tract

@@ -17,7 +17,7 @@ from stirred.assess.universe import (
 )
 from stirred.assess.universe.bounds import find_separators
 from stirred.census import Census
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.spec import AtLeast, Domain, Margin, Multiverse, RecordType, Variable
 from stirred.spec.cells import find_cell_range
 from stirred.spec.verdict import DataSet

@@ -12,7 +12,7 @@ from stirred.census import Census, read
 from stirred.cli.main import main
 from stirred.errors import InputError
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.publish.equate import HEURISTIC, equate
 

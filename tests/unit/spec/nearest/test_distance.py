@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stirred.census import Census
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.spec import (
     AtLeast,
     Budget,

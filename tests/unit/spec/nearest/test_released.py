@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stirred.census import Census
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.spec import (

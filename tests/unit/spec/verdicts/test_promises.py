@@ -22,7 +22,7 @@ from oracles.rank import determines
 from stirred.catalog import catalog
 from stirred.census import Census
 from stirred.errors import BudgetError, IncompatibleError, VoidError
-from stirred.mechanisms.swapping import PermutationSwapping
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.topdown import rules as constraints
 from stirred.mechanisms.topdown.rules import Record
