@@ -195,9 +195,9 @@ class _Watch:
         """Watch while a run goes on."""
         self.start = time.perf_counter()
         patched = [
-            self._patch(TreeEstimate, "risen", lambda *_: "noise and upward estimate"),
+            self._patch(TreeEstimate, "estimate_upward", lambda *_: "noise and upward estimate"),
             self._patch(TreeEstimate, "of", lambda *_: "noise and tree estimate"),
-            self._patch(DownwardPass, "_fall", lambda *_: "downward estimate"),
+            self._patch(DownwardPass, "_run_level", lambda *_: "downward estimate"),
             self._patch(Guidance, "of", lambda *_: "guide"),
             self._patch(Estimator, "root", lambda one: one.allotment.spine.levels[0]),
             self._patch(LevelSolver, "solve", lambda one, _: one.estimator.allotment.spine.levels[one.depth]),

@@ -214,7 +214,7 @@ def _asked(lines: list[str], number: int) -> list[str]:
 def unmarked(statements: list[dict[str, str]], source: Path = SOURCE) -> list[str]:
     """What a proof.md states that is not listed or not marked, and marks that are not those of the list."""
     found = []
-    for page in sorted(source.rglob("proof.md")):
+    for page in sorted(source.rglob("*proof.md")):
         name = page.relative_to(source).as_posix()
         text = page.read_text(encoding="utf-8")
         listed = [one for one in statements if one["source"] == name]

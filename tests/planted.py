@@ -18,11 +18,11 @@ from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import Law, clamped_geometric, make_content
 from stirred.mechanisms.release import Release
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.exact_law import PermutationLaw, combine_strata
 from stirred.mechanisms.swap.frame import Frame, apply_moves
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.records import Column
-from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.spec import Budget, Hamming, Multiplicative, Multiverse, Specification
 from stirred.spec.laws import count_derangements

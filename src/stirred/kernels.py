@@ -81,7 +81,7 @@ def _mark_cache(made: Any, function: Callable[..., object]) -> None:
 def list_dependencies(function: Callable[..., object]) -> tuple[str, ...]:
     """Return what a compiled kernel depends on: the files of its kernels and the global numbers they name.
 
-    >>> any("compile_kernel.py" in part for part in list_dependencies(list_dependencies))
+    >>> any("kernels.py" in part for part in list_dependencies(list_dependencies))
     True
     """
     parts, seen, waiting = {_stamp_file(__file__)}, set(), [function]

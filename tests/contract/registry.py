@@ -15,8 +15,6 @@ from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
 from stirred.mechanisms.census2020.safetab.households import SafeTabH
 from stirred.mechanisms.census2020.safetab.persons import SafeTabP
-from stirred.mechanisms.swap.swapping_2010 import Swapping2010
-from stirred.mechanisms.swap.targeted import TargetedSwapping
 from stirred.mechanisms.swap import (
     ImputedStay,
     NearPlaces,
@@ -27,6 +25,8 @@ from stirred.mechanisms.swap import (
     UnitMatching,
     VaryingRates,
 )
+from stirred.mechanisms.swap.swapping_2010 import Swapping2010
+from stirred.mechanisms.swap.targeted import TargetedSwapping
 from stirred.mechanisms.tables.cell_key import CellKey
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.tables.gaussian import GaussianTables

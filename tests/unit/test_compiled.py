@@ -9,9 +9,9 @@ import pytest
 from stirred.kernels import list_dependencies
 
 INNER = """
-from stirred.kernels import compiled
+from stirred.kernels import compile_kernel
 
-@compiled
+@compile_kernel
 def inner(x):
     return x + {more}
 """
@@ -19,9 +19,9 @@ OUTER = """
 from inner_of_test import inner
 from numbers_of_test import TIMES
 
-from stirred.kernels import compiled
+from stirred.kernels import compile_kernel
 
-@compiled
+@compile_kernel
 def outer(x):
     return inner(x) * TIMES
 """
@@ -62,8 +62,8 @@ def test_a_cache_that_names_a_type_of_before_is_not_read(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     text = (
-        "from typing import NamedTuple\n\nfrom stirred.kernels import compiled\n\n"
-        "class {name}(NamedTuple):\n    value: int\n\n@compiled\ndef read(box):\n    return box.value\n"
+        "from typing import NamedTuple\n\nfrom stirred.kernels import compile_kernel\n\n"
+        "class {name}(NamedTuple):\n    value: int\n\n@compile_kernel\ndef read(box):\n    return box.value\n"
     )
     for name in ("Box", "Chest"):  # an upgrade in place: the caches of before lie beside the new files
         (tmp_path / "boxes_of_test.py").write_text(text.format(name=name), encoding="utf-8")
@@ -78,4 +78,4 @@ def test_a_stamp_names_every_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.syspath_prepend(tmp_path)
     outer = loaded(tmp_path).outer.__wrapped__  # type: ignore[attr-defined]
     found = " ".join(list_dependencies(outer))
-    assert all(name in found for name in ("inner_of_test.py", "outer_of_test.py", "compiled.py", "TIMES = 2"))
+    assert all(name in found for name in ("inner_of_test.py", "outer_of_test.py", "kernels.py", "TIMES = 2"))

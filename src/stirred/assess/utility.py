@@ -249,7 +249,7 @@ class TablePair:
         """Return the cells that hold a record on at least one side.
 
         >>> zero = pa.table({"county": ["a", "b"], "count": [0, 4]})
-        >>> TablePair.align(zero, zero, by=["county"]).occupied().frame.rows()
+        >>> TablePair.align(zero, zero, by=["county"]).drop_empty().frame.rows()
         [('b', 4, 4)]
         """
         held = (pl.col("reference") != 0) | (pl.col("protected") != 0)

@@ -128,7 +128,7 @@ class CatalogEntry:
         """Return the same release with a proved factor, or None where the catalog states no proof.
 
         >>> from stirred.catalog import catalog
-        >>> print(catalog.entry("sdhc-2020").proved.rho_squared.exact)
+        >>> print(catalog.entry("sdhc-2020").proved_specification.rho_squared.exact)
         1257281/2000000
         """
         return None if self.with_proof is None else self.with_proof()

@@ -365,7 +365,7 @@ def swap(
             Bound(
                 name="largest loss of a stratum",
                 budget=least,
-                source="mechanisms/swapping/proof.md",
+                source="proof.md of PermutationSwapping",
                 tight=Phrase(TIGHT_SIZE),
             ),
         ),

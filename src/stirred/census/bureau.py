@@ -397,8 +397,9 @@ MDF_COLUMNS = {
     ),
     MDF_UNITS_FILE: (*BLOCK_COLUMNS, "RTYPE", "GQTYPE", "TEN", "VACS"),
 }
-MDF_HOUSEHOLD_COLUMNS = ("HHSIZE", "HHT", "CPLT", "MULTG", "HHLDRAGE", "HHSPAN", "HHRACE", "PAOC", "P18", "P60", "P65", "P75", "PAC",
-             "HHSEX")  # fmt: skip
+MDF_HOUSEHOLD_COLUMNS = (
+    "HHSIZE", "HHT", "CPLT", "MULTG", "HHLDRAGE", "HHSPAN", "HHRACE", "PAOC", "P18", "P60", "P65", "P75", "PAC", "HHSEX",
+)  # fmt: skip
 MDF_PERSONS_FORMAT, MDF_UNITS_FORMAT = "mdf-persons", "mdf-units"  # formats of census/readers/sources.py
 MDF_OCCUPIED, MDF_VACANT, MDF_QUARTERS = 1, 2, 3
 GQ_TYPE_CODES = (101, 102, 103, 104, 105, 106, 201, 202, 203, 301, 401, 402, 403, 404, 405, 501, 601, 602, 701, 801, 802,
@@ -569,7 +570,9 @@ class BureauFormat:
 
 # the first one whose files are all there is taken
 BUREAU_FORMATS: tuple[BureauFormat, ...] = (
-    BureauFormat("SafeTab-P and SafeTab-H", (SAFETAB_PERSONS_FILE, SAFETAB_HOUSEHOLDS_FILE, SAFETAB_AREAS_FILE), safetab_schema),
+    BureauFormat(
+        "SafeTab-P and SafeTab-H", (SAFETAB_PERSONS_FILE, SAFETAB_HOUSEHOLDS_FILE, SAFETAB_AREAS_FILE), safetab_schema
+    ),
     BureauFormat("SafeTab-P", (SAFETAB_PERSONS_FILE, SAFETAB_AREAS_FILE), safetab_schema),
     BureauFormat("SafeTab-H", (SAFETAB_HOUSEHOLDS_FILE, SAFETAB_AREAS_FILE), safetab_schema),
     BureauFormat("PHSafe", (PHSAFE_PERSONS_FILE, PHSAFE_UNITS_FILE, PHSAFE_AREAS_FILE), phsafe_schema),

@@ -125,7 +125,7 @@ class Census(CensusFiles):
         households, the records that break a rule; the promise of a release is then about the records that are left.
 
         >>> schema = {"record": {"household": {"variables": {"size": "1..7"}}}}
-        >>> Census.of(schema, {"household": {"size": [1, 9, 2]}}).checked(invalid="drop").count("household")
+        >>> Census.of(schema, {"household": {"size": [1, 9, 2]}}).check(invalid="drop").count("household")
         2
         """
         if invalid not in get_args(Invalid):

@@ -117,7 +117,8 @@ def group_households(frame: pl.LazyFrame, key: str, columns: Sequence[str]) -> F
 
     Records with an empty key belong to no household.
 
-    >>> homes = group_households(pl.LazyFrame({"h": [7, 5, 7], "region": ["a", "b", "a"], "age": [1, 2, 3]}), "h", ["region", "age"])
+    >>> people = pl.LazyFrame({"h": [7, 5, 7], "region": ["a", "b", "a"], "age": [1, 2, 3]})
+    >>> homes = group_households(people, "h", ["region", "age"])
     >>> homes.frame.select("h", "region").rows(), homes.uneven
     ([(7, 'a'), (5, 'b')], {'age': 1})
     """

@@ -13,8 +13,7 @@ listed, and the mechanism is held against its claim, per unit of the input preme
   one-run   a lower bound from one release in which coins exchange the values of many pairs of records
 
 Mechanisms that add noise are audited by it: released numbers minus true ones, against the law that is claimed; and by
-runs on neighbouring data sets, which show what one record changes. Order of rows, notes, names, metadata are compared
-too.
+runs on neighbouring data sets, which show what one record changes. Order of rows, notes, names, metadata are compared too.
 
   pass      every part passes: loss and law, or noise and sensitivity; order, texts and repeated runs
   fail      the loss is above the claim, or a part fails; by chance alone with probability 1e-6

@@ -179,7 +179,8 @@ def _stratum(b: int, rates: list[str], *, as_json: bool) -> int:
         f"ε, Theorem 1: proved, machine-checked: {CHECKED_THEOREMS['A']}; tight at the level of {levels['epsilon']}."
     )
     out.print(
-        f"ε, largest loss: proved, machine-checked: {CHECKED_THEOREMS['B']}; tight at the level of {levels['epsilon_tight']}."
+        f"ε, largest loss: proved, machine-checked: {CHECKED_THEOREMS['B']}; "
+        f"tight at the level of {levels['epsilon_tight']}."
     )
     out.print(
         f"Sharpness: {SHARPNESS}. A stratum with two hold or two swap types needs about half: --margins N1 N2."

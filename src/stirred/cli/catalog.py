@@ -46,7 +46,10 @@ def show(rows: list[Row], delta: Fraction) -> None:
     unknown = [row for row in rows if row.get("status") == "unknown"]
     letters = {words: chr(ord("a") + place) for place, words in enumerate(_all_invariants(rows))}
     if concentrated:
-        title = f"zCDP (D_nor), ρ² per unit; at distance 1 odds move by at most e^(ε simple), but for δ = {write_small(delta)}"
+        title = (
+            "zCDP (D_nor), ρ² per unit; at distance 1 odds move by at most e^(ε simple), "
+            f"but for δ = {write_small(delta)}"
+        )
         columns = ["name", "unit", "ρ²", "ε simple", "ε tight", "exact", "status"]
         drawn = [[*_format_zcdp_row(row), _letters(row, letters), str(row["status"])] for row in concentrated]
         out.print(table(title, columns, drawn))

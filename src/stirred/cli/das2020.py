@@ -1,11 +1,9 @@
 """The products of the 2020 census on one census, as one composed release.
 
   stirred das2020 census.toml --check              what would be promised, product by product; nothing is released
-  stirred das2020 census.toml --out packet         TopDown (PL, DHC), SafeTab-P, SafeTab-H, PHSafe: one packet, one
-promise
+  stirred das2020 census.toml --out packet         TopDown (PL, DHC), SafeTab-P, SafeTab-H, PHSafe: one packet, one promise
   stirred das2020 census.toml --out swapped --swapped
-                                                   the same tables from one swapped file, whose promise is that of the
-swap
+                                                   the same tables from one swapped file, whose promise is that of the swap
   stirred packet compare packet swapped --out both.html
                                                    both beside each other, with the numbers that contradict each other
   stirred plan new das2020 --census census.toml    the plan that this command runs, to edit

@@ -4,8 +4,7 @@
   stirred equate swap.toml topdown.toml --census census.toml --area block --known sex age --secret race hispanic
   stirred equate a.toml b.toml --runs 10 --json
 
-Each plan has one mechanism; the setting of the second is turned. The answer is heuristic, for this attack and this
-census:
+Each plan has one mechanism; the setting of the second is turned. The answer is heuristic, for this attack and this census:
 it proves nothing about other attacks. It is computed with the confidential records, so it is internal.
 """
 

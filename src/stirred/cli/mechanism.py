@@ -1,4 +1,11 @@
-"""Run one mechanism without a plan file: its flags are its settings, its packet is that of their plan."""
+"""One mechanism without a plan file: its flags are its settings, its packet is that of the plan they describe.
+
+  stirred NAME census.toml … --check            what would be promised; nothing is released
+  stirred NAME census.toml … --out packet/      the packet: records, tables, specification, card, receipt, report
+
+An interrupted run is taken up by the same command and gives the same packet. The key is kept outside the
+packet: whoever has it can undo the noise. Keep it as you keep the census, or destroy it.
+"""
 
 import argparse
 import inspect

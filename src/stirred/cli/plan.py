@@ -16,10 +16,8 @@
   stirred plan record plan.toml --out record.md      a decision record for an ethics or legal file
   stirred plan schema                                the JSON schema of plan.toml
 
-plan tune and plan rehearse never look at the records of the plan's own census: they use a synthetic stand-in (or
---stand-in
-FILE). Choosing a parameter on confidential data would itself be a release and need accounting. With --goal nothing is
-run:
+plan tune and plan rehearse never look at the records of the plan's own census: they use a synthetic stand-in (or --stand-in
+FILE). Choosing a parameter on confidential data would itself be a release and need accounting. With --goal nothing is run:
 only the number of areas of each level is read, which is public or an invariant.
 """
 

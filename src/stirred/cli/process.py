@@ -93,7 +93,7 @@ class StoppedBySignal(SystemExit):
     def build_error(self) -> StirredError:
         """Return the error to print for this signal.
 
-        >>> print(StoppedBySignal(signal.SIGTERM).told().what)
+        >>> print(StoppedBySignal(signal.SIGTERM).build_error().what)
         stopped by SIGTERM
         """
         return StirredError(

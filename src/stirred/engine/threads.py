@@ -116,7 +116,7 @@ class Crew:
 
     >>> seen = []
     >>> crew = Crew(lambda crew, step: [None for _ in crew.map(lambda piece: seen.append((step, piece)), "ab")])
-    >>> crew.ready(1)
+    >>> crew.wait_for(1)
     >>> seen
     [(0, 'a'), (0, 'b'), (1, 'a'), (1, 'b')]
     """

@@ -57,7 +57,7 @@ class Numerals:
     def localise(self, plain: str) -> str:
         """Convert a number with commas and a point to this language's notation.
 
-        >>> Numerals(thousands=".", decimal=",", percent=" %").written("-1,234.5")
+        >>> Numerals(thousands=".", decimal=",", percent=" %").localise("-1,234.5")
         '−1.234,5'
         """
         swapped = self.thousands.join(part.replace(".", self.decimal) for part in plain.split(","))

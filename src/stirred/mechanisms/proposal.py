@@ -85,7 +85,7 @@ def choose_variables(schema: Schema, record: RecordSchema) -> list[VariableSchem
     >>> from stirred.census.toml import parse_schema
     >>> kinds = {"year": [2021], "wave": {"tabulate": False}, "surname": {}}
     >>> kinds |= {"rent": {"bands": "1-2-5"}, "tenure": ["own", "rent"]}
-    >>> schema = parse_schema({"record": {"household": {"list_variables": kinds}}})
+    >>> schema = parse_schema({"record": {"household": {"variables": kinds}}})
     >>> [variable.name for variable in choose_variables(schema, find_root(schema))]
     ['tenure', 'rent']
     """

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.budget import theorem_1
 from stirred.mechanisms.swap.enumeration import (
     Labels,
@@ -30,7 +31,6 @@ from stirred.mechanisms.swap.enumeration import (
     tabulate,
     universe,
 )
-from stirred.mechanisms.swap import PermutationSwapping
 from stirred.paper.documents import compare_number, state_number
 from stirred.spec import Budget
 

@@ -21,8 +21,8 @@ from stirred.chance import Key
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swap.estimates import deshrink
 from stirred.mechanisms.swap import PermutationSwapping
+from stirred.mechanisms.swap.estimates import deshrink
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.paper.documents import state_number

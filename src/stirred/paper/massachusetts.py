@@ -19,10 +19,10 @@ from stirred.census.synthetic import synthesise
 from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.chance import Key
 from stirred.errors import InputError
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.budget import theorem_1, tight_budget
 from stirred.mechanisms.swap.estimates import mean_table
 from stirred.mechanisms.swap.moves import draw_moves
-from stirred.mechanisms.swap import PermutationSwapping
 from stirred.paper.documents import DRAWN, compare_number, state_number
 
 TENURES: Final = ("owned", "rented")

@@ -20,7 +20,7 @@ from stirred.publish.plan.description import Plan, Questions, Reason, TablePlan
 from stirred.publish.run.inputs import Stamps, input_stamps
 from stirred.publish.run.part import PartFolder
 from stirred.publish.weights import read_totals, require_totals
-from stirred.spec import Invariant, Custom, Margin, Multiverse, Specification
+from stirred.spec import Custom, Invariant, Margin, Multiverse, Specification
 from stirred.spec.card import Card
 from stirred.spec.nearest import smallest_distance
 

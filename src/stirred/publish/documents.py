@@ -12,8 +12,8 @@ import pyarrow as pa
 from stirred._support import find_missing, missing_extra
 from stirred.assess.assessment import Assessment, RelationAssessment, assess_relation, assess_tables
 from stirred.assess.attack.majority import guess_by_area
-from stirred.assess.attack.uniqueness import MAX_RECORDS as ALONE
 from stirred.assess.attack.uniqueness import (
+    MAX_RECORDS,
     choose_questions,
     compare_with_census,
     count_cells_of_one,
@@ -401,7 +401,7 @@ def _list_omissions(own: Sequence[tuple[Mechanism, Release]]) -> list[risk.Skipp
     for mechanism, release in own:
         for record_type in sorted(release.microdata):
             rows = _rows(release, record_type)
-            limits = [("alone", ALONE)] if rows > ALONE else []
+            limits = [("alone", MAX_RECORDS)] if rows > MAX_RECORDS else []
             law = mechanism.exchange(release)
             if rows > MAX_RECORDS_UNDONE and law is not None and record_type == mechanism.record_type:
                 limits.append(("undone", MAX_RECORDS_UNDONE))

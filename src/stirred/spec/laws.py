@@ -18,7 +18,7 @@ from stirred.spec.invariants import Margin, Restriction
 #
 # $d(k) = k\,d(k-1) + (-1)^k$ counts the permutations of k records that leave none in place; d(0) = 1, d(1) = 0.
 # The laws of a swap's budget need only ratios, and these are close to rational functions of k
-# (mechanisms/swapping/proof.md, Section 1).
+# (mechanisms/swap/proof.md, Section 1).
 
 # From here on the closed bound n(n−1)+1 is used: it exceeds the exact ratio by less than 1 part in 3000.
 MAX_EXACT_RECORDS = 60
@@ -60,7 +60,7 @@ def bound_step_ratio(n: int) -> Fraction:
 # $$\varepsilon(b) = \max\{\ln o_{\max},\ \ln g(b) - \ln o_{\min}\} \quad (b \ge 2), \qquad \varepsilon(0) = 0,$$
 #
 # with $g(b) = b + 1$ (the paper's Theorem 1) or $g(b)^2 = d(b)/d(b-2)$ (by size). Both grow with b without bound.
-# Proofs: mechanisms/swapping/proof.md, Sections 1 and 2 (one rate) and Theorem F (rates that vary by held variables).
+# Proofs: mechanisms/swap/proof.md, Sections 1 and 2 (one rate) and Theorem F (rates that vary by held variables).
 
 Rate = Fraction | int | str
 Kind = Literal["theorem-1", "by-size"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 class Multiverse:
     r"""The universes $\mathcal D_c(x) = \{x' : c(x') = c(x)\}$ of a set of invariants, for all their values.
 
+    >>> from stirred.spec.invariants import Margin
     >>> print(Multiverse.of(Margin("person", ("state",))) & Multiverse.of(Margin("household", ("block",))))
     {households by block, persons by state}
     """

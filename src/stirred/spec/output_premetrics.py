@@ -369,7 +369,7 @@ class NormalizedRenyi(OutputPremetric):
 
     Its budget is ρ, the root of the usual zCDP parameter; the squares add.
 
-    >>> NormalizedRenyi().compose([Budget.sqrt(2), Budget.sqrt("1/2")]).squared().exact
+    >>> NormalizedRenyi().compose([Budget.sqrt(2), Budget.sqrt("1/2")]).square().exact
     '5/2'
     """
 

@@ -141,8 +141,10 @@ def _type(field: FieldInfo) -> tuple[Any, bool]:
 def format_value(kind: FieldKind, value: object) -> str:
     """Format a value as a person types it: a line for each inner list, an equals sign in pairs.
 
-    >>> format_value("lists", [["county", "tenure"]]), format_value("pairs", {"rent": "1/10"}), format_value("variables", ["a", "b"])
-    ('county tenure', 'rent = 1/10', 'a b')
+    >>> format_value("lists", [["county", "tenure"]]), format_value("pairs", {"rent": "1/10"})
+    ('county tenure', 'rent = 1/10')
+    >>> format_value("variables", ["a", "b"])
+    'a b'
     """
     if value is None:
         return ""

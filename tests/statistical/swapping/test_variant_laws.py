@@ -12,10 +12,10 @@ from scipy import stats
 
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.mechanisms.swap import NoisyKey
 from stirred.mechanisms.swap.moves import Moves, draw_moves
 from stirred.mechanisms.swap.strata import StratumCodes
 from stirred.mechanisms.swap.variants import draw_non_vacuous, rearrange_pairs
-from stirred.mechanisms.swap import NoisyKey
 
 STRATA = 200_000
 FALSE_ALARM = 1e-7  # chance that one of these checks fails on a right sampler

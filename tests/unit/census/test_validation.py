@@ -101,8 +101,8 @@ def test_kinds_of_units() -> None:
 
 
 def test_links_are_checked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in ("validation.links", "once"):
-        monkeypatch.setattr(f"stirred.census.{room}.PART", 10)
+    for room in ("validation.links", "records"):
+        monkeypatch.setattr(f"stirred.census.{room}.IDS_PER_PART", 10)
     ids = [*range(100), *range(7)]
     persons = [*range(100), *range(1000, 1013)]
     result = linked({"h": ids, "size": [1] * len(ids)}, persons)

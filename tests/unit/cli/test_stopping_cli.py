@@ -17,7 +17,7 @@ from stirred.engine import Local
 
 def run(_):
     engine = Local(scratch=Path(sys.argv[1]))
-    held = engine.exchange(engine.released(pa.table({"part": [0]})), by="part", parts=1)
+    held = engine.exchange(engine.stream_released(pa.table({"part": [0]})), by="part", parts=1)
     assert os.listdir(sys.argv[1])
     os.kill(os.getpid(), signal.SIGTERM)
     while True:

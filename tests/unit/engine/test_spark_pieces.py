@@ -247,13 +247,13 @@ def test_a_signal_that_ended_spark_too_is_not_replaced(monkeypatch: pytest.Monke
         removeJobTag = cancelJobsWithTag = staticmethod(gone)  # noqa: N815
 
     watch = ActionWatch(Context())
-    monkeypatch.setattr(watch, "_account", gone)
+    monkeypatch.setattr(watch, "_count_retries", gone)
 
     def stopped(*_: object) -> int:
         raise SystemExit(143)
 
     with pytest.raises(SystemExit):
         watch.run(stopped)
-    monkeypatch.setattr(watch, "_done", stopped)
+    monkeypatch.setattr(watch, "_count_done", stopped)
     with pytest.raises(SystemExit):
         watch.run(lambda: time.sleep(0.5), lambda *_: None, 3)

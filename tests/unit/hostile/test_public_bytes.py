@@ -11,10 +11,10 @@ import pytest
 
 from stirred.chance import Key
 from stirred.engine import Engine
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.frame import Frame, apply_moves
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.records import Column
-from stirred.mechanisms.swap import PermutationSwapping
 from stirred.publish import load, run
 
 TOML = """[geography]
@@ -91,8 +91,8 @@ def public(folder: Path, monkeypatch: pytest.MonkeyPatch, moves: Mapping[int, in
         del self, digest
         return key.bind("the same in both")
 
-    monkeypatch.setattr(PermutationSwapping, "swapped", swapped)
-    monkeypatch.setattr(PermutationSwapping, "bound", bound)
+    monkeypatch.setattr(PermutationSwapping, "draw_swap", swapped)
+    monkeypatch.setattr(PermutationSwapping, "run_key", bound)
     packet = run(load(folder / "plan.toml"), folder / "packet", key=KEY)
     return {
         path.relative_to(packet.public).as_posix(): path.read_bytes()

@@ -27,11 +27,11 @@ from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.census2020.safetab.households.tables import Measurement
 from stirred.mechanisms.census2020.safetab.persons import mechanism
 from stirred.mechanisms.registry import find_mechanism, list_mechanisms
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.frame import Frame, apply_moves
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.pairwise import PairwiseSwapping
 from stirred.mechanisms.swap.records import Column
-from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.tables import exact_margins as margins
 from stirred.mechanisms.tables.gaussian import ListedCells
 from stirred.mechanisms.topdown.measure import Measurements
@@ -174,10 +174,10 @@ def same_moves(patch: pytest.MonkeyPatch, kind: type[PermutationSwapping], moves
     def logged(self: Any, frame: Frame, run: Key, engine: Engine) -> Any:
         return swapped(self, frame, run, engine), {}
 
-    patch.setattr(kind, "swapped", swapped)
+    patch.setattr(kind, "draw_swap", swapped)
     if issubclass(kind, PairwiseSwapping):
-        patch.setattr(kind, "logged", logged)
-    patch.setattr(kind, "bound", bound)
+        patch.setattr(kind, "draw_and_log", logged)
+    patch.setattr(kind, "run_key", bound)
 
 
 def exchanged(name: str) -> np.ndarray:
@@ -229,7 +229,7 @@ def test_exact_margins_with_the_same_table_have_the_same_bytes(
             seen[0] = counted[-1] + noise(*given, **named)
         return seen[0] - counted[-1]
 
-    monkeypatch.setattr(margins.ExactMargins, "_table", counting)
+    monkeypatch.setattr(margins.ExactMargins, "_count_table", counting)
     monkeypatch.setattr(margins, "draw_lattice_noise", leading)
     shuffled = TRACT.copy()
     for a, b in zip(np.flatnonzero(TENURE == "o"), np.flatnonzero(TENURE == "r"), strict=False):
@@ -252,7 +252,7 @@ def test_noisy_tables_with_the_same_counts_have_the_same_bytes(
         truths.append(self.frame["count"].to_list())
         return seen.setdefault(self.by, noisy(self, variance, key))
 
-    monkeypatch.setattr(ListedCells, "noisy", leading)
+    monkeypatch.setattr(ListedCells, "add_noise", leading)
     order = np.arange(ROWS)
     here = released(town(tmp_path / "one", "gaussian-tables", NOISY, tract=TRACT, order=order))
     request.getfixturevalue("elsewhere")
@@ -272,7 +272,7 @@ def test_phsafe_with_the_same_counts_has_the_same_bytes(
         truths.append(self.counts)
         return seen.setdefault(self.measured.place, noisy(self, key))
 
-    monkeypatch.setattr(Answers, "noisy", leading)
+    monkeypatch.setattr(Answers, "add_noise", leading)
     settings, order = "tau = { PH1_num = 2 }\n", np.arange(ROWS)
     here = released(town(tmp_path / "one", "phsafe", settings, tract=TRACT, order=order))
     request.getfixturevalue("elsewhere")
@@ -379,8 +379,8 @@ def test_households_of_groups_with_the_same_counts_have_the_same_bytes(
             made[place] = noisy(self, level, groups, source, key, label)
         return made[place]
 
-    monkeypatch.setattr(Measurement, "noisy", leading)
-    monkeypatch.setattr(SafeTabH, "_bound", lambda _, key, *__: key.bind("the same in both"))
+    monkeypatch.setattr(Measurement, "add_noise", leading)
+    monkeypatch.setattr(SafeTabH, "_bind_key", lambda _, key, *__: key.bind("the same in both"))
     order = np.arange(ROWS)
     here = released(town(tmp_path / "one", "safetab-h", HOUSEHOLDS, tract=TRACT, order=order))
     request.getfixturevalue("elsewhere")

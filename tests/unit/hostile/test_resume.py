@@ -167,8 +167,8 @@ def test_a_census_that_changes_during_the_run_is_noticed(town: Path, monkeypatch
 
 
 def test_one_run_for_one_output(town: Path) -> None:
-    code = "import sys; from pathlib import Path; from stirred.publish.run.part import locked\n"
-    code += "with locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    code = "import sys; from pathlib import Path; from stirred.publish.run.part import hold_lock\n"
+    code += "with hold_lock(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     other = subprocess.Popen(
         [sys.executable, "-c", code, str(town / "packet")],
         stdin=subprocess.PIPE,

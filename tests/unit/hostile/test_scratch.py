@@ -23,7 +23,7 @@ import pyarrow as pa
 from stirred.engine import Local, scratch
 engine = Local(scratch=sys.argv[1], workers=1)
 table = pa.table({"name": ["MARKER-7391-" + str(i) for i in range(1000)], "part": pa.array([0, 1] * 500, pa.uint16())})
-parts = engine.exchange(engine.released(table), by="part", parts=2)
+parts = engine.exchange(engine.stream_released(table), by="part", parts=2)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -95,7 +95,7 @@ def test_every_file_has_a_key_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "name"), [(Path, "mkdir"), (os, "open"), (Path, "rename"), (scratch, "_locked")]
+    ("owner", "name"), [(Path, "mkdir"), (os, "open"), (Path, "rename"), (scratch, "_take_lock")]
 )
 def test_a_signal_while_a_folder_is_made_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str

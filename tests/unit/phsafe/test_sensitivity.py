@@ -86,8 +86,8 @@ def unbound(self: Any, *context: Any) -> Any:
 
 
 MUTANTS: list[tuple[str, object, str, object, Callable[[], None]]] = [
-    ("nobody is cut", Ranks, "kept", nobody_cut, checks.one_household),
-    ("the order depends on other records", counting, "ranked", by_the_file, checks.additive),
+    ("nobody is cut", Ranks, "keep_first", nobody_cut, checks.one_household),
+    ("the order depends on other records", counting, "rank_persons", by_the_file, checks.additive),
     (
         "a household may have two unit records",
         counting.CountKernel,
@@ -96,7 +96,7 @@ MUTANTS: list[tuple[str, object, str, object, Callable[[], None]]] = [
         checks.one_household,
     ),
     ("the sensitivity is too small", budgets, "sensitivity", too_little, checks.published_variance),
-    ("tables share their noise", tables.Answers, "noisy", one_label, checks.noise_of_its_own),
+    ("tables share their noise", tables.Answers, "add_noise", one_label, checks.noise_of_its_own),
     ("the key is not bound to the data", mechanism.Key, "bind", unbound, checks.noise_of_its_own),
 ]
 

@@ -12,8 +12,6 @@ from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import InputError, PrivacyError
-from stirred.mechanisms.swap import guards as guards_module
-from stirred.mechanisms.swap.guards import STANDING_GUARD, StandingRecords
 from stirred.mechanisms.swap import (
     ImputedStay,
     NearPlaces,
@@ -24,6 +22,8 @@ from stirred.mechanisms.swap import (
     UnitMatching,
     VaryingRates,
 )
+from stirred.mechanisms.swap import guards as guards_module
+from stirred.mechanisms.swap.guards import STANDING_GUARD, StandingRecords
 from stirred.publish import load, run
 from stirred.publish.check import explain
 from stirred.publish.run import execute
@@ -441,7 +441,7 @@ def test_without_its_guard_each_route_is_open(monkeypatch: pytest.MonkeyPatch) -
     alone = Census.of(document, {"household": homes().select("county", "rooms", size=pl.int_range(ROWS))})
     with monkeypatch.context() as off:
         off.setattr(guards_module, "find_identifying", lambda *_, **__: ())
-        off.setattr(StandingRecords, "fixed", property(lambda _: 0))
+        off.setattr(StandingRecords, "fixed_records", property(lambda _: 0))
         raw = PermutationSwapping(**settings).release(alone, key=KEY).to_polars()
     assert (
         raw.select("county", "rooms", "size")

@@ -68,7 +68,7 @@ def test_a_packet_holds_the_files_and_nothing_of_how_they_came(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as once:
-        once.setattr(TablePlan, "made", stopped)
+        once.setattr(TablePlan, "tabulate", stopped)
         with pytest.raises(KeyboardInterrupt):
             run(plan, tmp_path / "there", key=key, engine=Parted())
     monkeypatch.setattr(PermutationSwapping, "release", stopped)  # not run again

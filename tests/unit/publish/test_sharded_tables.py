@@ -16,8 +16,8 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.engine.tables import PART_COLUMN
 from stirred.mechanisms.release import UNIT, Release, ReleasedRecords, count_in_parts
-from stirred.mechanisms.swap.estimates import Moments, count_stratum_sizes, finish_cells
 from stirred.mechanisms.swap import PermutationSwapping
+from stirred.mechanisms.swap.estimates import Moments, count_stratum_sizes, finish_cells
 from stirred.publish.documents import assess_questions
 from stirred.publish.plan import TablePlan, parse
 

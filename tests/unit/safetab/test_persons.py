@@ -426,7 +426,7 @@ def test_a_total_scales_every_budget() -> None:
     run = SafeTabP(total="9.888")
     assert run.apportion().total_budget() == F("9.888")
     knob = run.knobs()[0]
-    assert knob.turned(F(1)).allotted().spent() == 1  # type: ignore[attr-defined]
+    assert knob.turned(F(1)).apportion().total_budget() == 1  # type: ignore[attr-defined]
 
 
 def test_a_row_that_is_not_shown_is_not_looked_up_as_zero(lists: Path, tmp_path: Path) -> None:

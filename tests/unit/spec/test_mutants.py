@@ -119,15 +119,20 @@ MUTANTS: list[tuple[Callable[[], bool], object, str, object]] = [
         lambda *_: Constant(Fraction(1)),
     ),
     (copies_square, input_premetrics, "_copies", lambda *_: Constant(Fraction(1))),
-    (pure_is_halved, Multiplicative, "converted", lambda self, budget, to: budget),
+    (pure_is_halved, Multiplicative, "convert", lambda self, budget, to: budget),
     (distance_is_squared, Budget, "__mul__", lambda self, factor: self),
-    (tight_is_the_certificate, output_premetrics, "_best_order", lambda *_: Fraction(2)),
+    (tight_is_the_certificate, output_premetrics, "_find_best_order", lambda *_: Fraction(2)),
     (block_fixes_county_and_not_the_reverse, refinement, "read_off", lambda *_: ALWAYS),
     (block_fixes_county_and_not_the_reverse, Domain, "closure", lambda self, kind, names: frozenset(names)),
-    (block_fixes_county_and_not_the_reverse, refinement, "witnessed", lambda *_: Verdict.unknown("")),
+    (block_fixes_county_and_not_the_reverse, refinement, "find_witness", lambda *_: Verdict.unknown("")),
     (dropping_costs_everything, algebra, "refines_within_reach", lambda *_: Verdict.yes("always")),
-    (what_was_given_can_be_taken_back, algebra, "_stated_within", lambda *_: False),
-    (the_number_of_records_is_free_under_hamming, Hamming, "fixed", lambda self: Multiverse.none()),
+    (what_was_given_can_be_taken_back, algebra, "_is_stated_within", lambda *_: False),
+    (
+        the_number_of_records_is_free_under_hamming,
+        Hamming,
+        "derive_multiverse",
+        lambda self: Multiverse.none(),
+    ),
 ]
 
 

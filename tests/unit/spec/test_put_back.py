@@ -46,7 +46,9 @@ def with_totals(multiverse: Multiverse, domain: Any, premetric: Any) -> Example:
     """Universes are single data sets where tables of each record type are fixed, with totals that nothing fixes."""
     kinds = domain.record_types
     totals = (
-        {Margin(kind.name) for kind in kinds} if premetric.fixed() not in (None, Multiverse.none()) else set()
+        {Margin(kind.name) for kind in kinds}
+        if premetric.derive_multiverse() not in (None, Multiverse.none())
+        else set()
     )
     given = tuple(multiverse & Multiverse(frozenset[Invariant](totals)))
     found = [decide_determined(given, Margin(kind.name, kind.names()), domain) for kind in kinds]
@@ -118,7 +120,7 @@ FAULTS = {
         "swap", 2, ((words, "smallest_distance", without_views),)
     ),
     "a person changes without its household": Fault(
-        "distance", 8, ((nearest, "joint_tables", tables_of_the_unit_alone),)
+        "distance", 8, ((nearest, "ask_joint_tables", tables_of_the_unit_alone),)
     ),
     "households become persons without their number": Fault(
         "restate", 4, ((input_premetrics, "_require_fixed_number", nothing),)
@@ -128,24 +130,28 @@ FAULTS = {
         "forge", 52, ((budgets, "_numbers_needed", lambda *_, **__: ()),)
     ),
     "single data sets by totals that nothing fixes": Fault(
-        "implies", 43, ((search, "different_pair", with_totals),)
+        "implies", 43, ((search, "find_different_pair", with_totals),)
     ),
-    "equal by totals that nothing fixes": Fault("compare", 14, ((search, "different_pair", with_totals),)),
+    "equal by totals that nothing fixes": Fault(
+        "compare", 14, ((search, "find_different_pair", with_totals),)
+    ),
     "the checker takes totals to be fixed": Fault(
-        "forge", 15, ((check, "_singletons", singletons_with_totals),)
+        "forge", 15, ((check, "_check_singletons", singletons_with_totals),)
     ),
     "parts whose budgets differ by universe": Fault(
-        "forge", 3, ((budgets, "_parts", parts_at_the_realised_universe),)
+        "forge", 3, ((budgets, "_check_parts", parts_at_the_realised_universe),)
     ),
     "neighbours reach every distance": Fault("forge", 92, ((budgets, "_connects", lambda *_: True),)),
-    "the δ of parts in another unit": Fault("forge", 597, ((budgets, "scaled_delta", unscaled),)),
+    "the δ of parts in another unit": Fault("forge", 597, ((budgets, "scale_delta", unscaled),)),
     "a smallest distance that a derivation brings": Fault(
-        "forge", 419, ((budgets, "whole", any_smallest_distance), (budgets, "changes_alone", no_problem))
+        "forge",
+        419,
+        ((budgets, "read_whole_number", any_smallest_distance), (budgets, "check_changes_alone", no_problem)),
     ),
-    "laws known by bounds alone": Fault("forge", 3, ((budgets, "_bounds", realised_budgets),)),
+    "laws known by bounds alone": Fault("forge", 3, ((budgets, "_check_bounds", realised_budgets),)),
     "areas that do not lie in each other": Fault("forge", 129, ((tables, "_no_nesting", no_problem),)),
     "a table of persons as a partition of households": Fault(
-        "implies", 248, ((input_premetrics, "_one_partition", one_table),)
+        "implies", 248, ((input_premetrics, "_is_one_partition", one_table),)
     ),
     "a move as one change": Fault("restate", 141, ((input_premetrics, "_moves", nothing),)),
 }

@@ -9,6 +9,7 @@ import pytest
 
 from stirred.catalog import catalog
 from stirred.census import Census
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.variants import (
     ImputedStay,
     NearPlaces,
@@ -18,7 +19,6 @@ from stirred.mechanisms.swap.variants import (
     UnitMatching,
     VaryingRates,
 )
-from stirred.mechanisms.swap import PermutationSwapping
 from stirred.spec import Budget, SizeLaw, Specification, compare_functions
 from stirred.spec.card import Card
 from stirred.spec.files import from_json, to_json

@@ -7,8 +7,8 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.frames import frame_of
-from stirred.mechanisms.swap.guards import REFUSED_SHARE, Reversal, measure_reversals
 from stirred.mechanisms.swap import PermutationSwapping
+from stirred.mechanisms.swap.guards import REFUSED_SHARE, Reversal, measure_reversals
 
 REGIONS, AREAS, HOMES = 10, 58, 15  # a survey like Ghana's: 8,700 households in 580 enumeration areas
 

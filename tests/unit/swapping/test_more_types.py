@@ -13,6 +13,7 @@ import pytest
 from oracles.strata import partitions
 from stirred.census import Census
 from stirred.engine import Local
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap import bounds as budgets
 from stirred.mechanisms.swap import bounds as exchanges
 from stirred.mechanisms.swap.bounds import (
@@ -34,7 +35,6 @@ from stirred.mechanisms.swap.enumeration import (
     tabulate,
     universe,
 )
-from stirred.mechanisms.swap import PermutationSwapping
 from stirred.spec import Budget
 from stirred.spec.laws import compute_odds
 

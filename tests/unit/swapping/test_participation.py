@@ -6,8 +6,8 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.swap.estimates import count_stratum_sizes
 from stirred.mechanisms.swap import PermutationSwapping
+from stirred.mechanisms.swap.estimates import count_stratum_sizes
 
 KINDS = {"column": "kind", "occupied": [1], "vacant": [2], "group_quarters": [3]}
 VARIABLES = {"size": "integer", "kind": {"type": "integer", "missing": "keep"}}

@@ -17,13 +17,13 @@ from stirred.engine import Local
 from stirred.engine.local import LocalFlow, LocalParts
 from stirred.errors import DataError, PrivacyError
 from stirred.mechanisms.release import Release
+from stirred.mechanisms.swap import NoisyKey, PermutationSwapping
 from stirred.mechanisms.swap import parts as parts_module
 from stirred.mechanisms.swap import psa as mechanism_module
 from stirred.mechanisms.swap.frame import estimate_size
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.parts import PART_COLUMN, PartByValues
 from stirred.mechanisms.swap.records import Members
-from stirred.mechanisms.swap import NoisyKey, PermutationSwapping
 
 SCHEMA = {
     "geography": {"spine": ["county", "block"]},
@@ -113,7 +113,7 @@ def again(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             twice = other(part, *map(rearranged, tables))
             if name in (
                 "SwapPart",
-                "OnlyOf",
+                "MembersOfReleased",
             ):  # in the order of their rows, which the next exchange forgets
                 keys = [(column, "ascending") for column in found.column_names]
                 assert found.sort_by(keys).equals(twice.sort_by(keys))
@@ -142,8 +142,23 @@ def test_kernels_travel_and_run_again(again: list[str]) -> None:
     NoisyKey(match=["size"], swap=["block", "county"], rate="1/3", noisy="size", change="1/4").release(
         census(), key=key, engine=Parted()
     )
-    batches = {"Named", "SurveyHomes", "SurveyMembers", "ByValues", "ByOrder", "Levels"}
-    parts = {"OnlyOf", "StatePart", "SwapPart", "CountPart", "LookPart", "HomesPart", "MembersPart"}
+    batches = {
+        "IdentifierWords",
+        "SurveyHomes",
+        "SurveyMembers",
+        "PartByValues",
+        "PartByOrder",
+        "DistinctLevels",
+    }
+    parts = {
+        "MembersOfReleased",
+        "StrataPart",
+        "SwapPart",
+        "CountPart",
+        "FingerprintPart",
+        "HomesPart",
+        "MembersPart",
+    }
     assert batches | parts <= set(again)
 
 
@@ -158,7 +173,7 @@ def test_no_records_are_gathered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
             gathered.append(found.num_rows)
             return found
 
-        monkeypatch.setattr(kind, "gathered", counted)
+        monkeypatch.setattr(kind, "gather", counted)
     data = tables(20_000)
     psa().release(census(data), key=KEY, engine=Parted(), out=tmp_path)
     assert gathered
@@ -251,7 +266,7 @@ def test_the_comparison_sees_identifiers_that_are_ranks_in_their_part(
     def ranked(self: Any, frame: Any, *rest: Any) -> Any:
         return original(self, replace(frame, ids=np.argsort(np.argsort(frame.ids)).astype(np.uint64)), *rest)
 
-    monkeypatch.setattr(PermutationSwapping, "swapped", ranked)
+    monkeypatch.setattr(PermutationSwapping, "draw_swap", ranked)
     wrong = released(Parted(), carry=False)
     assert all(check.kept for check in wrong.checks)
     assert not same(right, wrong)

@@ -14,11 +14,11 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError
+from stirred.mechanisms.swap import ImputedStay, NoisyKey, PermutationSwapping, UnitMatching, VaryingRates
 from stirred.mechanisms.swap import frame as frame_module
 from stirred.mechanisms.swap.enumeration import outputs, swapping_law
 from stirred.mechanisms.swap.frame import Frame
 from stirred.mechanisms.swap.records import ReleaseRule, find_release_rule
-from stirred.mechanisms.swap import ImputedStay, NoisyKey, PermutationSwapping, UnitMatching, VaryingRates
 from stirred.spec import Budget, universe
 from trusted import trusted
 

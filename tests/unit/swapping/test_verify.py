@@ -62,7 +62,7 @@ def test_a_change_of_a_kept_table_is_seen(change: str) -> None:
     ids = columns["hid"].codes
 
     def prints(columns: dict, rows: np.ndarray) -> list[Fingerprint]:
-        return kept.prints({n: c.taken(rows) for n, c in columns.items()}, slice(0, N), ids[rows])
+        return kept.prints({n: c.take_rows(rows) for n, c in columns.items()}, slice(0, N), ids[rows])
 
     before = prints(columns, np.arange(N, dtype=np.uint32))
     order = np.random.default_rng(1).permutation(N).astype(np.uint32)

@@ -13,8 +13,8 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError, StirredError
 from stirred.frames import frame_of
-from stirred.mechanisms.swap.estimates import Units, finish_cells, keeps_table, sum_moments
 from stirred.mechanisms.swap import PermutationSwapping
+from stirred.mechanisms.swap.estimates import Units, finish_cells, keeps_table, sum_moments
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.publish import parse
 from stirred.publish.check import prepare

@@ -10,10 +10,10 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import PrivacyError
+from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap import psa as mechanism_module
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.records import Members
-from stirred.mechanisms.swap import PermutationSwapping
 from stirred.spec import Margin
 
 KINDS = {"column": "kind", "occupied": [1], "vacant": [2], "group_quarters": [3]}

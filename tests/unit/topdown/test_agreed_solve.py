@@ -324,8 +324,8 @@ def test_a_root_whose_sums_are_not_reached_with_its_children_is_fitted_alone(joi
     estimator = SimpleNamespace(
         allotment=SimpleNamespace(spine=SimpleNamespace(levels=("state", "county"), first_child=[np.array([0, 2])])),
         targets=SimpleNamespace(measurements=SimpleNamespace(key=1)),
-        constraints=SimpleNamespace(allowed=lambda *_: None),
-        _problem=lambda *_: _Joint(joint),
+        constraints=SimpleNamespace(find_allowed=lambda *_: None),
+        _build_problem=lambda *_: _Joint(joint),
     )  # fmt: skip
     root = SimpleNamespace(
         cells=np.arange(3),

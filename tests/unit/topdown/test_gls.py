@@ -121,7 +121,7 @@ def test_tree_estimate_equals_brute_force(seed, totals):
     C = whole_tree.covariances(algebra, levels, leaves)
     for depth in range(3):
         for q in QUERIES:
-            got = whole_tree.variances(algebra, C[depth], algebra.recode(q), algebra.kept(q))
+            got = whole_tree.variances(algebra, C[depth], algebra.recode(q), algebra.find_kept_axes(q))
             A = matrix(q)
             for node in range(len(to_node[depth])):
                 B = A @ to_node[depth][node]

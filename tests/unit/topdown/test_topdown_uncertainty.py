@@ -168,8 +168,8 @@ def test_leaf_totals_agree_with_the_general_formula(make_census):
     made = outcome(make_census(6))
     informed = made.informed
     algebra = informed.algebra
-    everything = whole_tree.gls.covariances(algebra, informed.levels, informed.leaves)
-    want = whole_tree.gls.variances(algebra, everything[-1], np.zeros(algebra.K, np.int64), 0)[:, 0]
+    everything = whole_tree.covariances(algebra, informed.levels, informed.leaves)
+    want = whole_tree.variances(algebra, everything[-1], np.zeros(algebra.K, np.int64), 0)[:, 0]
     _, variance = whole_tree.estimate_leaf_totals(informed, everything[-2])
     assert np.allclose(variance, want, atol=1e-9)
 

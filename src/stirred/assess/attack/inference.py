@@ -155,8 +155,8 @@ def prior_to_posterior(
 ) -> AttackResult:
     """Measure how sure the best guess of each count is, by prior, with and without the invariants' bounds.
 
-    ``low`` and ``high`` are the bounds from the invariants (see ``frechet_bounds``). With the ``truth`` it is also said how many of
-    the best guesses are right; all else is computed from what is published.
+    ``low`` and ``high`` are the bounds from the invariants (see ``frechet_bounds``). With the ``truth`` it is also said how
+    many of the best guesses are right; all else is computed from what is published.
     """
     measures: list[RiskMeasure] = []
     tables: dict[str, pl.DataFrame] = {}

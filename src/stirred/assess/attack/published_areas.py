@@ -36,7 +36,7 @@ class TableDesign:
     cell j.
 
     >>> design = TableDesign.of_margins({"sex": [1, 2], "race": [1, 2, 3]}, [["sex"], ["race"]])
-    >>> design.tabulated(np.array([[2, 0, 0, 0, 0, 1]])).tolist()
+    >>> design.tabulate(np.array([[2, 0, 0, 0, 0, 1]])).tolist()
     [[2, 1, 2, 0, 1]]
     """
 

@@ -146,8 +146,8 @@ def scan_ipums(source: Source, folder: Path) -> pl.LazyFrame:
         return delimited.scan_delimited(source, folder)
     paths = resolve_files(source.files, folder)
     lines = pl.scan_csv(
-        paths, separator="\x01", has_header=False, quote_char=None, new_columns=[LINE_COLUMN], infer_schema=False, glob=False,
-        empty_string_is_null=False,
+        paths, separator="\x01", has_header=False, quote_char=None, new_columns=[LINE_COLUMN], infer_schema=False,
+        glob=False, empty_string_is_null=False,
     )  # fmt: skip
     described = book.data_description
     hierarchical = book.file_description.structure == "hierarchical"

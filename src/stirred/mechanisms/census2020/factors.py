@@ -25,7 +25,7 @@ SAFETAB_P_CONVERSION = Conversion(
         unit="person",
         because="a changed person leaves at most s cells and enters at most s others, twice the squared distance of a "
         "removal, also where the person moves",
-        theorem="mechanisms/safetab/proof.md, Theorem 2",
+        theorem="proof.md of SafeTab, Theorem 2",
     ),
 )
 SAFETAB_H_CONVERSION = Conversion(
@@ -35,7 +35,7 @@ SAFETAB_H_CONVERSION = Conversion(
         times=2,
         unit="household",
         because=DISJOINT_CELLS,
-        theorem="mechanisms/safetab/households/proof.md, Theorem 2",
+        theorem="proof.md of SafeTab-H, Theorem 2",
     ),
 )
 
@@ -69,6 +69,6 @@ PHSAFE_CONVERSION: Final = Conversion(
         because="a person who stays changes one household, and one household moves a table of persons by √2·τ at most, "
         "where the noise is that of 2τ + 2; a person who moves changes two: times 2",
         link="kept",
-        theorem="mechanisms/phsafe/proof.md, Theorem 2",
+        theorem="proof.md of PHSafe, Theorem 2",
     ),
 )

@@ -607,7 +607,8 @@ def guard_reversal(
         columns = sorted({name for one in _keep_smallest(refused) for name in one.columns})
         raise PrivacyError(
             f"{', '.join(columns)} would undo the swap",
-            why=f"on the released file alone {_write_sentence(refused[0])}; this is refused from {REFUSED_SHARE:.0%} of the way from "
+            why=f"on the released file alone {_write_sentence(refused[0])}; "
+            f"this is refused from {REFUSED_SHARE:.0%} of the way from "
             "chance to what a column that tells the place would reach",
             fix=f"change the settings: drop={columns}, or swap or match on them, or accept it: accept_reversal={columns}. "
             "Do not draw again with these settings: each draw is a release of its own",

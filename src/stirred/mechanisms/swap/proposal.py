@@ -19,7 +19,7 @@ def propose_swap(schema: Schema, config: type[MechanismConfig], *, carry: bool =
 
     >>> from stirred.census.toml import parse_schema
     >>> kinds = {"size": "1..6", "tenure": {"levels": ["own", "rent"]}, "region": {}, "ea": {}}
-    >>> homes = {"household": {"size": "size", "list_variables": kinds}}
+    >>> homes = {"household": {"size": "size", "variables": kinds}}
     >>> schema = parse_schema({"geography": {"spine": ["region", "ea"]}, "record": homes})
     >>> from stirred.mechanisms.swap.config import SwapConfig
     >>> found = propose_swap(schema, SwapConfig).settings

@@ -64,7 +64,7 @@ GRADUATED_UNITS = (
 class CountRule:
     """Leave small counts out and round the others.
 
-    >>> [CountRule(rounding="fives").shown(n) for n in (0, 1, 7, 8, 12, 13)]
+    >>> [CountRule(rounding="fives").show(n) for n in (0, 1, 7, 8, 12, 13)]
     [0, 4, 4, 10, 10, 15]
     """
 

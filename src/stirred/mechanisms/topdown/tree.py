@@ -70,7 +70,7 @@ class Tree:
         """Build the tree from leaves that are sorted and checked; ``root`` adds a common root.
 
         >>> frame = pl.DataFrame({"county": ["x", "x", "y"], "block": ["1", "2", "3"]})
-        >>> [parent.tolist() for parent in Tree.sorted(frame, ("county", "block"), root="state").parent]
+        >>> [parent.tolist() for parent in Tree.from_sorted(frame, ("county", "block"), root="state").parent]
         [[-1], [0, 0], [0, 0, 1]]
         """
         codes: list[pl.Series] = []

@@ -305,7 +305,8 @@ Pair = tuple[str, str]
 Tables = tuple[tuple[tuple[str, Query], ...], Floats]  # tables, and the variance that each may have
 MAE_PER_DEVIATION = (2 / np.pi) ** 0.5  # the mean of |z| for a standard normal z
 SAFETY_FACTOR = 0.995  # of what goals and limits allow, for the rounding to exact shares
-HELD_GOAL_FACTOR = 0.92  # of a goal above the leaves: where its sums are held, whole numbers and non-negativity add about 5 %
+# of a goal above the leaves: where its sums are held, whole numbers and non-negativity add about 5 %
+HELD_GOAL_FACTOR = 0.92
 MIN_SHARE = 1e-6  # of the total: what a query that helps nobody is left with before rounding drops it
 MAX_ITERATIONS = 200, 60  # of the choice, and of the smallest total that reaches the goals
 
@@ -836,7 +837,8 @@ def _describe_trade(
     told = told.replace(" changes:", " falls:") if all(one.after < one.before for one in falls) else told
     dearest = max(costs[1:], key=lambda one: one.after - one.before)
     paid = (
-        f"; in return the ε of {dearest.what} rises from {_format_epsilon(dearest.before)} to {_format_epsilon(dearest.after)}"
+        f"; in return the ε of {dearest.what} rises from {_format_epsilon(dearest.before)} "
+        f"to {_format_epsilon(dearest.after)}"
         if dearest.after > dearest.before
         else "; no ε rises"
     )

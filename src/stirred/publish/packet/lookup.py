@@ -338,8 +338,9 @@ class PublishedCell:
         fewest, most = TRUE_SIZE_COVERAGE
         few = f" of cells whose true number is 1 to 19, {fewest} to {most}."
         return (
-            f"The interval is made to hold the true number of {NOMINAL_PERCENT} in 100 cells published like this one; where that "
-            f"was measured, it did so for {low} to {high} of 100 cells published as {CLASS_NAMES[find_size_class(self.count)]}"
+            f"The interval is made to hold the true number of {NOMINAL_PERCENT} in 100 cells published like this one; "
+            f"where that was measured, it did so for {low} to {high} of 100 cells published as "
+            f"{CLASS_NAMES[find_size_class(self.count)]}"
             + (f";{few}" if self.low is not None and self.low < CLASS_STARTS[3] else ".")
         )
 

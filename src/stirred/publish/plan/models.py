@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import StrictModel, write_toml
 from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism, list_mechanisms
 from stirred.text_formats import parse_toml
 
 if TYPE_CHECKING:
+    from stirred.mechanisms.base import Mechanism
     from stirred.mechanisms.registry import Registration
 
 
@@ -237,8 +237,10 @@ def write_pages() -> str:
     return "\n".join(write_page(find_mechanism(item.name)) for item in OWN_REGISTRATIONS)
 
 
-def write_page(kind: type[Mechanism]) -> str:
+def write_page(kind: "type[Mechanism]") -> str:
     """Return the section of one mechanism: its sentence and settings, without inherited ones."""
+    from stirred.mechanisms.base import Mechanism  # heavy, and a new plan does not need it
+
     above = [other for other in kind.__mro__[1:] if issubclass(other, Mechanism) and "Config" in vars(other)]
     # one that derives from another mechanism and not its settings has settings of its own
     base = above[0] if above and issubclass(kind.Config, above[0].Config) else None

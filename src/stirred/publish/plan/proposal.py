@@ -196,7 +196,7 @@ class NamedPlan:
 def find_named_plan(name: str) -> NamedPlan:
     """Return the plan of a name.
 
-    >>> find_named_plan("write_das2020").name
+    >>> find_named_plan("das2020").name
     'das2020'
     """
     if name not in NAMED:

@@ -19,8 +19,8 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.registry import rebuild_mechanism
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swap.estimates import posterior
 from stirred.mechanisms.swap import PermutationSwapping
+from stirred.mechanisms.swap.estimates import posterior
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 
 STRATA, PLACES = 6000, np.array(["a", "a", "a", "b", "b", "c"])

@@ -21,8 +21,8 @@ from stirred.engine import Local
 from stirred.languages import CODES, Language
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.release import Release, scan_records
-from stirred.mechanisms.swap.targeted import TargetedSwapping
 from stirred.mechanisms.swap import PermutationSwapping
+from stirred.mechanisms.swap.targeted import TargetedSwapping
 from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.mechanisms.topdown import TopDown

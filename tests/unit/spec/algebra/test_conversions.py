@@ -90,7 +90,7 @@ def test_a_proved_figure_says_for_which_unit_and_given_what() -> None:
             "given that the production code counts and adds noise as it is documented"
             in proved.evidence.source
         )
-        assert "proof.md, Theorem 2" in proved.evidence.source
+        assert ", Theorem 2)" in proved.evidence.source
     weaker = catalog["sdhc-2020-group-privacy"]
     assert "given the guarantee of the code, which is published" in weaker.evidence.source
     assert catalog["sdhc-2020"].input_premetric == Hamming("household")

@@ -373,13 +373,13 @@ def _largest(self: Approximate, given_parts: "list[tuple[OutputPremetric, Budget
 @pytest.mark.parametrize(
     ("check", "name", "wrong"),
     [
-        (the_sum_reads_one_fifth, "composed", _largest),
-        (the_smaller_delta_is_refused, "composed", _largest),
-        (the_smaller_delta_is_refused, "converted", lambda self, budget, to: budget),
-        (two_steps_cost_four, "scaled", lambda self, budget, constant: (self, budget * constant)),
+        (the_sum_reads_one_fifth, "compose_parts", _largest),
+        (the_smaller_delta_is_refused, "compose_parts", _largest),
+        (the_smaller_delta_is_refused, "convert", lambda self, budget, to: budget),
+        (two_steps_cost_four, "scale", lambda self, budget, constant: (self, budget * constant)),
         (
             two_steps_cost_four,
-            "scaled",
+            "scale",
             lambda self, budget, constant: (Approximate(self.delta * constant), budget * constant),
         ),
     ],

@@ -423,7 +423,7 @@ def test_brute_force_finds_a_witness_of_two_universes(monkeypatch: pytest.Monkey
     assert not _some_faults(monkeypatch, pairs)
     everywhere(
         monkeypatch,
-        "different_pair",
+        "find_different_pair",
         lambda _, domain, premetric: find_different_pair(Multiverse.none(), domain, premetric),
     )
     assert _some_faults(monkeypatch, pairs)

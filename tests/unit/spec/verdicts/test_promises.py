@@ -143,7 +143,7 @@ def test_a_delta_that_stays_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     ) -> tuple[OutputPremetric, Budget]:
         return self, Budget.total(budget for _, budget in parts)
 
-    monkeypatch.setattr(Approximate, "composed", keeps)
+    monkeypatch.setattr(Approximate, "compose_parts", keeps)
     assert not delta_adds()
 
 
@@ -335,8 +335,8 @@ def wrong_answers() -> int:
 def test_no_is_never_said_without_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
     assert wrong_answers() == 0
     # the old rule: no single table shows the wanted one, so the answer is no
-    everywhere(monkeypatch, "_summed", lambda *_: None)
-    everywhere(monkeypatch, "witnessed", lambda *_: Verdict.no("no given table shows it"))
+    everywhere(monkeypatch, "_derive_sums", lambda *_: None)
+    everywhere(monkeypatch, "find_witness", lambda *_: Verdict.no("no given table shows it"))
     assert wrong_answers() > 0
 
 

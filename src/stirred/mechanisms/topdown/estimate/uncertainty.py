@@ -43,7 +43,8 @@ DRIFT_FACTOR = (
     0.5  # what a replicate's drift, in parts of its noise (both as variances), adds to the spread's factor
 )
 MAX_SHRINKAGE = 0.8  # no more of a number is taken to be drawn to its mean
-ROUGH_VARIANCE_RATIO = 4.0  # of totals that only their cells tell: the drift from the census in parts of the replicates' (variances)
+# of totals that only their cells tell: the drift from the census in parts of the replicates' (variances)
+ROUGH_VARIANCE_RATIO = 4.0
 MIN_CELLS_PER_CLASS = 30  # cells of a size class from which its own drift is taken, and not that of the table
 
 
@@ -190,8 +191,10 @@ SHARP_ERROR_SHARE = (
     0.5  # below this part of the exact standard error, cells tell a total and not its own measurement
 )
 MIN_DRIFT_NUMBERS = 20  # numbers above leaves from which the drift of replicates counts
-SMOOTH_MISS_SHARE = 0.6  # of areas beside the spine: they are smoother than in the census, so this part of the misses is allowed
-MIN_REPLICATE_NUMBERS = 400  # numbers of all replicates from which a table is judged by them, where the tree estimate knows it too
+# of areas beside the spine: they are smoother than in the census, so this part of the misses is allowed
+SMOOTH_MISS_SHARE = 0.6
+# numbers of all replicates from which a table is judged by them, where the tree estimate knows it too
+MIN_REPLICATE_NUMBERS = 400
 REPLICATES, UNBIASED = "-replicates", "-unbiased"
 MODE_METADATA = b"mode"  # in the metadata of the replicates, where the mode is guided
 ESTIMATE_COLUMNS = ("level", "code", "estimate", "standard_deviation")
@@ -205,9 +208,10 @@ def compute_intervals(
     A replicate y was made from the release x as x was made from the census, so $d = x - y$ shows by how much the true
     number differs from a number published as y. The cells of all replicates with y in one size class are taken together: the
     estimate is $x + \bar d$, the standard error the spread of d, and the interval leaves half of $1 - level$ of the
-    differences on either side, by ranks as in conformal prediction. Below ``MIN_ONE_TAILED_COUNT`` it is not trimmed to just the share
-    ``level``: the few true numbers above 0 that are published as 0 all lie at its upper end. A class that never changed is
-    exact. No number is below zero. Where replicates show too little (``unseen``), differences are shifted and made wider.
+    differences on either side, by ranks as in conformal prediction. Below ``MIN_ONE_TAILED_COUNT`` it is not trimmed to just
+    the share ``level``: the few true numbers above 0 that are published as 0 all lie at its upper end. A class that never
+    changed is exact. No number is below zero. Where replicates show too little (``unseen``), differences are shifted and
+    made wider.
 
     >>> found = compute_intervals(np.array([100, 100]), np.array([[101, 98], [99, 102], [102, 99], [98, 101]]))
     >>> found["estimate"].tolist(), found["standard_error"].round(3).tolist()

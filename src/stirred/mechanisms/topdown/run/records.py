@@ -227,8 +227,10 @@ FIRST_QUARTERS_RELATIONSHIP = 18  # the first relationship that is a type of gro
 INSTITUTIONAL_TYPES = 15  # of the types, the first are institutions
 TENURE_LEVELS = 3  # of an occupied unit; the reasons of a vacancy follow
 SINGLE_CODE, NO_CHILD_CODE = 4, 3  # the householder without a couple; no own child
-UNIT_COLUMNS = ("RTYPE", "GQTYPE", "TEN", "VACS", "HHSIZE", "HHT", "HHT2", "CPLT", "UPART", "MULTG", "HHLDRAGE", "HHSPAN", "HHRACE",
-        "PAOC", "P18", "P60", "P65", "P75", "PAC", "HHSEX")  # fmt: skip
+UNIT_COLUMNS = (
+    "RTYPE", "GQTYPE", "TEN", "VACS", "HHSIZE", "HHT", "HHT2", "CPLT", "UPART", "MULTG", "HHLDRAGE", "HHSPAN", "HHRACE",
+    "PAOC", "P18", "P60", "P65", "P75", "PAC", "HHSEX",
+)  # fmt: skip
 HOUSEHOLD_RECODES = (
     "coupled",
     "own",

@@ -129,7 +129,7 @@ class UpperTree:
     ) -> tuple[TreeEstimate, Callable[[int], None]]:
         """Return the tree estimate down to the cut, and a function that waits for that of a level.
 
-        ``estimate_upward`` are the estimates from below the cut, if any; ``complete`` asks for all levels before the first solve.
+        ``risen`` are the estimates from below the cut, if any; ``complete`` asks for all levels before the first solve.
         """
         if risen is None:
             if complete or count_threads(engine) == 1:

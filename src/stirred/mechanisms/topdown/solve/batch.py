@@ -359,7 +359,8 @@ def solve_batch(
 Triples = tuple[Ints, Ints, Ints]
 MAX_BATCH_CELLS = 1 << 17  # of all children in a batch: some megabytes
 PARENTS_PER_CHUNK = 16  # parents that the general path solves at a time
-MIN_COMPILED_GEOUNITS = 5_000  # geounits from which the kernels are worth compiling: 25 seconds, once, against 2 ms for each parent
+# geounits from which the kernels are worth compiling: 25 seconds, once, against 2 ms for each parent
+MIN_COMPILED_GEOUNITS = 5_000
 MIN_BATCHES = 32  # batches of a level at least, where it has so many parents
 MAX_TABLED_CELLS = (
     1 << 14

@@ -28,7 +28,8 @@ from stirred.mechanisms.topdown.solve.parent import ParentProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-SNAP_DISTANCE = 2e-4  # a sum this near to an integer is meant to be that integer; see proof.md for why a rounding still exists
+# a sum this near to an integer is meant to be that integer; see proof.md for why a rounding still exists
+SNAP_DISTANCE = 2e-4
 TOTAL_WEIGHT = (
     64.0  # totals before cells: more than any one exchange of cells can gain on a path of that length
 )

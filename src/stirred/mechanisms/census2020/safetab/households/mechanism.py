@@ -217,7 +217,7 @@ PATH_SETTINGS = ("totals", "codes")
 class SafeTabH(Mechanism):
     """Households of each detailed population group by type (T3) and by tenure (T4), driven by SafeTab-P's T1.
 
-    >>> SafeTabH().spent
+    >>> SafeTabH().total_budget
     Fraction(4447651, 500000)
     """
 

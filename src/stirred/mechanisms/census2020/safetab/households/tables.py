@@ -223,7 +223,7 @@ PLACES: tuple[Place, ...] = tuple(
 class HouseholdSettings:
     """What a product fixes: a budget and thresholds for every table, region type and level.
 
-    >>> [str(DDHC_B_2020.spent(kinds)) for kinds in (UNITED_STATES, PUERTO_RICO)]
+    >>> [str(DDHC_B_2020.sum_budgets(kinds)) for kinds in (UNITED_STATES, PUERTO_RICO)]
     ['4447651/500000', '2377067/500000']
     """
 
@@ -489,7 +489,7 @@ def count_households(
     parts = engine.parts_for(size)
     placed = PlaceRows((link,), parts)
     met = engine.exchange(chosen.map(placed, placed.schema(flow.schema)), by=PART_COLUMN, parts=parts)
-    counted = met.map(CountPart(tally, link), COUNT_SCHEMA)
+    counted = met.map(CountHouseholds(tally, link), COUNT_SCHEMA)
     placed = PlaceRows((SET, GROUP), parts)
     spread = engine.exchange(
         counted.flow().map(placed, placed.schema(COUNT_SCHEMA)), by=PART_COLUMN, parts=parts
@@ -528,7 +528,7 @@ class HouseholdersOfBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class CountPart:
+class CountHouseholds:
     """Count the keys of a part, in which all persons of a household meet."""
 
     tally: Tally

@@ -55,7 +55,8 @@ Thresholds = tuple[int, int, int]
 class DetailedSettings:
     """What a product fixes: a budget and three thresholds for every region type and level, and three numbers.
 
-    >>> DDHC_A_2020.spent(UNITED_STATES), DDHC_A_2020.spent(PUERTO_RICO)
+    >>> from stirred.mechanisms.census2020.safetab.groups import PUERTO_RICO, UNITED_STATES
+    >>> DDHC_A_2020.sum_budgets(UNITED_STATES), DDHC_A_2020.sum_budgets(PUERTO_RICO)
     (Fraction(618, 125), Fraction(2643, 1000))
     """
 

@@ -329,7 +329,7 @@ class SafeTabP(Mechanism):
 
     Every field is a setting of ``SafeTabPConfig``; ``find_preset`` fills those that are not given.
 
-    >>> SafeTabP().apportion().spent()
+    >>> SafeTabP().apportion().total_budget()
     Fraction(618, 125)
     """
 
