@@ -313,7 +313,7 @@ class _Joint:
     def rows(self, _targets: object) -> None:
         """None are needed."""
 
-    def fitted(self, _rows: object) -> SimpleNamespace:
+    def fit(self, _rows: object) -> SimpleNamespace:
         return SimpleNamespace(violation=self.violation, way="joint")
 
 
@@ -331,6 +331,6 @@ def test_a_root_whose_sums_are_not_reached_with_its_children_is_fitted_alone(joi
         cells=np.arange(3),
         counts=np.zeros(0),
         weights=None,
-        fitted=lambda _: SimpleNamespace(violation=alone, way="alone"),
+        fit=lambda _: SimpleNamespace(violation=alone, way="alone"),
     )
     assert GivenSumsEstimator._solve_with_children(estimator, root, None).way == taken
