@@ -61,7 +61,9 @@ def require_readable(path: Path) -> Path:
     require_possible(path)
     roots = allowed_roots()
     if roots is not None and not any(real_path(path).is_relative_to(root) for root in (*roots, _OWN, *_MADE)):
-        raise _closed("it lies outside the folders that the workbench was started for, itself or by a link")
+        raise _closed_error(
+            "it lies outside the folders that the workbench was started for, itself or by a link"
+        )
     return path
 
 
@@ -80,7 +82,7 @@ def require_names(names: Iterable[str], folder: Path | None) -> None:
     """Judge the names of files in a codebook or a plan, relative to its folder; of a pattern, the part before its marks."""
     for name in filter(None, names):
         if allowed_roots() is not None and ADDRESS.match(name):
-            raise _closed("it is an address, and the workbench reads files of its folders alone")
+            raise _closed_error("it is an address, and the workbench reads files of its folders alone")
         parts = Path(name).parts
         first = next((at for at, part in enumerate(parts) if any(mark in part for mark in "*?[")), len(parts))
         require_possible(Path(name))
@@ -119,7 +121,7 @@ def require_possible(path: Path) -> None:
         )
 
 
-def _closed(why: str) -> InputError:
+def _closed_error(why: str) -> InputError:
     return InputError(
         "a file or a folder that is named is not open to the workbench",
         why=why,

@@ -288,16 +288,16 @@ def _snap_to_grid(level: str, found: list[tuple[str, list[Polygon]]]) -> BorderL
     size = max((right - left) * narrow, top - bottom) or 1.0
     step = size / GRID_STEPS
 
-    def placed(point: Point) -> tuple[int, int]:
+    def place(point: Point) -> tuple[int, int]:
         return round((point[0] - left) * narrow / step), round((top - point[1]) / step)
 
     areas: dict[str, list[list[list[tuple[int, int]]]]] = {}
     for code, parts in found:
-        rings = [[_simplify_ring([placed(p) for p in ring]) for ring in part] for part in parts]
+        rings = [[_simplify_ring([place(p) for p in ring]) for ring in part] for part in parts]
         areas.setdefault(code, []).extend(
             [[ring for ring in part if ring] for part in rings if part and part[0]]
         )
-    across, down = placed((right, bottom))
+    across, down = place((right, bottom))
     return BorderLines(
         level=level, areas={code: parts for code, parts in areas.items() if parts}, width=across, height=down
     )

@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     roots = tuple(arguments.data) or (Path.cwd(),)
     bench = Workbench.of(arguments.folder, roots=roots, most_upload=parse_size(arguments.max_upload))
 
-    def told(address: str) -> None:
+    def announce(address: str) -> None:
         place = str(bench.workspace.folder)
         if arguments.json:
             print_json({"folder": place, "process": os.getpid(), "address": address})
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
             port=arguments.port,
             names=arguments.name,
             at=arguments.socket,
-            told=told,
+            told=announce,
         )
     print("the workbench is closed; a run that was under way goes on", file=sys.stderr)
     print(f"stirred serve {shlex.quote(str(arguments.folder))} opens it again", file=sys.stderr)

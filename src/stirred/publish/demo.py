@@ -168,10 +168,10 @@ def _release_all(
 def _run_plan(out: Path, name: str, say: Progress, prepared: ReadyPlan | None = None) -> None:
     plan, key = load(out / "plans" / f"{name}.toml"), Key.load(out / "demo.key")
 
-    def named(step: str, done: int, total: int) -> None:
+    def report_step(step: str, done: int, total: int) -> None:
         say(f"{name}: {step}", done, total)  # two releases run at once
 
-    run(plan, out / name, key=key, progress=named, prepared=prepared)
+    run(plan, out / name, key=key, progress=report_step, prepared=prepared)
 
 
 def _require_place(out: Path, key_file: Path) -> None:

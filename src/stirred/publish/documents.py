@@ -733,15 +733,15 @@ def _reason(reason: Reason) -> tuple[str, str]:
 
 
 def _method(plan: Plan) -> list[tuple[str, str]]:
-    def named(name: str) -> str:
+    def write_label(name: str) -> str:
         return Phrase(f"report.method.{name}")
 
-    rows = [(named("mechanism"), f"{m.name}: {_parameters(m.parameters())}") for m in plan.mechanisms]
-    rows += [(named("owner"), plan.owner or named("unnamed")), (named("plan"), plan.digest)]
+    rows = [(write_label("mechanism"), f"{m.name}: {_parameters(m.parameters())}") for m in plan.mechanisms]
+    rows += [(write_label("owner"), plan.owner or write_label("unnamed")), (write_label("plan"), plan.digest)]
     rows.append(
-        (named("versions"), ", ".join(f"{name} {number}" for name, number in list_versions().items()))
+        (write_label("versions"), ", ".join(f"{name} {number}" for name, number in list_versions().items()))
     )
-    rows.append((named("cite"), Phrase("report.method.citation", title=plan.title)))
+    rows.append((write_label("cite"), Phrase("report.method.citation", title=plan.title)))
     return rows
 
 

@@ -78,7 +78,7 @@ def exposed_recall(
 ) -> Attack:
     """Return an attack that links records: recall on people unlike their area and unique on what is known."""
 
-    def measured(release: Release, census: Census) -> RiskMeasure:
+    def measure_risk(release: Release, census: Census) -> RiskMeasure:
         found = attack(
             release,
             census,
@@ -94,7 +94,7 @@ def exposed_recall(
                 return measure
         return found.measures[0]
 
-    return measured
+    return measure_risk
 
 
 def equate(

@@ -85,10 +85,10 @@ def main(words: Sequence[str]) -> int:
     if sys.stdin.readline() != GO:
         return 1
 
-    def told(step: str, done: int, total: int) -> None:
+    def report_step(step: str, done: int, total: int) -> None:
         print(json.dumps([f"{plan.stem}: {step}", done, total]), flush=True)
 
-    run(load(plan), out, key=Key.load(key_file), progress=told)
+    run(load(plan), out, key=Key.load(key_file), progress=report_step)
     return 0
 
 

@@ -63,14 +63,14 @@ def label_codes(text: str, levels: Levels) -> str:
     'homes (kind = vacant or group quarters), b = 3'
     """
 
-    def told(found: re.Match[str]) -> str:
+    def replace_levels(found: re.Match[str]) -> str:
         labels = levels.get(found[1], {})
         parts = found[2].split(" ")
         return f"{found[1]} = " + " ".join(
             labels.get(part, part) if place % 2 == 0 else part for place, part in enumerate(parts)
         )
 
-    return _CONDITION.sub(told, text) if levels else text
+    return _CONDITION.sub(replace_levels, text) if levels else text
 
 
 def _relabel_value(value: Value, labels: Mapping[str, str]) -> Value:
@@ -252,7 +252,7 @@ def make_table(
     (('0.12',), ('1,234',))
     """
 
-    def written(value: object) -> str:
+    def write_cell(value: object) -> str:
         if digits is not None and isinstance(value, float) and isfinite(value) and value != int(value):
             return f"{round_digits(value, digits):,f}"
         if digits is not None and isinstance(value, float) and isfinite(value):
@@ -262,6 +262,6 @@ def make_table(
     return TableBlock(
         caption=caption,
         columns=tuple(columns),
-        rows=tuple(tuple(map(written, row)) for row in rows),
+        rows=tuple(tuple(map(write_cell, row)) for row in rows),
         numeric=frozenset(numeric),
     )

@@ -538,12 +538,12 @@ def find_first(holds: Callable[[int], bool], low: int) -> int:
 def _find_changes(begin: int, end: int, sign: Callable[[int], Sign]) -> Iterator[tuple[int, Sign]]:
     """Yield the places where the sign of a monotone difference changes on a stretch, with its first place."""
 
-    def changed(b: int) -> bool:
+    def has_changed(b: int) -> bool:
         return b >= end or sign(b) != here
 
     here = sign(begin)
     yield begin, here
     while here != sign(end):
-        begin = find_first(changed, begin)
+        begin = find_first(has_changed, begin)
         here = sign(begin)
         yield begin, here

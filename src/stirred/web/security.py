@@ -243,7 +243,7 @@ class Gate:
             return
         began, status = time.monotonic(), 0
 
-        async def answered(message: Message) -> None:
+        async def send_answer(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = int(message["status"])
@@ -257,14 +257,14 @@ class Gate:
 
         try:
             with reading_below(self.roots):
-                await self._admit(scope, _limit_silence(receive), answered)
+                await self._admit(scope, _limit_silence(receive), send_answer)
         except RequestRefused as refused:
             if not status:
-                await _say(answered, refused.status, refused.words)
+                await _say(send_answer, refused.status, refused.words)
         except Exception as error:
             self.log.log_failure(error)
             if not status:
-                await _say(answered, 500, "A fault of the workbench; its log has the place.")
+                await _say(send_answer, 500, "A fault of the workbench; its log has the place.")
         finally:
             endpoint = scope.get("endpoint")
             name = str(getattr(endpoint, "__name__", "none"))
@@ -360,7 +360,7 @@ def _limit_silence(receive: Receive) -> Receive:
     """Wait a bounded time for each piece of a body; what comes after the body, the end of the connection, has none."""
     is_whole = False
 
-    async def received() -> Message:
+    async def receive_message() -> Message:
         nonlocal is_whole
         if is_whole:
             return await receive()
@@ -371,7 +371,7 @@ def _limit_silence(receive: Receive) -> Receive:
         is_whole = not message.get("more_body", False)
         return message
 
-    return received
+    return receive_message
 
 
 async def _body(headers: Sequence[tuple[bytes, bytes]], receive: Receive) -> bytes:

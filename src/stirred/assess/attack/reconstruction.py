@@ -686,14 +686,14 @@ def reconstruct_joined(
     total = tracts.height
     progress("reconstruct tracts", 0, total)
 
-    def worked(number: int) -> tuple[dict[str, object], pl.DataFrame]:
+    def solve_area(number: int) -> tuple[dict[str, object], pl.DataFrame]:
         tract, places = tracts.row(number)
         own = supply.get((tract,), years.head(0))
         chosen = np.array(places, np.int64)
         return _reconstruct_tract(str(tract), published, chosen, cells, coupling, own, seconds, seed + number)
 
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
-        for done, (row, part) in enumerate(pool.map(worked, range(total)), 1):
+        for done, (row, part) in enumerate(pool.map(solve_area, range(total)), 1):
             rows.append(row)
             parts.append(part)
             progress("reconstruct tracts", done, total)

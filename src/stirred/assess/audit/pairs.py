@@ -329,11 +329,13 @@ def _texts_test(runs: LeavingRuns, claimed: float, loss: Loss, *, error: float, 
         )
         return AuditTest(name="texts", part="texts", outcome="pass" if enough else "unknown", finding=told)
 
-    def shown(run: PublicParts) -> tuple[Hashable, ...]:
+    def list_texts(run: PublicParts) -> tuple[Hashable, ...]:
         return tuple(run.texts.get(name) for name in varying)
 
     what = ", ".join(varying)
-    return _judge_difference("texts", "texts", what, runs, shown, claimed, loss, error=error, alarm=alarm)
+    return _judge_difference(
+        "texts", "texts", what, runs, list_texts, claimed, loss, error=error, alarm=alarm
+    )
 
 
 def _order_test(

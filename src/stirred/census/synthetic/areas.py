@@ -208,20 +208,20 @@ def draw_neighbourhoods(spine: Spine, shares: Floats, empty: float, key: Key) ->
     plan, tract, county = spine.plan, spine.group_tract, spine.group_county
     n = plan.block_groups
 
-    def drawn(what: str, rows: int, columns: int) -> Floats:
+    def draw_grid(what: str, rows: int, columns: int) -> Floats:
         return draw_normals(key.stream("neighbourhoods", plan.code, what), rows * columns).reshape(
             rows, columns
         )
 
     effects = (
-        COUNTY_LOGIT_SD * drawn("county", plan.counties, 8)[county]
-        + TRACT_LOGIT_SD * correlate_tracts(drawn("tract", plan.tracts, 8))[tract]
-        + BLOCK_GROUP_LOGIT_SD * drawn("group", n, 8)
+        COUNTY_LOGIT_SD * draw_grid("county", plan.counties, 8)[county]
+        + TRACT_LOGIT_SD * correlate_tracts(draw_grid("tract", plan.tracts, 8))[tract]
+        + BLOCK_GROUP_LOGIT_SD * draw_grid("group", n, 8)
     )
     weights = np.maximum(spine.occupied.astype(np.float64), 1e-9)
-    life = correlate_tracts(drawn("life", plan.tracts, 3))[tract]
+    life = correlate_tracts(draw_grid("life", plan.tracts, 3))[tract]
     life = life - np.average(life, axis=0, weights=weights)  # the state as a whole is average
-    own_life = drawn("own", n, 5)
+    own_life = draw_grid("own", n, 5)
     # Homes, family size and age go together: large families own, and live away from the young and the old.
     size = SIZE_TRACT * life[:, 0] + SIZE_GROUP * own_life[:, 0]
     own = (

@@ -97,11 +97,11 @@ def _silence_server(server: Any) -> None:
     """Let pyspark's server of accumulators end without a traceback when Java ends before Python."""
     loud = server.handle_error
 
-    def handled(request: object, address: object) -> None:
+    def handle_error(request: object, address: object) -> None:
         if not isinstance(sys.exception(), EOFError | OSError):
             loud(request, address)
 
-    server.handle_error = handled
+    server.handle_error = handle_error
 
 
 def default_settings(master: str | None) -> dict[str, str]:

@@ -199,11 +199,11 @@ class Plan:
     def checked_census(self, engine: Engine | None = None, *, progress: Progress | None = None) -> Census:
         """Open the plan's census and check its records against the schema before anything else reads them."""
 
-        def told(step: str, done: int, total: int) -> None:  # noqa: ARG001 — its steps are one to whoever waits
+        def report_check(step: str, done: int, total: int) -> None:  # noqa: ARG001 — its steps are one to whoever waits
             if progress is not None:
                 progress("check", done, total)
 
-        return self.census(engine).check(invalid=self.invalid, progress=told)
+        return self.census(engine).check(invalid=self.invalid, progress=report_check)
 
 
 # plan.toml, read: checked as far as it can be without looking at a record.

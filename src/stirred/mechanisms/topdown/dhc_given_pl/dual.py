@@ -739,7 +739,7 @@ def estimate_linearly(rows: PricedRows, times: Floats) -> Floats:
     share = exact / np.maximum(exact.sum(axis=1, keepdims=True), 1.0)
     structure = (kind, rows.members, lines)
 
-    def summed(x: Floats) -> Floats:
+    def sum_cells(x: Floats) -> Floats:
         sums = np.empty((kept, x.shape[1]))
         sum_rows(x, *structure, sums)
         return sums
@@ -752,11 +752,11 @@ def estimate_linearly(rows: PricedRows, times: Floats) -> Floats:
     diagonal += soft
     factor_matrix(rows.members, pair, diagonal, cross, held, block)
     price = np.empty((kept, C))
-    off = summed(parent[:, None] * share) - rows.target[:kept]
+    off = sum_cells(parent[:, None] * share) - rows.target[:kept]
     precondition(off, pair, diagonal, cross, block, price)
     own = rows.target[:small] + soft[:small] * price[:small]
     # What they lack of their parent's sums is shared in the proportion of their variances.
-    lack = summed(parent[:, None])[:small, 0] - own.sum(axis=1)
+    lack = sum_cells(parent[:, None])[:small, 0] - own.sum(axis=1)
     return np.asarray(own + soft[:small] * (lack / soft[:small].sum(axis=1))[:, None])
 
 

@@ -139,7 +139,7 @@ def solve_levels(
         levels.append(done[0])
         certificates.append(done[1])
 
-    def finished(depth: int, level: Sparse, certificate: Certificate) -> None:
+    def keep_level(depth: int, level: Sparse, certificate: Certificate) -> None:
         checkpoint.save(depth, level, certificate)
         certificates.append(certificate)
 
@@ -149,7 +149,7 @@ def solve_levels(
         last,
         workers=count_threads(engine),
         ready=ready,
-        finished=finished,
+        finished=keep_level,
         progress=progress,
     )
     return cascade.run(), certificates

@@ -289,7 +289,7 @@ def _build_constraints(
     """Compile rules of upper levels from the histograms here, of lower ones from subtree sums."""
     at = 0
 
-    def told(name: str, size: int, depth: int) -> HeldQuery:
+    def hold_query(name: str, size: int, depth: int) -> HeldQuery:
         nonlocal at
         query = (
             division.given
@@ -314,13 +314,13 @@ def _build_constraints(
 
     held: list[HeldQuery] = []
     if division.given is not None:
-        held.append(told(name_agreement(division.workload), division.given.size, division.last))
+        held.append(hold_query(name_agreement(division.workload), division.given.size, division.last))
     for rule in list_bounding_rules(division.workload):
         depth, query = find_depth(rule, spine), division.workload.query(rule.query)
         if depth > division.depth:
             if rule.kind in {"exact", "facilities"}:
                 record.record_use(rule, division.workload, spine.levels[depth])
-            held.append(told(rule.name, query.size, depth))
+            held.append(hold_query(rule.name, query.size, depth))
         else:
             low, high = compute_bounds(rule, division.workload, spine, truth, record, units)
             held.append(sum_bounds(rule.name, query, low, high, spine, depth))
