@@ -38,7 +38,7 @@ from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
 from stirred.mechanisms.topdown.run.release import estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.run.upper_tree import UpperTree, build_whole_tree
-from stirred.mechanisms.topdown.workload import Mode
+from stirred.mechanisms.topdown.workload import Mode, load_workloads
 
 WASHINGTON = Path(__file__).resolve().parents[2] / "shared" / "data" / "wa2010" / "blocks.parquet"
 GROUPS = {"hisp": 1, "white": 1, "black": 2, "aian": 3, "asian": 4, "nhpi": 5, "other": 6, "two": 7}
@@ -294,13 +294,13 @@ def main() -> None:
     )
     asked.add_argument("--replicates", type=int, default=12)
     asked.add_argument("--shares", default="pl94-persons")
-    asked.add_argument("--returned", default="pl94-stirred-persons")
+    asked.add_argument("--returned", default="pl94-stirred-persons", help="a preset or a TOML file")
     asked.add_argument("--modes", default="classic,gls,guided,returned,returned+guided")
     asked.add_argument(
         "--enclaves", type=int, nargs="?", const=1, help="Black persons of voting age where they are many"
     )
     told = asked.parse_args()
-    published, returned = Workload.preset(told.shares), Workload.preset(told.returned)
+    published, returned = (load_workloads(name, None)[0] for name in (told.shares, told.returned))
     assert Fraction(published.rho_squared) == returned.rho_squared, "the same budget, or nothing is compared"
     rows: list[tuple[str, Workload, Mode]] = [
         ("classic", published, "classic"), ("gls", published, "gls"), ("guided", published, "guided"),

@@ -160,10 +160,11 @@ def test_a_plan_is_tuned_within_limits_and_runs(tmp_path, capsys) -> None:
     assert (
         Decimal(dearest["epsilon"]) <= after < Decimal(dearest["epsilon"]) + Decimal("0.0001")
     )  # never rounded down
-    assert "(mode guided)" in told["sentence"]
-    assert "erases enclaves; for voting-rights use ask for mode gls" in told["sentence"]
+    assert "in mode gls, which does not hold the sums" in told["sentence"]
+    assert "erases enclaves: it is not for voting-rights use" in told["sentence"]
     made = load(tmp_path / "tuned-plan.toml")
     workload = made.mechanisms[0].workloads[0]
+    assert workload.mode == "gls"  # tuning never chooses guided, which erases enclaves
     assert workload.rho_squared == SMALL.rho_squared
     assert cost_in_multiverse(workload).free == {}
     assert promise.epsilon(promise.cost_of_attribute(workload, "votingage")) <= Decimal(12)
@@ -178,13 +179,16 @@ def test_a_plan_is_tuned_within_limits_and_runs(tmp_path, capsys) -> None:
     assert "--target or --goal" in capsys.readouterr().err
 
 
-def test_a_plan_that_asks_for_another_estimate_is_not_told_of_mode_guided(tmp_path) -> None:
+def test_a_tuned_plan_is_told_what_its_own_estimate_does(tmp_path) -> None:
     write_preset("demo", tmp_path / "census", households=150)
     census, goals = read(tmp_path / "census" / "census.toml"), [Goal.parse("mae votingage×county <= 1.5")]
     for mode in ("gls", "classic"):
         tuned = TopDown(workload="small", mode=mode).tune(census, goals)
         assert tuned is not None
         assert f"in mode {mode}, which does not hold" in tuned.sentence
+    tuned = TopDown(workload="small", mode="guided").tune(census, goals)
+    assert tuned is not None
+    assert "erases enclaves; for voting-rights use ask for mode gls" in tuned.sentence
 
 
 def test_the_table_that_loses_most_is_named() -> None:

@@ -737,7 +737,7 @@ def write_workload(
     head = {
         "name": f"{workload.name}-tuned",
         "source": f"shares of {workload.name} chosen for: {told}",
-        "mode": "guided" if workload.mode == "gls" else workload.mode,
+        "mode": workload.mode,
         "rho_squared": str(workload.rho_squared if rho_squared is None else rho_squared),
         "levels": levels,
     }
@@ -848,11 +848,14 @@ def _describe_trade(
 def _describe_estimate(workload: Workload, mode: Mode) -> str:
     """Describe what the released estimate adds to the predicted errors."""
     leaf = f"{workload.levels[-1]}s"
+    harm = f"draws {leaf} to the mix of the areas above them and erases enclaves"
+    if mode == "guided":
+        return (
+            f" The counts that are released (mode guided) were about 5 % further off above {leaf} when this was measured,"
+            f" which the goals allow for, and nearer in {leaf}, because no count is negative. Mode guided {harm}; for"
+            " voting-rights use ask for mode gls."
+        )
     return (
-        f" The counts that are released (mode guided) were about 5 % further off above {leaf} when this was"
-        f" measured, which the goals allow for, and nearer in {leaf}, because no count is negative. Mode guided draws {leaf}"
-        f" to the mix of the areas above them and erases enclaves; for voting-rights use ask for mode gls."
-        if mode == "guided"
-        else f" The plan is estimated in mode {mode}, which does not hold the sums of the goals: released counts above"
-        f" {leaf} may be further off. Mode guided holds them."
+        f" The plan is estimated in mode {mode}, which does not hold the sums of the goals: released counts above {leaf} may"
+        f" be further off. Mode guided holds them, but it {harm}: it is not for voting-rights use."
     )
