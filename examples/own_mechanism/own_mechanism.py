@@ -5,7 +5,7 @@ are is released exactly, so it is an invariant. Its loss is measured by the root
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -72,7 +72,6 @@ class NoisyCountsConfig(MechanismConfig):
     order: Exact = Field(default="2", description="the order α of the Rényi divergence", examples=["2"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyCounts(Mechanism):
     r"""Counts by area plus discrete Gaussian noise.
 
@@ -82,47 +81,40 @@ class NoisyCounts(Mechanism):
     """
 
     name: ClassVar[str] = "noisy-counts"
-    Config: ClassVar[type[MechanismConfig]] = NoisyCountsConfig
-    area: str = "county"
-    sigma_squared: Fraction = Fraction(4)
-    order: Fraction = Fraction(2)
+    config: NoisyCountsConfig  # the keywords of the constructor, the keys of a plan, the flags of the command
 
-    @classmethod
-    def of(cls, config: Any) -> "NoisyCounts":
-        """From the settings of a plan or a command."""
-        variance, order = Fraction(config.sigma_squared), Fraction(config.order)
-        return cls(area=config.area, sigma_squared=variance, order=order)
-
-    def parameters(self) -> dict[str, object]:
-        return {"area": self.area, "sigma_squared": str(self.sigma_squared), "order": str(self.order)}
+    @property
+    def variance(self) -> Fraction:
+        """Return the variance of the noise; a Config keeps exact numbers as texts."""
+        return Fraction(self.config.sigma_squared)
 
     def specification(self, census: Any, *, engine: Any = None) -> Specification:  # noqa: ARG002
         return Specification(
             domain=census.domain,
-            multiverse=Multiverse.of(Inhabited(self.area)),
+            multiverse=Multiverse.of(Inhabited(self.config.area)),
             input_premetric=Hamming("household"),
-            output_premetric=RootRenyi(self.order),
-            budget=Budget.sqrt(self.order / self.sigma_squared),
+            output_premetric=RootRenyi(Fraction(self.config.order)),
+            budget=Budget.sqrt(Fraction(self.config.order) / self.variance),
             released=self.views(census),
             evidence=Evidence(status="proved", source="the docstring of NoisyCounts"),
         )
 
     def release(self, census: Any, *, key: Key, engine: Any = None, **_: Any) -> Release:
         census = engine.census(census) if engine else census  # counted where it lies, on a cluster too
-        table = census.counts("household", [self.area])
+        table = census.counts("household", [self.config.area])
         # bound to the data too: the same noise on two censuses would cancel in their difference
         data = key.digest(repr(table.to_pydict()).encode())
         stream = key.bind(self.name, *map(str, self.parameters().values()), data).stream("counts")
-        noise = discrete_gaussian(stream, self.sigma_squared, table.num_rows)
+        noise = discrete_gaussian(stream, self.variance, table.num_rows)
         noisy = pa.array(table["count"].to_numpy() + noise, pa.int64())
         published = table.set_column(table.num_columns - 1, "count", noisy)
-        kept = published.select([self.area]).equals(Inhabited(self.area).tabulate(census))
+        kept = published.select([self.config.area]).equals(Inhabited(self.config.area).tabulate(census))
         return Release(
             mechanism=self.name,
             parameters=self.parameters(),
             specification=self.specification(census),
-            tables={f"households_by_{self.area}": published},
-            checks=(Check(invariant=Inhabited(self.area).words(), kept=kept, numbers=table.num_rows),),
+            tables={f"households_by_{self.config.area}": published},
+            checks=(Check(invariant=Inhabited(self.config.area).words(), kept=kept, numbers=table.num_rows),),
             private=key.private,
             schema=census.schema,
             folder=census.folder,
@@ -130,12 +122,12 @@ class NoisyCounts(Mechanism):
 
     def views(self, census: Any) -> tuple[Margin, ...]:  # noqa: ARG002
         """Return the one table that is counted: households by area."""
-        return (Margin("household", (self.area,)),)
+        return (Margin("household", (self.config.area,)),)
 
     def table(self, release: Release, by: Sequence[str], **more: Any) -> pa.Table:
         """The counts, each with the standard error of its noise and a 95 % interval."""
         counts = Mechanism.table(self, release, by, **more)
-        error = float(self.sigma_squared) ** 0.5
+        error = float(self.variance) ** 0.5
         count = counts["count"].to_numpy().astype(float)
         spread = {"estimate": count, "standard_error": 0 * count + error}
         limits = {"low": count - 1.96 * error, "high": count + 1.96 * error}
@@ -144,7 +136,7 @@ class NoisyCounts(Mechanism):
         return counts
 
     def exhibits(self, release: Release | None, *, engine: Any = None) -> Sequence[Exhibit]:  # noqa: ARG002
-        finding = f"Every count of households by {self.area} has noise of variance {self.sigma_squared}."
+        finding = f"Every count of households by {self.config.area} has noise of variance {self.variance}."
         return (Exhibit(title="Where the noise fell", finding=finding),)
 
     def knobs(self) -> Sequence[Knob]:
@@ -153,7 +145,7 @@ class NoisyCounts(Mechanism):
                 name="sigma_squared",
                 effect="a larger variance has a smaller budget and a larger error",
                 settings=tuple(Fraction(2) ** power for power in range(-4, 13)),
-                turned=lambda variance: replace(self, sigma_squared=variance),
+                turned=lambda variance: self.replace(sigma_squared=variance),
             ),
         )
 

@@ -12,8 +12,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -31,7 +30,7 @@ from stirred.cli.options import (
 from stirred.cli.output import console, log_progress, print_json, show_progress, table
 from stirred.cli.parser import add_language_argument
 from stirred.errors import InputError
-from stirred.mechanisms.config import MechanismConfig, parse_settings, read_extra, write_toml
+from stirred.mechanisms.config import MechanismConfig, parse_settings, read_extra, read_kind, write_toml
 from stirred.mechanisms.registry import find_mechanism, find_registration, list_methods
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def _flag(name: str, field: FieldInfo) -> str:
 
 def _options(name: str, field: FieldInfo) -> dict[str, Any] | None:
     """Return the options of argparse, or None for a setting that has one value only."""
-    told, kind = read_extra(field), _kind(field)
+    told, kind = read_extra(field), read_kind(field)[0]
     usual = told.get("flag_default_words", field.default)
     known = not field.is_required() and usual not in (None, [], {}, "") and not isinstance(usual, bool)
     text = str(told.get("flag_help", field.description)) + (f" (default: {usual})" if known else "")
@@ -100,16 +99,8 @@ def _options(name: str, field: FieldInfo) -> dict[str, Any] | None:
     return options | {"type": int if kind is int else str, "metavar": metavar}
 
 
-def _kind(field: FieldInfo) -> Any:
-    """Return the type of a setting, without None and without its checks."""
-    kind: Any = field.annotation
-    if get_origin(kind) in (Union, UnionType):
-        kind = next(inner for inner in get_args(kind) if inner is not type(None))
-    return get_args(kind)[0] if hasattr(kind, "__metadata__") else kind
-
-
 def _is(field: FieldInfo, kind: type) -> bool:
-    return get_origin(_kind(field)) is kind
+    return get_origin(read_kind(field)[0]) is kind
 
 
 def _pairs(name: str, words: list[str]) -> Mapping[str, str]:

@@ -5,19 +5,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from decimal import Decimal
 from fractions import Fraction
+from inspect import get_annotations
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
-from stirred.errors import InputError, require_kind
-from stirred.mechanisms.config import MechanismConfig
+from stirred.errors import BudgetError, InputError, require_kind
+from stirred.mechanisms.config import MechanismConfig, make_signature, parse_settings, to_plan_values
 from stirred.mechanisms.contents import Law, MeasuredNoise
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
@@ -97,23 +98,79 @@ def weight_error(name: str) -> InputError:
 class Mechanism(ABC):
     """An algorithm from a census to a release that states its specification first.
 
-    A subclass gives ``name``, ``Config`` and the three abstract methods; every other method has a default.
+    A subclass gives ``name``, ``config`` and the two abstract methods; every other method has a default. Its settings are
+    declared once, in the class that ``config`` is annotated with: the keywords of the constructor, the keys of a plan, the
+    flags of the command, the fields of the form, ``settings()`` and ``parameters()`` come from it.
+
+    ``mechanism.rate`` is ``mechanism.config.rate`` where the mechanism has no attribute of that name.
     """
 
     __slots__ = ()
 
     name: ClassVar[str]
-    Config: ClassVar[type[MechanismConfig]]
+    Config: ClassVar[type[MechanismConfig]]  # the class of ``config``
+    config: MechanismConfig
     seconds_per_million: ClassVar[float] = 10.0  # records, on two cores: for the estimate of plan check
     bytes_per_record: ClassVar[int] = 100
     conversion: ClassVar[Conversion | None] = (
         None  # the factors from a record added or removed to one changed, each with its theorem
     )
 
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        config = get_annotations(cls).get("config")
+        if config is not None:
+            cls.Config = config
+            cls.__signature__ = make_signature(config)  # type: ignore[attr-defined]
+
+    def __init__(self, **settings: Any) -> None:
+        """Validate the settings and keep them; tuples, paths and fractions are as good as what a plan has."""
+        config = parse_settings(
+            self.Config, to_plan_values(settings), what=type(self).__name__, inexact=BudgetError
+        )
+        object.__setattr__(self, "config", config)
+        self.check_settings()
+
+    def check_settings(self) -> None:  # noqa: B027
+        """Refuse settings that contradict each other, before any census is seen."""
+
+    if not TYPE_CHECKING:  # the source reads typed settings from ``config``
+
+        def __getattr__(self, name):
+            """Return a setting by its name."""
+            if name in type(self).Config.model_fields:
+                return getattr(self.config, name)
+            raise AttributeError(f"{type(self).__name__} has no attribute {name}")
+
+        def __setattr__(self, name, value):
+            """Refuse: a promise that was stated holds for these settings."""
+            raise FrozenInstanceError(f"cannot set {name}: make another mechanism with replace({name}=…)")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Mechanism) and type(other) is type(self) and self.settings() == other.settings()
+        )
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self.settings())))
+
+    def __repr__(self) -> str:
+        usual = type(self.config).model_fields
+        changed = {
+            name: value
+            for name, value in self.config
+            if value != usual[name].get_default(call_default_factory=True)
+        }
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
+
     @classmethod
     def of(cls, config: MechanismConfig) -> Self:
-        """Return the mechanism with these settings; here each field is an argument of the constructor."""
+        """Return the mechanism with these settings."""
         return cls(**{name: getattr(config, name) for name in type(config).model_fields})
+
+    def replace(self, **changes: Any) -> Self:
+        """Return the same mechanism with other values of some settings."""
+        return type(self)(**{**dict(self.config), **changes})
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:  # noqa: ARG003
@@ -123,24 +180,26 @@ class Mechanism(ABC):
     @property
     def record_type(self) -> str:
         """Return the record type that questions about a release are about, unless they name one."""
-        return "household"
+        return str(getattr(self, "record", "household"))
 
     @property
     def published_without_guarantee(self) -> str:
         """Return the reason for publishing without a finite budget; empty means that it is refused."""
-        return ""
+        return str(getattr(self, "without_guarantee", ""))
 
     @property
     def is_noiseless(self) -> bool:
         """Return whether the settings add no noise: a rehearsal, written with a key for tests only."""
         return False
 
-    @abstractmethod
     def parameters(self) -> dict[str, object]:
         """Return the canonical JSON parameters, for the receipt and the names of the streams."""
+        return self.config.parameters()
 
     def settings(self) -> dict[str, object]:
         """Return the keys of a [[mechanism]] that make this mechanism again."""
+        if hasattr(self, "config"):
+            return self.config.settings()
         return {name: value for name, value in self.parameters().items() if name in self.Config.model_fields}
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: B027

@@ -1,14 +1,27 @@
 """The settings of a mechanism as one typed model: plan keys, flags, reference, JSON schema and forms come from it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
+from inspect import Parameter, Signature
+from operator import or_
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    PlainSerializer,
+    SerializationInfo,
+    ValidationError,
+)
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from stirred.errors import InputError, did_you_mean
+from stirred.errors import InputError, StirredError, did_you_mean
 from stirred.roots import require_readable_below
 
 M = TypeVar("M", bound=BaseModel)
@@ -63,6 +76,24 @@ class MechanismConfig(StrictModel):
                 )
 
     example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = None  # what a new plan publishes
+    listed_where_given: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # settings that ``parameters`` leaves out where they are empty: no draw changes when one is added to a Config
+
+    def settings(self) -> dict[str, object]:
+        """Return every setting as a plan states it, exact numbers in lowest terms."""
+        return self.model_dump(mode="json")
+
+    def parameters(self) -> dict[str, object]:
+        """Return the settings that a receipt and a key know: without paths, which name files of the office."""
+        paths = {
+            name for name, field in type(self).model_fields.items() if read_extra(field).get("path") is True
+        }
+        return {
+            name: value
+            for name, value in self.settings().items()
+            if name not in paths and (value or name not in self.listed_where_given)
+        }
 
     def resolve_paths(self, folder: Path) -> "MechanismConfig":
         """Return the same settings with paths relative to the plan's folder resolved."""
@@ -112,10 +143,63 @@ class MechanismConfig(StrictModel):
         return next((name for name in names if getattr(self, name) is not None), None)
 
 
-def read_extra(field: Any) -> dict[str, Any]:
+def read_extra(field: FieldInfo) -> dict[str, Any]:
     """Return the extra entries of a field's JSON schema."""
     found = field.json_schema_extra
     return dict(found) if isinstance(found, dict) else {}
+
+
+def read_kind(field: FieldInfo) -> tuple[Any, bool]:
+    """Return the type of a setting without None and without its checks, and whether it may be None."""
+    kind: Any = field.annotation
+    optional = False
+    if get_origin(kind) in (Union, UnionType):
+        optional = type(None) in get_args(kind)
+        kind = next(inner for inner in get_args(kind) if inner is not type(None))
+    return (get_args(kind)[0] if hasattr(kind, "__metadata__") else kind), optional
+
+
+def make_signature(config: type[MechanismConfig]) -> Signature:
+    """Return the signature of a constructor whose keywords are the settings.
+
+    >>> from pydantic import Field
+    >>> class Settings(MechanismConfig):
+    ...     area: str = Field(default="county", description="the areas that are counted")
+    ...     rate: Share = Field(description="the swap rate")
+    >>> print(make_signature(Settings))
+    (*, area: str = 'county', rate: str)
+    """
+    return Signature(
+        [
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=Parameter.empty
+                if field.is_required()
+                else field.get_default(call_default_factory=True),
+                annotation=_strip_checks(field.annotation),
+            )
+            for name, field in config.model_fields.items()
+        ]
+    )
+
+
+def _strip_checks(kind: Any) -> Any:
+    """Return a type without the checks that are annotated on it or inside it."""
+    if hasattr(kind, "__metadata__"):
+        return _strip_checks(kind.__origin__)
+    origin, inner = get_origin(kind), get_args(kind)
+    if not inner or origin is Literal:
+        return kind
+    stripped = tuple(_strip_checks(one) for one in inner)
+    return reduce(or_, stripped) if origin in (Union, UnionType) else origin[stripped]
+
+
+def _write_number(value: object) -> object:
+    """Return an exact number of Python as a text; a float is refused, whatever it looks like."""
+    if isinstance(value, float):
+        raise PydanticCustomError("exact", "floats are not exact")
+    return str(value) if isinstance(value, int | Fraction) and not isinstance(value, bool) else value
 
 
 def _require_exact(text: str) -> str:
@@ -136,9 +220,40 @@ def _require_budget(text: str) -> str:
     return text if text == "inf" else _require_exact(text)
 
 
-Exact = Annotated[str, AfterValidator(_require_exact)]  # a text such as "1/20" or "0.05"; never a float
-Share = Annotated[str, AfterValidator(_require_share)]  # an exact number from 0 to 1
-ExactOrInfinite = Annotated[str, AfterValidator(_require_budget)]
+def _write_lowest(text: str, info: SerializationInfo) -> str:
+    """Return the number in lowest terms; in a plan's own settings (mode python) the text stays as it is."""
+    # pydantic shows defaults in the JSON schema as such a function writes them, unless it asks for ``info``
+    return str(Fraction(text)) if info.mode == "json" else text
+
+
+_LOWEST_TERMS = PlainSerializer(_write_lowest, when_used="json")
+ExactText = Annotated[
+    str, BeforeValidator(_write_number), AfterValidator(_require_exact)
+]  # an exact number that receipts repeat as it is written
+Exact = Annotated[ExactText, _LOWEST_TERMS]  # a text such as "1/20" or "0.05"; never a float
+Share = Annotated[
+    str, BeforeValidator(_write_number), AfterValidator(_require_share), _LOWEST_TERMS
+]  # an exact number from 0 to 1
+ExactOrInfinite = Annotated[str, BeforeValidator(_write_number), AfterValidator(_require_budget)]
+
+
+def to_plan_values(settings: Mapping[str, object]) -> dict[str, object]:
+    """Return settings of Python as a plan has them: lists for tuples, texts for paths.
+
+    >>> to_plan_values({"tables": (("county", "tenure"),), "given": Path("packet")})
+    {'tables': [['county', 'tenure']], 'given': 'packet'}
+    """
+    return {name: _to_plan_value(value) for name, value in settings.items()}
+
+
+def _to_plan_value(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {name: _to_plan_value(item) for name, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return [_to_plan_value(item) for item in value]
+    return value
 
 
 def parse_settings(
@@ -148,8 +263,11 @@ def parse_settings(
     what: str = "the settings",
     where: str = "",
     kind: type[InputError] = InputError,
+    inexact: type[StirredError] | None = None,
 ) -> M:
     """Return the model of these values, or raise an error that says what is wrong in ``what``, why, and the fix.
+
+    A number that is not exact raises ``inexact``, where that is given, and all else ``kind``.
 
     >>> class Settings(StrictModel):
     ...     area: str
@@ -164,7 +282,9 @@ def parse_settings(
         return model.model_validate(dict(values))
     except ValidationError as error:
         message, why, fix = _describe_problem(error, model, what, where)
-        raise kind(message, why=why, fix=fix) from None
+        found = {problem["type"] for problem in error.errors(include_input=False)}
+        raised = inexact if inexact is not None and found == {"exact"} else kind
+        raise raised(message, why=why, fix=fix) from None
 
 
 def _describe_problem(

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
 from stirred.census import Schema
 from stirred.errors import InputError, did_you_mean
-from stirred.mechanisms.config import MechanismConfig, read_extra, write_toml
+from stirred.mechanisms.config import MechanismConfig, read_extra, read_kind, write_toml
 from stirred.text_formats import TomlError, parse_toml
 
 # The fields of a form from the settings of a mechanism: one field a setting, its sentence as the help.
@@ -85,7 +84,7 @@ def variables_of(schema: Schema) -> list[VariableRow]:
 
 def kind_of(field: FieldInfo) -> tuple[FieldKind, bool]:
     """Return how a setting is asked for, and whether it may have no value."""
-    kind, optional = _type(field)
+    kind, optional = read_kind(field)
     if kind is bool:
         return "switch", optional
     if get_origin(kind) is Literal:
@@ -105,9 +104,9 @@ def kind_of(field: FieldInfo) -> tuple[FieldKind, bool]:
 
 def _field(name: str, field: FieldInfo, settings: Mapping[str, object]) -> FormField | None:
     kind, optional = kind_of(field)
-    choices = tuple(map(str, get_args(_type(field)[0]))) if kind == "choice" else ()
+    choices = tuple(map(str, get_args(read_kind(field)[0]))) if kind == "choice" else ()
     if kind == "choice" and (
-        len(choices) < 2 or not all(isinstance(c, str) for c in get_args(_type(field)[0]))
+        len(choices) < 2 or not all(isinstance(c, str) for c in get_args(read_kind(field)[0]))
     ):
         return None  # it has one value only
     usual = None if field.is_required() else field.get_default(call_default_factory=True)
@@ -126,16 +125,6 @@ def _field(name: str, field: FieldInfo, settings: Mapping[str, object]) -> FormF
         choices=choices,
         example=format_value(kind, field.examples[0]) if field.examples else "",
     )
-
-
-def _type(field: FieldInfo) -> tuple[Any, bool]:
-    """Return the type of a setting without None and without its checks."""
-    kind: Any = field.annotation
-    optional = False
-    if get_origin(kind) in (Union, UnionType):
-        optional = type(None) in get_args(kind)
-        kind = next(inner for inner in get_args(kind) if inner is not type(None))
-    return (get_args(kind)[0] if hasattr(kind, "__metadata__") else kind), optional
 
 
 def format_value(kind: FieldKind, value: object) -> str:
