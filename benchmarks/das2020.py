@@ -22,7 +22,7 @@ from stirred.census import read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.publish import parse, save
-from stirred.publish.plan.proposal import Choices, find_named_plan
+from stirred.publish.named_plans import Choices, find_named_plan
 
 FLOOR = "floor"
 KEY = Key.for_tests(1)

@@ -8,7 +8,8 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Spark
 from stirred.publish import parse, run
-from stirred.publish.plan.proposal import Choices, find_named_plan, read_schema
+from stirred.publish.named_plans import Choices, find_named_plan
+from stirred.publish.plan.proposal import read_schema
 
 
 @pytest.mark.slow

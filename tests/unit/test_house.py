@@ -2,9 +2,11 @@
 
 import ast
 import importlib
+import re
 from pathlib import Path
 
 import stirred
+from stirred.mechanisms.registry import OWN_REGISTRATIONS
 
 ROOT = Path(stirred.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
@@ -281,3 +283,67 @@ def test_few_modules_write_files_by_themselves() -> None:
         "os.open",
     }
     assert writes("open(p); p.open('rb'); os.open(p, os.O_RDONLY)") == set()
+
+
+# The mechanisms by their names and classes, and the modules outside their room that may name one, by the reason.
+ROOMS_OF_MECHANISMS = ("swap", "topdown", "tables", "census2020")
+OWN_NAMES = {
+    "it is the list of public names": "__init__.py",
+    "they state what others published: the products of the 2020 census, and swaps that might have been": """
+        catalog/book.py catalog/entries.py catalog/products.py catalog/releases.py""",
+    "they compute the paper, which is about these mechanisms": """
+        paper/budgets.py paper/claims.py paper/exact_margins.py paper/massachusetts.py paper/text_numbers.py
+        cli/reproduce.py""",
+    "they calculate the paper's Theorem 1, which is about swaps, before there is a mechanism": """
+        cli/budget.py web/calculators.py web/screens/calculators.py""",
+    "they are the products of the 2020 census as one plan": "publish/named_plans.py",
+    "it is the demonstration, with plans of its own": "publish/demo.py",
+    "they read formats of the Census Bureau, which are called after the program that reads them": """
+        census/bureau.py census/readers/sources.py""",
+    "it compiles the slowest kernel in the background": "kernels.py",
+}
+
+
+def names_mechanisms(text: str) -> set[str]:
+    """The mechanisms that a module names: in strings that are no docstring, as classes, and in imports of their rooms."""
+    names = {item.name for item in OWN_REGISTRATIONS}
+    classes = {item.target.partition(":")[2] for item in OWN_REGISTRATIONS}
+    said = re.compile(rf"(?<![\w-])({'|'.join(sorted(names | classes))}|SafeTab)(?![\w]|-[0-9])")
+    rooms = re.compile(rf"stirred\.mechanisms\.({'|'.join(ROOMS_OF_MECHANISMS)})\b")
+    tree = ast.parse(text)
+    docstrings = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and rooms.match(f"{node.module}."):
+            found.add(str(node.module))
+        elif isinstance(node, ast.Name) and node.id in classes:
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and node.attr in classes:
+            found.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings:
+            found |= {match[0] for match in (*said.finditer(node.value), *rooms.finditer(node.value))}
+    return found
+
+
+def test_no_mechanism_is_named_outside_its_room() -> None:
+    """The rest asks the contract (``mechanisms.base``) or the registry, so that a new mechanism needs no change there."""
+    allowed = {name for names in OWN_NAMES.values() for name in names.split()}
+    found = {
+        name: names
+        for path in MODULES
+        if not (name := path.relative_to(ROOT).as_posix()).startswith("mechanisms/")
+        and (names := names_mechanisms(path.read_text()))
+    }
+    assert {name: names for name, names in found.items() if name not in allowed} == {}
+    assert allowed <= set(found), f"these name no mechanism any more: {sorted(allowed - set(found))}"
+    assert names_mechanisms('"""TopDown."""\nif name == "topdown": st.CellKey()') == {"topdown", "CellKey"}
+    assert names_mechanisms("from stirred.mechanisms.swap.budget import theorem_1") == {
+        "stirred.mechanisms.swap.budget"
+    }
+    assert names_mechanisms('"the swap rate of topdown-2020"') == set()

@@ -48,8 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """State the promise product by product; or make the plan and run it."""
     from stirred.publish.check import require_room
+    from stirred.publish.named_plans import Choices, find_named_plan
     from stirred.publish.plan.description import parse, with_invalid, with_language, with_small_effect
-    from stirred.publish.plan.proposal import Choices, find_named_plan, read_schema
+    from stirred.publish.plan.proposal import read_schema
 
     path = find_census_file(arguments.census)
     codes = "" if arguments.codes is None else os.path.relpath(arguments.codes, path.parent)

@@ -125,7 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "plan", nargs="?", help="the file to write, which must not exist; or the name of a plan (das2020)"
     )
     new.add_argument("--out", metavar="FILE", help="the same (default: plan.toml)")
-    new.add_argument("--mechanism", metavar="NAME", help="do not ask: permutation-swapping, topdown, …")
+    new.add_argument("--mechanism", metavar="NAME", help="do not ask: a command of stirred --help that is one mechanism")
     new.add_argument(
         "--census",
         metavar="CENSUS",
@@ -216,7 +216,8 @@ def _new_named(arguments: argparse.Namespace) -> int:
     """Write a plan that has a name; with a census its swap and its tables fit the schema."""
     import os
 
-    from stirred.publish.plan.proposal import Choices, ProposedPlan, find_named_plan, read_schema
+    from stirred.publish.named_plans import Choices, find_named_plan
+    from stirred.publish.plan.proposal import ProposedPlan, read_schema
 
     plan, path = find_named_plan(arguments.plan), Path(arguments.out or "plan.toml")
     choices = Choices(swapped=arguments.swapped, light=arguments.light)

@@ -20,6 +20,7 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, require_kind
 from stirred.mechanisms.config import MechanismConfig, make_signature, parse_settings, to_plan_values
 from stirred.mechanisms.contents import Law, MeasuredNoise
+from stirred.mechanisms.coverage import MeasuredCoverage
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Cap, Goal, Proposal
@@ -115,6 +116,8 @@ class Mechanism(ABC):
     conversion: ClassVar[Conversion | None] = (
         None  # the factors from a record added or removed to one changed, each with its theorem
     )
+    # of its intervals, with the source; one of Stirred's own names it in its registration, where it is read at once
+    measured_coverage: ClassVar[tuple[MeasuredCoverage, ...]] = ()
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)

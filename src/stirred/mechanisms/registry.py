@@ -14,6 +14,7 @@ from stirred.errors import InputError, StirredError, did_you_mean
 if TYPE_CHECKING:
     from stirred.mechanisms.base import Mechanism
     from stirred.mechanisms.config import MechanismConfig
+    from stirred.mechanisms.coverage import MeasuredCoverage
     from stirred.mechanisms.release import Release
 
 ENTRY_POINT_GROUP = "stirred.mechanisms"
@@ -32,6 +33,7 @@ class Registration:
     settings: str = ""  # module:Config, where that can be imported without the mechanism
     family: str = ""  # the command of which it is one method, such as swap
     method: str = ""  # its name there: stirred swap --method targeted
+    coverage: str = ""  # module:NAME of what was measured of its intervals, where it was
 
     @property
     def Config(self) -> "type[MechanismConfig]":  # noqa: N802 - as the mechanism calls it
@@ -40,6 +42,15 @@ class Registration:
             return self.load().Config
         module, _, attribute = self.settings.partition(":")
         found: type[MechanismConfig] = getattr(import_module(module), attribute)
+        return found
+
+    @property
+    def measured_coverage(self) -> "tuple[MeasuredCoverage, ...]":
+        """Return what was measured of its intervals; a subclass does not inherit what was measured of another."""
+        if not self.coverage:
+            return () if self in OWN_REGISTRATIONS else vars(self.load()).get("measured_coverage", ())
+        module, _, attribute = self.coverage.partition(":")
+        found: tuple[MeasuredCoverage, ...] = getattr(import_module(module), attribute)
         return found
 
     def load(self) -> "type[Mechanism]":
@@ -73,12 +84,14 @@ OWN_REGISTRATIONS = (
         settings=f"{_SETTINGS}:SwapConfig",
         family="swap",
         method="psa",
+        coverage="stirred.mechanisms.swap.coverage:MEASURED_COVERAGE",
     ),
     Registration(
         name="topdown",
         target="stirred.mechanisms.topdown.mechanism:TopDown",
         summary="noisy measurements, then microdata that keep the invariants",
         settings="stirred.mechanisms.topdown.config:TopDownConfig",
+        coverage="stirred.mechanisms.topdown.coverage:MEASURED_COVERAGE",
     ),
     Registration(
         name="exact-margins",
@@ -208,6 +221,18 @@ def list_mechanisms() -> dict[str, Registration]:
                 fix="uninstall one of the packages, or rename its mechanism",
             )
     return found
+
+
+@cache
+def list_measured_coverage(name: str = "") -> "tuple[MeasuredCoverage, ...]":
+    """Return what was measured of the intervals of a mechanism; without one that was measured, of all of Stirred's.
+
+    >>> [one.key for one in list_measured_coverage()]
+    ['topdown', 'unbiased', 'swap']
+    """
+    own = find_registration(name).measured_coverage if name in list_mechanisms() else ()
+    found = own or (one for item in OWN_REGISTRATIONS for one in item.measured_coverage)
+    return tuple(sorted(found, key=lambda one: one.name))
 
 
 def default_mechanism(spine: Sequence[str]) -> str:

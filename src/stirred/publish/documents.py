@@ -51,6 +51,7 @@ from stirred.mechanisms.release import (
     scan_records,
 )
 from stirred.publish.composition import FIGURES, PlanPromise, convert_comparable
+from stirred.publish.named_plans import list_quantities
 from stirred.publish.packet.receipt import list_versions
 from stirred.publish.plan import Plan, Questions
 from stirred.publish.plan.description import Reason
@@ -427,7 +428,7 @@ def _rows(release: Release, record_type: str) -> int:
 def build_product_exhibits(plan: Plan, promise: PlanPromise, tables: Mapping[str, pa.Table]) -> list[Exhibit]:
     """Return the budget by product where several spend one, and contradictions between two tables."""
     found = [tabulate_budgets(plan, promise)] if len(promise.shares) > 1 or plan.retabulations else []
-    counted = find_contradictions(tables)
+    counted = find_contradictions(tables, list_quantities())
     return found + ([tabulate_contradictions(counted)] if counted else [])
 
 

@@ -12,6 +12,7 @@ from stirred.assess.contradictions import find_contradictions
 from stirred.errors import InputError
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import format_error
+from stirred.publish.named_plans import list_quantities
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import MEASURES, read_labels
 from stirred.report import Report, Section, charts, render, sections, utility
@@ -163,7 +164,7 @@ def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
 def _contradictions(labels: Sequence[str], packets: Sequence[Packet]) -> list[Section]:
     """Return how often each release publishes one number with two values, where it publishes numbers twice."""
     found = {
-        label: find_contradictions(packet.read_tables())
+        label: find_contradictions(packet.read_tables(), list_quantities())
         for label, packet in zip(labels, packets, strict=True)
     }
     if not any(found.values()):

@@ -7,17 +7,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from stirred.assess.coverage import (
-    CLASS_NAMES,
-    MEASURED_COVERAGE,
-    NOMINAL_PERCENT,
-    TRUE_SIZE_COVERAGE,
-    write_range,
-)
 from stirred.assess.utility import bin_labels
 from stirred.frames import median
 from stirred.languages import Phrase
+from stirred.mechanisms.coverage import CLASS_NAMES, NOMINAL_PERCENT, TRUE_SIZE_COVERAGE, write_range
 from stirred.mechanisms.exhibits import round_digits
+from stirred.mechanisms.registry import list_measured_coverage
 from stirred.report import charts
 from stirred.report.charts import Ground, areas
 from stirred.report.document import (
@@ -168,12 +163,12 @@ def _coverage() -> list[Block]:
     columns = [Phrase("report.coverage.method"), Phrase("report.coverage.level"), *CLASS_NAMES]
     rows = [
         [
-            Phrase(f"report.coverage.{method}"),
+            Phrase(f"report.coverage.{one.key}"),
             Phrase(f"report.coverage.{level.replace(' ', '_')}"),
-            *(write_range(one) for one in row),
+            *map(write_range, row),
         ]
-        for method, levels in MEASURED_COVERAGE.items()
-        for level, row in levels.items()
+        for one in list_measured_coverage()
+        for level, row in one.levels.items()
     ]
     fewest, most = TRUE_SIZE_COVERAGE
     words = Phrase("report.coverage.words", nominal=NOMINAL_PERCENT, fewest=fewest, most=most)

@@ -3,8 +3,9 @@
 import pyarrow as pa
 import pytest
 
-from stirred.assess.contradictions import QUANTITIES, Quantity, Side, find_contradictions
+from stirred.assess.contradictions import Quantity, Side, find_contradictions
 from stirred.languages import Phrase
+from stirred.publish.named_plans import list_quantities
 
 
 def table(**columns: list[object]) -> pa.Table:
@@ -36,7 +37,7 @@ def test_a_suppressed_row_is_not_compared() -> None:
 def test_a_cell_that_no_released_record_has_is_zero() -> None:
     first = table(county=["1", "2"], count=[3, 4])
     second = table(county=["1"], count=[3])
-    sides = Side(table="pl-x", by=("county",)), Side(table="dhc-x", by=("county",))
+    sides = [Side(table=name, by=("county",), complete=True) for name in ("a", "b")]
     assert found(first, second, *sides) == (2, 1, 4.0)
 
 
@@ -55,8 +56,9 @@ def test_what_is_not_published_is_not_compared(lacking: dict[str, pa.Table]) -> 
 
 
 def test_every_quantity_has_words_of_its_own() -> None:
-    words = [str(Phrase(f"composed.quantity.{quantity.name}")) for quantity in QUANTITIES]
-    assert len(set(words)) == len(words)
-    assert len({quantity.name for quantity in QUANTITIES}) == len(QUANTITIES)
-    for quantity in QUANTITIES:
+    quantities = list_quantities()
+    words = [str(Phrase(f"composed.quantity.{quantity.name}")) for quantity in quantities]
+    assert len(set(words)) == len(words) == 18
+    assert len({quantity.name for quantity in quantities}) == len(quantities)
+    for quantity in quantities:
         assert len(quantity.first.by) == len(quantity.second.by)

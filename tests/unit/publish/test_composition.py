@@ -14,8 +14,8 @@ from stirred.mechanisms.topdown import Workload
 from stirred.mechanisms.topdown.promise import cost_in_multiverse
 from stirred.publish import parse
 from stirred.publish.composition import PlanPromise, build_account, convert_comparable, state_promise
+from stirred.publish.named_plans import Choices, find_named_plan
 from stirred.publish.plan import Plan
-from stirred.publish.plan.proposal import Choices, find_named_plan
 from stirred.spec import Budget, Hamming, Multiplicative, NormalizedRenyi
 
 

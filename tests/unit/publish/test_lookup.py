@@ -4,7 +4,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from stirred.assess.coverage import CLASS_NAMES, MEASURED_COVERAGE, lookup_coverage
+from stirred.mechanisms.coverage import CLASS_NAMES, lookup_coverage
+from stirred.mechanisms.registry import list_measured_coverage
 from stirred.publish.packet.lookup import COLUMNS, PublishedCell
 from stirred.report.uncertainty import _coverage
 
@@ -22,8 +23,9 @@ def test_a_sentence_says_what_the_interval_was_measured_to_hold():
     assert head == "t: block = 1"
     assert quote == "Quote the estimate, 2.5 (0.0 to 8.0). The published count, 3, is for adding up."
     assert "made to hold the true number of 95 in 100 cells published like this one" in interval
-    assert lookup_coverage(3) == (92, 100)
-    assert lookup_coverage(3, ["block"], "permutation-swapping") == (96, 100)  # another method, another range
+    assert lookup_coverage(list_measured_coverage(), 3) == (92, 100)
+    swap = list_measured_coverage("permutation-swapping")
+    assert lookup_coverage(swap, 3, ["block"]) == (96, 100)  # another method, another range
     assert (
         "it did so for 95 to 100 of 100 cells published as 1–4; of cells whose true number is 1" in interval
     )
@@ -94,9 +96,11 @@ def documented() -> dict[tuple[str, str], dict[str, list[float]]]:
 
 def test_the_figures_are_those_of_the_page():
     found = documented()
-    assert set(found) == {(method, level) for method, rows in MEASURED_COVERAGE.items() for level in rows}
+    measured = {one.key: one for one in list_measured_coverage()}
+    assert all(PAGE.name in one.source for one in measured.values())
+    assert set(found) == {(method, level) for method, one in measured.items() for level in one.levels}
     for (method, level), sizes in found.items():
-        row = MEASURED_COVERAGE[method][level]
+        row = measured[method].levels[level]
         assert {CLASS_NAMES.index(size) for size in sizes} == {
             i for i, one in enumerate(row) if one is not None
         }

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from stirred.assess.coverage import (
+from stirred.census.schema import Schema, collect_labels, find_code
+from stirred.errors import InputError, did_you_mean
+from stirred.mechanisms.coverage import (
     CLASS_NAMES,
     CLASS_STARTS,
-    MEASURED_COVERAGE,
     NOMINAL_PERCENT,
     TRUE_SIZE_COVERAGE,
     find_size_class,
     lookup_coverage,
     write_range,
 )
-from stirred.census.schema import Schema, collect_labels, find_code
-from stirred.errors import InputError, did_you_mean
 from stirred.mechanisms.exhibits import SELECTED_ROWS_KEY
+from stirred.mechanisms.registry import list_measured_coverage
 from stirred.publish.packet.checksums import public_part
 from stirred.publish.packet.folder import Packet
 from stirred.text_formats import parse_json, read_plain_text
@@ -55,11 +55,6 @@ WHY = (
     "count and estimate differ by so little that the noise is the larger part, and the estimate elsewhere; in other "
     "tables it names the estimate."
 )
-METHOD_NAMES = {
-    "topdown": "TopDown, by replicates",
-    "unbiased": "TopDown, unbiased",
-    "swap": "swap",
-}
 INTERVALS = f"""The intervals are made to hold the true number of {
     NOMINAL_PERCENT
 } in 100 cells that are published alike. Measured, of 100, by method, level
@@ -68,9 +63,9 @@ and published number (the lowest and the highest of several tables):
 {"":<36}{"".join(f"{name:>10}" for name in CLASS_NAMES)}
 {
     chr(10).join(
-        f"{f'{METHOD_NAMES[method]}: {level}':<36}" + "".join(f"{write_range(one):>10}" for one in row)
-        for method, rows in MEASURED_COVERAGE.items()
-        for level, row in rows.items()
+        f"{f'{one.name}: {level}':<36}" + "".join(f"{write_range(held):>10}" for held in row)
+        for one in list_measured_coverage()
+        for level, row in one.levels.items()
     )
 }
 
@@ -334,12 +329,14 @@ class PublishedCell:
 
     def describe_coverage(self) -> str:
         """Describe the nominal coverage of the interval, and the measured one where there is one."""
-        low, high = lookup_coverage(self.count, self.where, self.mechanism)
+        made = f"The interval is made to hold the true number of {NOMINAL_PERCENT} in 100 cells published like this one"
+        held = lookup_coverage(list_measured_coverage(self.mechanism or ""), self.count, self.where)
+        if held is None:
+            return f"{made}."
         fewest, most = TRUE_SIZE_COVERAGE
         few = f" of cells whose true number is 1 to 19, {fewest} to {most}."
         return (
-            f"The interval is made to hold the true number of {NOMINAL_PERCENT} in 100 cells published like this one; "
-            f"where that was measured, it did so for {low} to {high} of 100 cells published as "
+            f"{made}; where that was measured, it did so for {held[0]} to {held[1]} of 100 cells published as "
             f"{CLASS_NAMES[find_size_class(self.count)]}"
             + (f";{few}" if self.low is not None and self.low < CLASS_STARTS[3] else ".")
         )

@@ -52,7 +52,7 @@ def released_census(release: Release, census: Census) -> Census:
         raise PlanError(
             f"{release.mechanism} releases no {missing[0]} records to tabulate",
             why="a [[mechanism]] with from reads released records in the place of the census",
-            fix="name a [[mechanism]] that releases all records, such as permutation-swapping",
+            fix="name a [[mechanism]] that releases all records, such as a swap",
         )
     files: dict[str, pl.LazyFrame] = {name: scan_records(data) for name, data in release.microdata.items()}
     return Census(schema=census.schema, files=files, folder=census.folder)
