@@ -239,7 +239,8 @@ def _types(number: int) -> str:
 
 def _margins(given: list[int], rates: list[str], *, as_json: bool) -> int:
     # Compiled kernels take a second to load; the other questions do not need them.
-    from stirred.mechanisms.swap.bounds import Stratum, bounds, claim
+    from stirred.mechanisms.swap.bounds import bounds, claim
+    from stirred.mechanisms.swap.strata import Stratum
 
     n = sum(given)
     margins = tuple(margin for margin in given if margin > 0)

@@ -11,8 +11,9 @@ from html import escape
 from stirred.catalog.products import PRODUCTS, Product
 from stirred.catalog.releases import total
 from stirred.errors import BudgetError, InputError
-from stirred.mechanisms.swap.bounds import Stratum, bounds, claim
+from stirred.mechanisms.swap.bounds import bounds, claim
 from stirred.mechanisms.swap.budget import rates_for, read_size, smallest_budget, theorem_1, tight_budget
+from stirred.mechanisms.swap.strata import Stratum
 from stirred.spec import Specification
 from stirred.spec.budgets import Bound, Budget
 from stirred.spec.card.words import DEFAULT_DELTA, write_factor

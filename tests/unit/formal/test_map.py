@@ -11,8 +11,9 @@ from types import ModuleType
 
 import pytest
 
-from stirred.mechanisms.swap.bounds import Stratum, bounds
+from stirred.mechanisms.swap.bounds import bounds
 from stirred.mechanisms.swap.budget import CHECKED_THEOREMS
+from stirred.mechanisms.swap.strata import Stratum
 
 ROOT = Path(__file__).parents[3]
 FORMAL = ROOT / "formal"

@@ -14,6 +14,7 @@ from stirred.engine import Engine
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.frame import Frame, apply_moves
 from stirred.mechanisms.swap.moves import Moves
+from stirred.mechanisms.swap.pipeline import SwapPipeline
 from stirred.mechanisms.swap.records import Column
 from stirred.publish import load, run
 
@@ -87,12 +88,12 @@ def public(folder: Path, monkeypatch: pytest.MonkeyPatch, moves: Mapping[int, in
         givers = np.array([moves[i] for i in range(frame.rows)], np.uint32)
         return apply_moves(frame, Moves(receivers=everybody, givers=givers), engine)
 
-    def bound(self: PermutationSwapping, key: Key, digest: bytes) -> Key:
+    def bound(self: SwapPipeline, key: Key, digest: bytes) -> Key:
         del self, digest
         return key.bind("the same in both")
 
     monkeypatch.setattr(PermutationSwapping, "draw_swap", swapped)
-    monkeypatch.setattr(PermutationSwapping, "run_key", bound)
+    monkeypatch.setattr(SwapPipeline, "run_key", bound)
     packet = run(load(folder / "plan.toml"), folder / "packet", key=KEY)
     return {
         path.relative_to(packet.public).as_posix(): path.read_bytes()

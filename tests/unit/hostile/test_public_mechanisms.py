@@ -27,10 +27,10 @@ from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.census2020.safetab.households.tables import Measurement
 from stirred.mechanisms.census2020.safetab.persons import mechanism
 from stirred.mechanisms.registry import find_mechanism, list_mechanisms
-from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.frame import Frame, apply_moves
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.pairwise import PairwiseSwapping
+from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPipeline
 from stirred.mechanisms.swap.records import Column
 from stirred.mechanisms.tables import exact_margins as margins
 from stirred.mechanisms.tables.gaussian import ListedCells
@@ -159,15 +159,15 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
     time.tzset()
 
 
-def same_moves(patch: pytest.MonkeyPatch, kind: type[PermutationSwapping], moves: np.ndarray) -> None:
+def same_moves(patch: pytest.MonkeyPatch, kind: type[SwapMechanism], moves: np.ndarray) -> None:
     """Replace the draw of a swap by these moves, and the key of the run by a fixed one."""
 
-    def swapped(self: PermutationSwapping, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+    def swapped(self: SwapMechanism, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         del self, run
         everybody = np.arange(frame.rows, dtype=np.uint32)
         return apply_moves(frame, Moves(receivers=everybody, givers=moves.astype(np.uint32)), engine)
 
-    def bound(self: PermutationSwapping, key: Key, digest: bytes) -> Key:
+    def bound(self: SwapPipeline, key: Key, digest: bytes) -> Key:
         del self, digest
         return key.bind("the same in both")
 
@@ -177,7 +177,7 @@ def same_moves(patch: pytest.MonkeyPatch, kind: type[PermutationSwapping], moves
     patch.setattr(kind, "draw_swap", swapped)
     if issubclass(kind, PairwiseSwapping):
         patch.setattr(kind, "draw_and_log", logged)
-    patch.setattr(kind, "run_key", bound)
+    patch.setattr(SwapPipeline, "run_key", bound)
 
 
 def exchanged(name: str) -> np.ndarray:
@@ -195,7 +195,7 @@ def test_every_swap_with_the_same_release_has_the_same_bytes(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     kind, moved, order = find_mechanism(name), exchanged(name), np.arange(ROWS)
-    assert issubclass(kind, PermutationSwapping)
+    assert issubclass(kind, SwapMechanism)
     settings = (VARIANTS | PAIRWISE)[name]
     one = town(tmp_path / "one", name, settings, tract=TRACT, order=order)
     other = town(tmp_path / "other", name, settings, tract=TRACT[moved], order=order)

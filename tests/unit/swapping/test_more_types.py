@@ -17,8 +17,6 @@ from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap import bounds as budgets
 from stirred.mechanisms.swap import bounds as exchanges
 from stirred.mechanisms.swap.bounds import (
-    Stratum,
-    StratumTable,
     bound_by_exchanges,
     bounds,
     claim,
@@ -35,6 +33,7 @@ from stirred.mechanisms.swap.enumeration import (
     tabulate,
     universe,
 )
+from stirred.mechanisms.swap.strata import Stratum, StratumTable
 from stirred.spec import Budget
 from stirred.spec.laws import compute_odds
 

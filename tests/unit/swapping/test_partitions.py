@@ -7,16 +7,17 @@ import pyarrow as pa
 import pytest
 
 from oracles.strata import partitions
-from stirred.mechanisms.swap.bounds import MAX_RECORDS_WITH_MARGINS, write_margins
 from stirred.mechanisms.swap.records import Column
 from stirred.mechanisms.swap.strata import (
     MAX_RECORDS_RANKED,
+    MAX_RECORDS_WITH_MARGINS,
     PARTITION_COUNTS,
     ROWS_PER_CALL,
     count_shapes,
     form_strata,
     rank_margins,
     unrank_margins,
+    write_margins,
 )
 
 

@@ -8,8 +8,6 @@ import pytest
 
 from stirred.errors import InputError
 from stirred.mechanisms.swap.bounds import (
-    Stratum,
-    StratumTable,
     any_split,
     bounds,
     claim,
@@ -23,6 +21,7 @@ from stirred.mechanisms.swap.bounds import (
     smallest_ratio,
 )
 from stirred.mechanisms.swap.budget import theorem_1, tight_budget
+from stirred.mechanisms.swap.strata import Stratum, StratumTable
 from stirred.spec.budgets import Budget
 
 ODDS = [Fraction(o) for o in ("1/999", "1/99", "1/19", "1/3", "1", "2", "9", "99")]

@@ -6,7 +6,7 @@ import pytest
 
 from oracles.strata import noised_loss, shapes
 from stirred.errors import InputError
-from stirred.mechanisms.swap.bounds import Stratum, bounds, claim
+from stirred.mechanisms.swap.bounds import bounds, claim
 from stirred.mechanisms.swap.budget import tight_budget
 from stirred.mechanisms.swap.enumeration import (
     Law,
@@ -25,6 +25,7 @@ from stirred.mechanisms.swap.enumeration import (
     tabulate,
     unit_matching_law,
 )
+from stirred.mechanisms.swap.strata import Stratum
 from stirred.mechanisms.swap.variant_budgets import (
     LAWS,
     near_places,

@@ -10,12 +10,19 @@ from itertools import combinations_with_replacement, product
 from math import ceil, comb, inf, lcm, log, prod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from stirred.errors import InputError
 from stirred.kernels import compile_kernel
 from stirred.languages import Phrase
 from stirred.mechanisms.swap.budget import CHECKED_THEOREMS, read_size, theorem_1, tight_budget
+from stirred.mechanisms.swap.strata import (
+    MAX_RECORDS_WITH_MARGINS,
+    Counts,
+    Stratum,
+    StratumTable,
+    read_margins,
+)
 from stirred.spec.budgets import Bound, Budget
 from stirred.spec.laws import (
     HALF,
@@ -493,7 +500,6 @@ def any_split(n: int, rate: Rate) -> Budget:
 # $2\varepsilon_2 \le \max|\ln\Phi(t')/\Phi(t)|$ with
 # $\Phi(t) = \sum_k w(\sum k_h)\prod_h\binom{n_h-t_h}{k_h-t_h}\Delta(k_h,t_h)$. Proofs: proof.md, Theorems N and O.
 
-MAX_RECORDS_WITH_MARGINS = 40  # records: larger strata keep Theorem B
 MAX_STATES_PER_STRATUM = 3_000  # vectors t for one stratum, up to the order of types of equal size
 MAX_RATIO_DIGITS = 60  # of an exact ratio; a longer one is rounded up
 
@@ -690,134 +696,8 @@ def _round_ratio(ratio: Fraction) -> Fraction:
 # Strata are swapped independently, so the loss per unit is the largest over strata, and each stratum may use the
 # smallest bound proved for it. Sizes and margins are invariants: nothing here costs anything to publish.
 
-Counts = NDArray[np.int64]
 MAX_PRODUCTS = 1_000_000_000  # products spent on exact reductions; strata left over keep their closed bound
 MAX_STATES = 10_000  # vectors t spent on strata with three and more types; strata left over keep Theorem B
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stratum:
-    """One stratum: its size, the number of hold and swap types in it, and their counts where known."""
-
-    n: int
-    hold_types: int
-    swap_types: int
-    hold_margins: tuple[int, ...] | None = None
-    swap_margins: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        for margins, types in ((self.hold_margins, self.hold_types), (self.swap_margins, self.swap_types)):
-            if margins is not None and (len(margins) != types or sum(margins) != self.n):
-                raise InputError(
-                    "the margins of a stratum do not fit its size",
-                    why=f"{len(margins)} margins for {types} types must add up to {self.n} records",
-                    fix="give one count for each type, with this sum",
-                )
-
-
-def write_margins(hold: Iterable[int] | None, swap: Iterable[int] | None) -> str:
-    """Write all margins of a stratum as one text, equal for equal strata; "*" is a side that is not known.
-
-    >>> write_margins((1, 2, 1), None), read_margins("2.1.1/*")
-    ('2.1.1/*', ((2, 1, 1), None))
-    """
-    sides = ("*" if side is None else ".".join(map(str, sorted(side, reverse=True))) for side in (hold, swap))
-    return "/".join(sides)
-
-
-def read_margins(text: str) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Read the margins that ``write_margins`` wrote, as (hold, swap)."""
-    hold, swap = (None if side == "*" else tuple(map(int, side.split("."))) for side in text.split("/"))
-    return hold, swap
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StratumTable:
-    """All strata as columns; ``hold_larger`` and ``swap_larger`` count the commoner of two types, 0 where unknown.
-
-    ``margins`` holds all margins (``write_margins``) of small strata with three and more types on both sides, "" elsewhere.
-    """
-
-    n: Counts
-    hold_types: Counts
-    swap_types: Counts
-    hold_larger: Counts
-    swap_larger: Counts
-    margins: NDArray[np.object_]
-
-    @staticmethod
-    def of(strata: "StratumTable | Iterable[Stratum]") -> "StratumTable":
-        """Make the table from single strata.
-
-        >>> StratumTable.of([Stratum(n=3, hold_types=2, swap_types=3, hold_margins=(2, 1))]).hold_larger
-        array([2])
-        """
-        if isinstance(strata, StratumTable):
-            return strata
-        every = tuple(strata)
-        rows = [
-            (s.n, s.hold_types, s.swap_types, max(s.hold_margins or (0,)), max(s.swap_margins or (0,)))
-            for s in every
-        ]
-        table = np.array(rows, np.int64).reshape(-1, 5)
-        texts = [
-            write_margins(s.hold_margins, s.swap_margins)
-            if s.n <= MAX_RECORDS_WITH_MARGINS
-            and min(s.hold_types, s.swap_types) > 2
-            and (s.hold_margins or s.swap_margins)
-            else ""
-            for s in every
-        ]
-        return StratumTable.columns(*table.T, margins=texts)
-
-    @staticmethod
-    def columns(
-        n: ArrayLike,
-        hold_types: ArrayLike,
-        swap_types: ArrayLike,
-        hold_larger: ArrayLike = 0,
-        swap_larger: ArrayLike = 0,
-        *,
-        margins: ArrayLike = "",
-    ) -> "StratumTable":
-        """Make the table from arrays of equal length (or single numbers), one entry for each stratum."""
-        parts = np.broadcast_arrays(
-            *(np.asarray(x, np.int64) for x in (n, hold_types, swap_types, hold_larger, swap_larger))
-        )
-        size, hold, swap, hold_more, swap_more = (np.atleast_1d(part) for part in parts)
-        return StratumTable(
-            n=size,
-            hold_types=hold,
-            swap_types=swap,
-            hold_larger=hold_more,
-            swap_larger=swap_more,
-            margins=np.broadcast_to(np.asarray(margins, np.object_), size.shape),
-        )
-
-    def kinds(self) -> Counts:
-        """Return the distinct (n, larger hold margin, larger swap margin) of strata where data sets can differ.
-
-        A margin is 0 where that side does not have two types, and −1 where it has but the margin is unknown.
-        """
-        live = (self.n >= 2) & (self.hold_types >= 2) & (self.swap_types >= 2)
-        hold = np.where(self.hold_types == 2, np.where(self.hold_larger > 0, self.hold_larger, -1), 0)
-        swap = np.where(self.swap_types == 2, np.where(self.swap_larger > 0, self.swap_larger, -1), 0)
-        n, hold, swap = self.n[live], hold[live], swap[live]
-        # Sorting one packed number is ten times as fast as sorting rows; the few largest strata do not fit.
-        small = n < 1 << 20
-        packed = np.unique((n[small] << 42) | ((hold[small] + 1) << 21) | (swap[small] + 1))
-        mask = (1 << 21) - 1
-        rows = np.stack([packed >> 42, ((packed >> 21) & mask) - 1, (packed & mask) - 1], axis=1)
-        large = np.unique(np.stack([n, hold, swap], axis=1)[~small], axis=0)
-        return np.concatenate([rows, large])
-
-    def list_many_types(self) -> list[tuple[int, str]]:
-        """List size and margins of strata with three or more types on both sides, each once, the largest first."""
-        live = (self.hold_types > 2) & (self.swap_types > 2)
-        sizes = self.n[live]
-        if not sizes.size or sizes.max() > MAX_RECORDS_WITH_MARGINS:
-            return [(int(sizes.max()), "")] if sizes.size else []
-        return sorted(set(zip(sizes.tolist(), self.margins[live].tolist(), strict=True)), reverse=True)
 
 
 def bounds(strata: StratumTable | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:

@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import frexp
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,7 @@ from stirred.mechanisms.release import (
     require_schema,
     scan_records,
 )
-from stirred.mechanisms.swap.roles import Roles, SwapChoice
+from stirred.mechanisms.swap.roles import Roles
 
 # The average effect of a swap in closed form, for data users who correct for it or check it.
 #
@@ -605,9 +606,29 @@ def _add_up(parts: Sequence[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
 MAX_POINTS_DRAWN = 400  # of a line in the report
 
 
-def list_moving(choice: SwapChoice, schema: Schema) -> list[str]:
+class SwapChoice(Protocol):
+    """The choice of variables and rate of a swap."""
+
+    @property
+    def match(self) -> tuple[str, ...]:
+        """Return the match variables."""
+
+    @property
+    def swap(self) -> tuple[str, ...]:
+        """Return the swap variables."""
+
+    @property
+    def rate(self) -> Fraction:
+        """Return the swap rate."""
+
+    @property
+    def resolution(self) -> str:
+        """Return the record type that is swapped."""
+
+
+def list_moving(match: Sequence[str], swap: Sequence[str], schema: Schema) -> list[str]:
     """List the variables that move: the swap variables and the levels of geography that move along."""
-    return [*choice.swap, *(level for level in schema.spine if level not in choice.match)]
+    return [*swap, *(level for level in schema.spine if level not in match)]
 
 
 def describe_exchange(choice: SwapChoice, release: Release) -> Exchange | None:
@@ -619,7 +640,9 @@ def describe_exchange(choice: SwapChoice, release: Release) -> Exchange | None:
         record_type=choice.resolution,
         match=choice.match,
         moving=tuple(
-            name for name in dict.fromkeys(list_moving(choice, require_schema(release))) if name in there
+            name
+            for name in dict.fromkeys(list_moving(choice.match, choice.swap, require_schema(release)))
+            if name in there
         ),
         selected=lambda n: effective_rate(n, choice.rate),
     )
@@ -688,7 +711,7 @@ def estimate_table(
     With a weight the cell is $N' = \sum_i w_i u_{g(i)}$, where $w_i$ is the sum of the weights that the records of unit
     $i$ add to it: the moments of ``mechanisms/swap/estimates.py`` hold for any $w_i \ge 0$ that stays with its record.
     """
-    schema, swap = require_schema(release), list_moving(choice, require_schema(release))
+    schema, swap = require_schema(release), list_moving(choice.match, choice.swap, require_schema(release))
     areas = [off.name for off in schema.geography.off_spine if off.of in swap and off.name in by]
     units = scan_records(release.microdata[choice.resolution])
     if areas and release.folder is not None:

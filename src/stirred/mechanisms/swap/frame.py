@@ -20,7 +20,6 @@ from stirred.engine.tables import ROWS_PER_GROUP, ReleasedFile
 from stirred.errors import DataError
 from stirred.kernels import compile_kernel
 from stirred.languages import Phrase, unit
-from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.swap.fingerprints import (
     ROWS_PER_DIGEST,
     Fingerprint,
@@ -38,7 +37,6 @@ from stirred.mechanisms.swap.fingerprints import (
     seal_digest,
     slice_rows,
 )
-from stirred.mechanisms.swap.guards import GuardSettings
 from stirred.mechanisms.swap.moves import Moves, assign_canonical_ids, shuffle_rows
 from stirred.mechanisms.swap.records import (
     Column,
@@ -55,9 +53,8 @@ from stirred.mechanisms.swap.records import (
     pack_columns,
     require_owners,
 )
-from stirred.mechanisms.swap.roles import Roles, SwapChoice
+from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import Shapes, StratumCodes, count_shapes, form_strata
-from stirred.spec import Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -399,17 +396,23 @@ def count_table(
     )
 
 
-# What a release asks of the records, wherever they lie, and of the mechanism, whatever its law.
+# What a release asks of the records, wherever they lie, and of the law of moves, whatever it is.
 
 Microdata = Mapping[str, "pa.Table | pads.Dataset"]
 
 
-class SwapLaw(SwapChoice, GuardSettings, Protocol):
-    """What the pipeline asks of a swapping mechanism."""
+class MoveLaw(Protocol):
+    """How records change places: all that the pipeline asks of a mechanism, and nothing that it promises.
 
-    @property
-    def name(self) -> str:
-        """Return the name of the mechanism."""
+    A law travels to the workers of an engine, so it can be pickled, and its draw depends on the run's key alone.
+    """
+
+    def adjust_roles(self, roles: Roles, census: "Census") -> Roles:
+        """Return the roles with the variables that the draw reads and the release does not show."""
+        ...
+
+    def named_levels(self) -> Mapping[str, Sequence[str]]:
+        """Return the levels that the settings name, by variable; one that does not exist is refused."""
         ...
 
     @property
@@ -417,16 +420,8 @@ class SwapLaw(SwapChoice, GuardSettings, Protocol):
         """Return the variables for which the draw needs all levels that occur in the census."""
         ...
 
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of a run, in JSON."""
-        ...
-
-    def roles(self, census: "Census") -> Roles:
-        """Return the role of every variable."""
-        ...
-
     def prepare_frame(self, frame: Frame) -> Frame:
-        """Return the frame as this law uses it."""
+        """Return the frame as this law uses it, such as with other strata; refuse variables that it cannot use."""
         ...
 
     def partition_variables(self, frame: Frame) -> tuple[str, ...]:
@@ -441,28 +436,12 @@ class SwapLaw(SwapChoice, GuardSettings, Protocol):
         """Draw once and return the columns after the swap and the confidential log of the draw."""
         ...
 
-    def build_specification(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """Build the specification for these strata."""
-        ...
-
-    def effect_on(self, shapes: Shapes, stays: Sequence[Stay]) -> ExpectedEffect | None:
-        """Return the expected share of records that change places in strata of these shapes."""
-        ...
-
-    def remarks(self, shapes: Shapes) -> tuple[str, ...]:
-        """Return warnings for the release that follow from its strata."""
-        ...
-
     def finish_table(self, cells: pa.Table, run: Key) -> pa.Table:
         """Return the contingency table to publish, from the non-empty cells of the swapped records."""
         ...
 
-    def digest_key(self, key: Key) -> Key:
-        """Return the key for the digest of the census."""
-        ...
-
-    def run_key(self, key: Key, digest: bytes) -> Key:
-        """Return the key of this run on this census."""
+    def highest_rate(self) -> float:
+        """Return the largest share of records that is expected to move, which the guard against reversal assumes."""
         ...
 
 
@@ -557,21 +536,21 @@ def outline_frame(census: "Census", roles: Roles) -> Frame:
 class MemoryRecords:
     """The records of a census in memory."""
 
-    law: SwapLaw
+    law: MoveLaw
     frame: Frame
     kept: KeptReader
     engine: Engine
     progress: Progress
+    microdata: bool  # whether records are released
 
     @staticmethod
     def of(
-        law: SwapLaw, census: "Census", engine: Engine, progress: Progress, *, along: bool
+        law: MoveLaw, frame: Frame, engine: Engine, progress: Progress, *, microdata: bool
     ) -> "MemoryRecords":
-        """Read the census."""
-        frame = law.prepare_frame(load_frame(census, law.roles(census), untouched=law.untouched, along=along))
+        """Prepare the records of a frame to be verified."""
         widest = max(len(frame.read), *(len(group.digits) for group in frame.members), 1)
         verifier = Verifier(frame.list_kept_tables(), Scatter.fresh(widest + 1), bool(frame.members))
-        return MemoryRecords(law, frame, verifier.reader(frame.columns), engine, progress)
+        return MemoryRecords(law, frame, verifier.reader(frame.columns), engine, progress, microdata)
 
     def survey(self, reader: Key) -> InputFingerprints:
         """Digest all records and take their fingerprints, in slices."""
@@ -619,7 +598,7 @@ class MemoryRecords:
         destinations: list[Destination] = []
         after = OutputFingerprints([Fingerprint() for _ in range(self.kept.verifier.number)])
         try:
-            if self.law.microdata:
+            if self.microdata:
                 microdata = self._publish(columns, run, out, after, destinations)
             else:
                 microdata = {}

@@ -535,17 +535,13 @@ class GuardSettings(Protocol):
         """Return the columns that are released although they undo the swap."""
         ...
 
-    def highest_rate(self) -> float:
-        """Return the largest swap rate of any record."""
-        ...
 
-
-def require_named(law: GuardSettings, roles: Roles) -> None:
+def require_named(settings: GuardSettings, roles: Roles) -> None:
     """Raise an error if a column that is accepted by name is not released, as after a misspelling."""
     known = {*roles.released_variables, *(name for _, names in roles.members for name in names)}
     for setting, names in (
-        ("release_identifiers", law.release_identifiers),
-        ("accept_reversal", law.accept_reversal),
+        ("release_identifiers", settings.release_identifiers),
+        ("accept_reversal", settings.accept_reversal),
     ):
         for name in names:
             if name not in known:
@@ -556,16 +552,16 @@ def require_named(law: GuardSettings, roles: Roles) -> None:
                 )
 
 
-def guard_identifiers(law: GuardSettings, census: "Census", roles: Roles, engine: Engine) -> Guard:
+def guard_identifiers(settings: GuardSettings, census: "Census", roles: Roles, engine: Engine) -> Guard:
     """Refuse released columns that identify records, and levels of places that hold one record, unless they are named."""
     found: list[IdentifyingColumn] = []
-    for record_type, names in law.released_columns(census).items():
+    for record_type, names in settings.released_columns(census).items():
         moves = roles.moving_variables if record_type == roles.record_type else ()
         places = [name for name in names if name in roles.spine or name in moves]
         own = [name for name in names if name not in places]
         found += find_identifying(census, record_type, own, engine=engine)
         found += find_lone_areas(census, record_type, places, engine=engine)
-    refused = [one for one in found if one.column not in law.release_identifiers]
+    refused = [one for one in found if one.column not in settings.release_identifiers]
     if refused:
         columns = sorted({one.column for one in refused})
         raise refusal(
@@ -577,7 +573,9 @@ def guard_identifiers(law: GuardSettings, census: "Census", roles: Roles, engine
     if not found:
         return Guard(name=IDENTIFIER_GUARD, finding=Phrase("guard.none_identifies"))
     # records that are left out were counted too, and no invariant covers them: then the counts are not told
-    told = reduce(_join_findings, [one.column if law.untouched == "drop" else one.sentence for one in found])
+    told = reduce(
+        _join_findings, [one.column if settings.untouched == "drop" else one.sentence for one in found]
+    )
     return Guard(name=IDENTIFIER_GUARD, finding=Phrase("guard.on_purpose", columns=told), accepted=True)
 
 
@@ -586,22 +584,28 @@ def _join_findings(first: str, second: str) -> str:
 
 
 def guard_reversal(
-    law: GuardSettings,
+    settings: GuardSettings,
     roles: Roles,
     schema: Schema,
     microdata: Mapping[str, "pa.Table | pads.Dataset"],
     tables: Mapping[str, pa.Table],
+    *,
+    rate: float,
 ) -> Guard:
-    """Refuse held columns that undo the swap, measured on the records that would be released; list the largest few."""
-    rate = law.highest_rate()
-    found = measure_records(microdata, roles, schema, rate) if law.microdata else ()
-    if not law.microdata:
+    """Refuse held columns that undo the swap, measured on the records that would be released; list the largest few.
+
+    ``rate`` is the largest share of records that is expected to move.
+    """
+    found = measure_records(microdata, roles, schema, rate) if settings.microdata else ()
+    if not settings.microdata:
         found = measure_tables(tables, roles, rate)
     best = _keep_best(found)
     above = [one for one in best if one.reversal.share >= REFUSED_SHARE]
-    alone = {one.columns[0] for one in above if len(one.columns) == 1} & {*law.accept_reversal}
+    alone = {one.columns[0] for one in above if len(one.columns) == 1} & {*settings.accept_reversal}
     refused = [
-        one for one in above if not {*one.columns} <= {*law.accept_reversal} and not alone & {*one.columns}
+        one
+        for one in above
+        if not {*one.columns} <= {*settings.accept_reversal} and not alone & {*one.columns}
     ]
     if refused:
         columns = sorted({name for one in _keep_smallest(refused) for name in one.columns})

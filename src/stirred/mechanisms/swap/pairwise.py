@@ -16,21 +16,20 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
 from stirred.kernels import compile_kernel
 from stirred.languages import Phrase
-from stirred.mechanisms.base import Knob, Mechanism
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swap import estimates
-from stirred.mechanisms.swap.bounds import StratumTable
-from stirred.mechanisms.swap.estimates import keeps_table
-from stirred.mechanisms.swap.frame import ColumnsAndLog, Frame, MemoryRecords, apply_moves
+from stirred.mechanisms.swap.estimates import keeps_table, list_moving
+from stirred.mechanisms.swap.frame import ColumnsAndLog, Frame, MemoryRecords, StrataSummary, apply_moves
+from stirred.mechanisms.swap.guards import expect_share_moved
 from stirred.mechanisms.swap.pairs import MAX_DENSE_TABLE, Pairing, number_densely, to_moves
-from stirred.mechanisms.swap.pipeline import open_records
-from stirred.mechanisms.swap.psa import PermutationSwapping
-from stirred.mechanisms.swap.records import Column, Digits, Members, Stay, rank_columns, unpack_digits
+from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise
+from stirred.mechanisms.swap.promise import describe_dependence, state_specification
+from stirred.mechanisms.swap.records import Column, Digits, Members, rank_columns, unpack_digits
 from stirred.mechanisms.swap.roles import Roles
-from stirred.mechanisms.swap.strata import NO_STRATUM, Shapes
-from stirred.spec import Bound, Budget, SizeLaw, Specification
+from stirred.mechanisms.swap.strata import NO_STRATUM
+from stirred.spec import Bound, Budget
+from stirred.spec.laws import Rate, parse_rate
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -391,22 +390,23 @@ def witness_by_model() -> Witness:
     }
 
 
-# What all pairwise swaps have in common: the release path of the swap, an infinite budget, and a log for the office.
+# What all pairwise swaps have in common: an infinite budget, the reason to publish, and a log for the office.
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class PairwiseSwapping(PermutationSwapping):
+class PairwiseSwapping(SwapMechanism):
     """A swap of disjoint pairs: no protection loss budget is finite (proof.md), and the reason to publish is a setting."""
 
-    closed_form: ClassVar[bool] = False
     seconds_per_million: ClassVar[float] = 6.0
     bytes_per_record: ClassVar[int] = 200
 
+    rate: Fraction
     without_guarantee: str
     cycle: int
 
-    def __init__(self, *, without_guarantee: str = "", cycle: int = 2, **settings: Any) -> None:
-        PermutationSwapping.__init__(self, **settings)
+    def __init__(self, *, rate: Rate, without_guarantee: str = "", cycle: int = 2, **settings: Any) -> None:
+        SwapMechanism.__init__(self, **settings)
+        object.__setattr__(self, "rate", parse_rate(rate))
         require_kind("cycle", cycle, int, wanted="a whole number", fix="cycle=2 swaps pairs")
         if cycle < 2:
             raise InputError(
@@ -449,7 +449,7 @@ class PairwiseSwapping(PermutationSwapping):
             # listed only beyond pairs: the draw depends on the parameters, and must not change for pairs
             **({"cycle": self.cycle} if self.cycle > 2 else {}),
         }
-        return PermutationSwapping.parameters(self) | accepted
+        return SwapMechanism.parameters(self) | accepted
 
     def settings(self) -> dict[str, object]:
         """Return the parameters, with the length of cycles also for pairs."""
@@ -458,66 +458,44 @@ class PairwiseSwapping(PermutationSwapping):
             "release_identifiers": dict(self.release_identifiers),
         }
 
-    def derive_swap_roles(self, census: "Census", *, drop: Sequence[str]) -> Roles:
-        """Return the roles of a swap with the same variables, of which some are not published."""
-        plain = PermutationSwapping(
-            match=self.match,
-            swap=self.swap,
-            rate=self.rate,
-            resolution=self.resolution,
-            hold=self.hold,
-            drop=drop,
-            tables=self.tables,
-            microdata=self.microdata,
-            carry=self.carry,
-            untouched=self.untouched,
-            release_identifiers=self.release_identifiers,
-            accept_reversal=self.accept_reversal,
+    # The promise: the swap's invariants, and no finite budget
+
+    def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
+        """Return the invariants with one infinite bound, the reason to publish as a note, and the share that moves."""
+        bound = Bound(
+            name=Phrase("targeted.bound"), budget=Budget.infinite(), source=Phrase("targeted.source")
         )
-        return plain.roles(census)
+        found = state_specification(
+            strata,
+            census,
+            (bound,),
+            law=None,
+            depends=describe_dependence(self),
+            released=self.views(census),
+        )
+        notes = [Phrase("targeted.note.witness")]
+        if self.without_guarantee:
+            notes.append(Phrase("budget_note.without_guarantee", reason=self.without_guarantee))
+        return SwapPromise(
+            specification=replace(found, notes=(*notes, *found.notes)), effect=self.expect_moves(strata)
+        )
+
+    def expect_moves(self, strata: StrataSummary) -> ExpectedEffect | None:
+        """Return the share that is swapped in any case; how many records are risky is known to the draw alone."""
+        if not self.rate:
+            return None
+        moved = expect_share_moved(strata.shapes, strata.frame.stays, self.rate)
+        return replace(moved, share=float(self.rate))
+
+    # The law of moves
+
+    def highest_rate(self) -> float:
+        """Return the share of records that moves at least."""
+        return float(self.rate)
 
     def partition_variables(self, frame: Frame) -> tuple[str, ...]:
         """Return no columns: any two records may be paired, so all of them are in one part."""
         del frame
-        return ()
-
-    def effect_on(self, shapes: Shapes, stays: Sequence[Stay]) -> ExpectedEffect | None:
-        """Return the share that is swapped in any case; how many records are risky is known to the draw alone."""
-        moved = PermutationSwapping.effect_on(self, shapes, stays)
-        return None if moved is None or not self.rate else replace(moved, share=float(self.rate))
-
-    def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
-        """Return one infinite bound."""
-        del strata
-        source = Phrase("targeted.source")
-        return (Bound(name=Phrase("targeted.bound"), budget=Budget.infinite(), source=source),)
-
-    def size_law(self, frame: Frame) -> SizeLaw | None:
-        """Return None, because the budget is infinite wherever something can move."""
-        del frame
-        return None
-
-    def exact_law(self, census: "Census") -> Law | None:
-        """Return None, because who is paired depends on all records."""
-        del census
-        return None
-
-    def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
-        """Return None, because copies in one file would be paired with each other."""
-        del census, copies
-        return None
-
-    def build_specification(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """Build a specification with the swap's invariants and no finite budget; the reason is a note."""
-        found = PermutationSwapping.build_specification(self, frame, shapes, census)
-        notes = [Phrase("targeted.note.witness")]
-        if self.without_guarantee:
-            notes.append(Phrase("budget_note.without_guarantee", reason=self.without_guarantee))
-        return replace(found, notes=(*notes, *found.notes))
-
-    def remarks(self, shapes: Shapes) -> tuple[str, ...]:
-        """Return no warnings, because the laws of the permutation swap do not hold here."""
-        del shapes
         return ()
 
     def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
@@ -536,13 +514,14 @@ class PairwiseSwapping(PermutationSwapping):
         log = make_log(frame, found, rules=self.rules, levels=self.levels)
         return apply_moves(frame, to_moves(found), engine), log.internal()
 
+    def exact_law(self, census: "Census") -> Law | None:
+        """Return None, because who is paired depends on all records."""
+        del census
+        return None
+
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether a table is exact: nothing in it moves, or all that stays is what partners agree on."""
-        return keeps_table(by, match=self.match, swap=estimates.list_moving(self, schema))
-
-    def knobs(self) -> Sequence[Knob]:
-        """Return no knobs, because no setting gives a finite budget."""
-        return ()
+        return keeps_table(by, match=self.match, swap=list_moving(self.match, self.swap, schema))
 
     def release(
         self,
@@ -555,7 +534,7 @@ class PairwiseSwapping(PermutationSwapping):
         progress: Progress | None = None,
     ) -> Release:
         """Swap, order, write and verify; the settings say why there is no guarantee."""
-        made = PermutationSwapping.release(
+        made = SwapMechanism.release(
             self, census, key=key, engine=engine, out=out, state=state, progress=progress
         )
         return replace(made, settings=self.settings())
@@ -565,13 +544,14 @@ def swap_log(
     mechanism: PairwiseSwapping, census: "Census", *, key: Key, engine: Engine | None = None
 ) -> SwapLog:
     """Return the log of the release that this key gives, by drawing again in memory."""
-    with open_records(mechanism, census.check(), engine or Local()) as source:
+    pipeline = mechanism.pipeline
+    with pipeline.open_records(census.check(), engine or Local()) as source:
         if not isinstance(source, MemoryRecords):
             raise InputError(
                 "the log needs the census in memory",
                 why="the draw is made again to see who was swapped",
                 fix="ask for it with Local() on a machine whose memory holds the census",
             )
-        run = mechanism.run_key(key, source.survey(mechanism.digest_key(key)).digest)
+        run = pipeline.run_key(key, source.survey(pipeline.digest_key(key)).digest)
         found = mechanism.pair_records(source.frame, run)
         return make_log(source.frame, found, rules=mechanism.rules, levels=mechanism.levels)

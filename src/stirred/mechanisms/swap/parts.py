@@ -37,11 +37,11 @@ from stirred.mechanisms.swap.fingerprints import (
 from stirred.mechanisms.swap.frame import (
     Frame,
     Microdata,
+    MoveLaw,
     OutputFingerprints,
     Publication,
     Size,
     StrataSummary,
-    SwapLaw,
     count_repetitions,
     count_table,
     make_frame,
@@ -110,8 +110,9 @@ def local_engine() -> Local:
 class Work:
     """What every kernel of one release needs: the law, the roles and the columns to read."""
 
-    law: SwapLaw
+    law: MoveLaw
     roles: Roles
+    microdata: bool  # whether records are released
     kinds: "Kinds | None"  # None too where the records that may not move were left out before
     read: tuple[str, ...]
     levels: tuple[tuple[str, pa.Array], ...] = ()  # of the whole census
@@ -571,14 +572,14 @@ class PartRecords:
         self, run: Key, before: InputFingerprints, out: Path | None
     ) -> Iterator["PartSwappedRecords"]:
         """Draw part by part, exchange by the published order, and verify; records are written when they are asked for."""
-        strata, work, law = self._exchange_strata(), self._add_levels(), self.work.law
+        strata, work = self._exchange_strata(), self._add_levels()
         rows = [before.homes[0].rows, *(group.rows for group in before.people)]
-        number = self.size.count_published_parts(self.engine, rows) if law.microdata else 1
+        number = self.size.count_published_parts(self.engine, rows) if work.microdata else 1
         swapped = strata.map(SwapPart(work, run, number), self._exchange_schema)
         publisher = Publisher(
             work=work, run=run, released=self.frame.roles.released_variables, linked=self.linked
         )
-        if law.microdata:
+        if work.microdata:
             self.progress("swap", 0, 1)
             people = [
                 flow.map(
@@ -675,7 +676,7 @@ class PartSwappedRecords:
 
     def write_records(self) -> Microdata:
         """Write records and linked records with their new numbers."""
-        if not self.source.work.law.microdata:
+        if not self.source.work.microdata:
             return {}
         microdata: dict[str, pa.Table | pads.Dataset] = {}
         numbers = {kind.record_type: (kind.identifier, kind.link) for kind in self.source.linked}
@@ -728,17 +729,23 @@ def _add_digests(
 
 
 def open_parts(
-    law: SwapLaw,
+    law: MoveLaw,
+    roles: Roles,
     census: "Census",
     engine: Engine,
     size: Size,
     progress: Progress,
     held: ExitStack,
     *,
+    untouched: str,
+    microdata: bool,
     along: bool,
 ) -> PartRecords:
-    """Open the source; nothing is read yet. Not ``along``: without linked records."""
-    roles = law.roles(census)
+    """Open the source; nothing is read yet.
+
+    ``held`` drops the parts on disk at the end; ``untouched`` and ``microdata`` are settings of the swap; without ``along``
+    linked records are skipped.
+    """
     if not roles.identifier:
         raise InputError(
             f"{roles.record_type} records have no identifier",
@@ -746,11 +753,12 @@ def open_parts(
             fix=f'name a column of unique numbers or texts in census.toml: [record.{roles.record_type}] id = "…"',
         )
     record = census.schema.record(roles.record_type)
-    only = find_release_rule(record, law.untouched)
+    only = find_release_rule(record, untouched)
     names = tuple(name for name in roles.columns_read if name != roles.identifier)
     raw = engine.records(census, roles.record_type, [roles.identifier, *names])
     identity = raw.schema.field(roles.identifier).type
-    work = Work(law=law, roles=roles, kinds=record.kinds if only is None else None, read=names)
+    kinds = record.kinds if only is None else None
+    work = Work(law=law, roles=roles, microdata=microdata, kinds=kinds, read=names)
     frame = work.frame(_named_schema(raw.schema, roles.identifier, names).empty_table())
     homes = raw.map(
         IdentifierWords(roles.identifier, frame.read, identity, only),

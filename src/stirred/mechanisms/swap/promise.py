@@ -1,14 +1,14 @@
 """State the promise of a swap at the realised universe, from invariants: sizes and types of strata."""
 
 import json
-from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred.languages import Phrase, unit
-from stirred.mechanisms.swap.bounds import StratumTable, claim
+from stirred.mechanisms.swap.bounds import claim
 from stirred.mechanisms.swap.estimates import weak_strata
-from stirred.mechanisms.swap.frame import Frame
+from stirred.mechanisms.swap.frame import Frame, StrataSummary
+from stirred.mechanisms.swap.pipeline import SwapMechanism
 from stirred.mechanisms.swap.records import Where
 from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import Shapes
@@ -39,10 +39,9 @@ MAX_HELD_NAMED = (
 
 
 def state_specification(
-    frame: Frame,
-    found: Shapes,
+    strata: StrataSummary,
     census: "Census",
-    bounding: Callable[[StratumTable], tuple[Bound, ...]],
+    bounds: tuple[Bound, ...],
     *,
     law: SizeLaw | None,
     depends: str,
@@ -50,13 +49,12 @@ def state_specification(
 ) -> Specification:
     """State the promise in full: invariants, unit, divergence, budget with all bounds, and what is not touched.
 
-    ``law`` is the budget of other universes; ``describe_dependence`` says in words what it depends on where no law is known;
-    ``released`` are the columns that leave.
+    The smallest proved bound is claimed, the first one if none is proved. ``law`` is the budget of other universes;
+    ``depends`` says in words what it depends on where no law is known; ``released`` are the columns that leave.
     """
+    frame, found = strata.frame, strata.shapes
     roles = frame.roles
-    all_bounds = bounding(found.table)
-    proved = any(bound.status == "proved" for bound in all_bounds)
-    claimed = claim(all_bounds) if proved else all_bounds[0]
+    claimed = claim(bounds)
     singles = int(found.strata[found.n == 1].sum())
     words = [stay.describe(roles.record_type) for stay in frame.stays if stay.records]
     if singles:
@@ -68,7 +66,7 @@ def state_specification(
         output_premetric=Multiplicative(),
         budget=claimed.budget,
         evidence=Evidence(status=claimed.status, source=claimed.source),
-        bounds=all_bounds,
+        bounds=bounds,
         untouched=tuple(words),
         notes=(
             *_note_held(frame),
@@ -226,10 +224,15 @@ def note_weak_strata(found: Shapes, rate: Fraction) -> tuple[str, ...]:
     return () if weak is None else (weak.words(),)
 
 
-def describe_law(name: str, chosen: Mapping[str, object]) -> str:
-    """Describe a law that depends on other parameters than the invariants, with their values."""
+def describe_dependence(mechanism: SwapMechanism) -> str:
+    """Describe all parameters that the budget depends on beside the invariants, with their values.
+
+    All are named, so that two different budget functions never have equal words.
+    """
+    known = {*SwapMechanism.parameters(mechanism)}  # these decide the invariants
     told = ", ".join(
         f"{label} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
-        for label, value in chosen.items()
+        for label, value in mechanism.parameters().items()
+        if label not in known and value
     )
-    return Phrase("law.other", name=name, parameters=told)
+    return Phrase("law.other", name=mechanism.name, parameters=told)

@@ -1,9 +1,9 @@
 """Decide the role of each variable (match, swap, hold, left out) and refuse settings that contradict themselves."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from stirred.census.singled import MIN_RECORDS_JUDGED
 from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
@@ -112,30 +112,6 @@ def require_inner_rate(rate: Fraction) -> None:
 # Decide the role of each variable: match, swap, hold, or left out.
 
 
-class SwapChoice(Protocol):
-    """The choice of variables and rate of a swap."""
-
-    @property
-    def match(self) -> tuple[str, ...]:
-        """Return the match variables."""
-        ...
-
-    @property
-    def swap(self) -> tuple[str, ...]:
-        """Return the swap variables."""
-        ...
-
-    @property
-    def rate(self) -> Fraction:
-        """Return the swap rate."""
-        ...
-
-    @property
-    def resolution(self) -> str:
-        """Return the record type that is swapped."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roles:
     """The role of every column of a record type in one swap."""
@@ -172,6 +148,19 @@ class Roles:
     def released_variables(self) -> tuple[str, ...]:
         """Return the columns of the released records."""
         return (*self.match, *self.moving_variables, *self.hold)
+
+
+def withhold(roles: Roles, names: Sequence[str]) -> Roles:
+    """Return the roles with held variables that are not released, of the records and of linked ones."""
+    return replace(
+        roles,
+        along=tuple(name for name in roles.along if name not in names),
+        hold=tuple(name for name in roles.hold if name not in names),
+        members=tuple(
+            (record_type, tuple(name for name in variables if name not in names))
+            for record_type, variables in roles.members
+        ),
+    )
 
 
 def _refuse_repeats(match: Sequence[str], swap: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.swap.config import PRESETS, Swapping2010Config
-from stirred.mechanisms.swap.frame import Frame, estimate_size
+from stirred.mechanisms.swap.frame import Frame, StrataSummary, estimate_size
 from stirred.mechanisms.swap.group_quarters import choose_quarters, require_one_file, restate_for_quarters
 from stirred.mechanisms.swap.pairs import (
     FREE,
@@ -42,11 +42,11 @@ from stirred.mechanisms.swap.pairwise import (
     witness_by_number,
     witness_by_risk,
 )
+from stirred.mechanisms.swap.pipeline import SwapPromise
 from stirred.mechanisms.swap.proposal import propose_2010
 from stirred.mechanisms.swap.records import Column, find_level_codes
 from stirred.mechanisms.swap.roles import Roles, refuse_text
-from stirred.mechanisms.swap.strata import NO_STRATUM, Shapes
-from stirred.spec import Specification
+from stirred.mechanisms.swap.strata import NO_STRATUM
 from stirred.spec.exact import parse_fraction
 from stirred.spec.laws import Rate, parse_rate
 
@@ -288,7 +288,8 @@ class Swapping2010(PairwiseSwapping):
     def parameters(self) -> dict[str, object]:
         """Return the parameters of a run, in JSON, with what a preset decided."""
         common = PairwiseSwapping.parameters(self)
-        del common["match"]
+        del common["match"]  # the state and what is equal decide it
+        moving = {"swap": common.pop("swap"), "rate": str(self.rate)}
         own = {name: getattr(self, name) for name in OWN_SETTINGS}
         return {
             "preset": self.preset,
@@ -300,6 +301,7 @@ class Swapping2010(PairwiseSwapping):
             **({} if self.cap is None else {"cap": str(self.cap)}),
             **({"synthetic": dict(self.synthetic)} if self.synthetic else {}),
             **({"synthetic_by": list(self.synthetic_by)} if self.synthetic_by else {}),
+            **moving,
             **common,
         }
 
@@ -317,8 +319,8 @@ class Swapping2010(PairwiseSwapping):
         levels = (*self.imputed_levels, *self.totally_imputed)
         return {self.imputed: tuple(dict.fromkeys(levels))} if self.imputed else {}
 
-    def roles(self, census: "Census") -> Roles:
-        """Return the role of every variable; what only the selection reads is not released unless it is held."""
+    def adjust_roles(self, roles: Roles, census: "Census") -> Roles:
+        """Return the roles with what the selection reads, which is not released unless it is held."""
         known = census.columns(self.resolution)
         deciding = [*self.race, *self.unique, *self.equal, *([self.imputed] if self.imputed else [])]
         for name in dict.fromkeys(deciding):
@@ -328,9 +330,8 @@ class Swapping2010(PairwiseSwapping):
                     why="who is selected, and who is a partner, depends on variables of the records that are swapped",
                     fix=did_you_mean(name, known),
                 )
-        found = self.derive_swap_roles(census, drop=self.drop)
-        unseen = tuple(name for name in dict.fromkeys(deciding) if name not in found.released_variables)
-        found = replace(found, unseen=unseen)
+        unseen = tuple(name for name in dict.fromkeys(deciding) if name not in roles.released_variables)
+        found = replace(roles, unseen=unseen)
         choose_quarters(self, census, found)
         return found
 
@@ -431,10 +432,13 @@ class Swapping2010(PairwiseSwapping):
             certain, witness_by_cycle(self.cycle), capped, witness_by_model() if self.synthetic else None
         )
 
-    def build_specification(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """Build the specification, without invariants of persons in group quarters if these are drawn anew."""
-        found = PairwiseSwapping.build_specification(self, frame, shapes, census)
-        return restate_for_quarters(found, [name for name, _ in self.synthetic]) if self.synthetic else found
+    def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
+        """Return the promise, without invariants of persons in group quarters if these are drawn anew."""
+        found = PairwiseSwapping.make_promise(self, strata, census)
+        if not self.synthetic:
+            return found
+        drawn = [name for name, _ in self.synthetic]
+        return replace(found, specification=restate_for_quarters(found.specification, drawn))
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether the swap keeps the table and no variable in it is drawn anew."""

@@ -38,7 +38,7 @@ from stirred.mechanisms.swap.pairwise import (
     witness_by_risk,
 )
 from stirred.mechanisms.swap.proposal import propose_targeted
-from stirred.mechanisms.swap.roles import Roles, refuse_text
+from stirred.mechanisms.swap.roles import Roles, refuse_text, withhold
 from stirred.mechanisms.swap.strata import NO_STRATUM
 from stirred.spec.exact import parse_fraction
 from stirred.spec.laws import Rate
@@ -124,7 +124,7 @@ class TargetedSwapping(PairwiseSwapping):
         common = {
             name: value
             for name, value in PairwiseSwapping.parameters(self).items()
-            if name not in DERIVED_SETTINGS
+            if name not in ("match", "swap")  # the profiles and the hierarchy decide them
         }
         return {
             "hierarchy": list(self.hierarchy),
@@ -138,8 +138,8 @@ class TargetedSwapping(PairwiseSwapping):
             **common,
         }
 
-    def roles(self, census: "Census") -> Roles:
-        """Return the role of every variable; given risks are read and not released."""
+    def adjust_roles(self, roles: Roles, census: "Census") -> Roles:
+        """Return the roles with what the risk depends on; given risks are read and not released."""
         known = census.columns(self.resolution)
         for name in (name for profile in self.similar for name in profile):
             if name not in known:
@@ -148,9 +148,7 @@ class TargetedSwapping(PairwiseSwapping):
                     why="similarity profiles are variables of the records that are swapped",
                     fix=did_you_mean(name, known),
                 )
-        found = self.derive_swap_roles(
-            census, drop=(*self.drop, *(name for name in self.risk if name in known))
-        )
+        found = withhold(roles, [name for name in self.risk if name in known])
         found = add_unseen(found, [name for name in self.risk if name not in known])
         needed = {name for profile in self.similar for name in profile}
         needed |= {name for name in self.risk_variables if name in known}
@@ -254,11 +252,6 @@ class TargetedSwapping(PairwiseSwapping):
 
 
 DEFAULT_K_ANONYMITY = 3  # of recordSwap
-DERIVED_SETTINGS = (
-    "match",
-    "swap",
-    "rate",
-)  # settings of the swap that the hierarchy and the profiles decide
 
 
 def _read_profiles(similar: Sequence[str] | Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:

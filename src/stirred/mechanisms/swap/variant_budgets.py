@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.swap.bounds import Stratum, StratumTable, bounds
+from stirred.mechanisms.swap.bounds import bounds
 from stirred.mechanisms.swap.budget import read_size, tight_budget
 from stirred.mechanisms.swap.enumeration import find_loss
+from stirred.mechanisms.swap.strata import Stratum, StratumTable
 from stirred.spec.budgets import Bound, Budget
 from stirred.spec.exact import parse_fraction
 from stirred.spec.laws import (

@@ -20,8 +20,6 @@ from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import MAX_OUTPUTS, Law
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.swap import promise
-from stirred.mechanisms.swap.bounds import StratumTable
 from stirred.mechanisms.swap.config import (
     ImputedStayConfig,
     NearPlacesConfig,
@@ -38,11 +36,11 @@ from stirred.mechanisms.swap.exact_law import (
     enumerate_moves,
     enumerate_selection,
 )
-from stirred.mechanisms.swap.frame import Frame, apply_moves
+from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
 from stirred.mechanisms.swap.moves import Moves, draw_moves, toss_coins
-from stirred.mechanisms.swap.pipeline import count_strata
+from stirred.mechanisms.swap.pipeline import SwapPromise
 from stirred.mechanisms.swap.proposal import propose_swap
-from stirred.mechanisms.swap.psa import PermutationSwapping
+from stirred.mechanisms.swap.rates import ProvedSwapping, RateSwapping
 from stirred.mechanisms.swap.records import (
     IMPUTED,
     Column,
@@ -52,8 +50,8 @@ from stirred.mechanisms.swap.records import (
     find_level_codes,
     rank_columns,
 )
-from stirred.mechanisms.swap.roles import refuse_text
-from stirred.mechanisms.swap.strata import NO_STRATUM, Shapes, StratumCodes, count_sizes
+from stirred.mechanisms.swap.roles import refuse_text, require_inner_rate
+from stirred.mechanisms.swap.strata import NO_STRATUM, StratumCodes, StratumTable, count_sizes
 from stirred.mechanisms.swap.strata import form_strata as coded
 from stirred.mechanisms.swap.variant_budgets import (
     read_inner_rate,
@@ -75,7 +73,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class VaryingRates(PermutationSwapping):
+class VaryingRates(ProvedSwapping):
     """Law 1: the swap rate of a record depends on its variables (1a held, 1b also swap) or on its rarity (1c).
 
     ``rates`` gives a rate for levels of the variable ``by``; records of other levels have the rate ``rate``. With
@@ -87,7 +85,6 @@ class VaryingRates(PermutationSwapping):
 
     name: ClassVar[str] = "swapping-varying-rates"
     Config: ClassVar[type[MechanismConfig]] = VaryingRatesConfig
-    closed_form: ClassVar[bool] = False
 
     by: str
     rates: tuple[tuple[str, Fraction], ...]
@@ -105,7 +102,7 @@ class VaryingRates(PermutationSwapping):
         counts_up_to: int = 1,
         **settings: Any,
     ) -> None:
-        PermutationSwapping.__init__(self, **settings)
+        ProvedSwapping.__init__(self, **settings)
         refuse_text("rarity", rarity)
         require_kind("by", by, str, wanted="the name of a variable", fix='by="tenure"')
         if rates is not None:
@@ -136,7 +133,7 @@ class VaryingRates(PermutationSwapping):
     def parameters(self) -> dict[str, object]:
         """Return the PSA's parameters, and the source of the rates."""
         return {
-            **PermutationSwapping.parameters(self),
+            **ProvedSwapping.parameters(self),
             "by": self.by,
             "rates": {level: str(rate) for level, rate in self.rates},
             "rarity": list(self.rarity),
@@ -184,18 +181,10 @@ class VaryingRates(PermutationSwapping):
                 )
         return frame
 
-    def build_specification(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """Build the specification at the smallest and the largest rate."""
+    def list_bounds(self, strata: StrataSummary) -> tuple[Bound, ...]:
+        """Return the bounds at the smallest and the largest rate."""
         # levels that move with a swap variable are not held, although they are not named
-        return promise.state_specification(
-            frame,
-            shapes,
-            census,
-            lambda strata: self.bounds(strata, held=frame.roles.held_variables),
-            law=self.size_law(frame),
-            depends=self.describe_dependence(),
-            released=self.views(census),
-        )
+        return self.bounds(strata.shapes.table, held=strata.frame.roles.held_variables)
 
     def size_law(self, frame: Frame) -> SizeLaw | None:
         """Return law 1a at the smallest and largest rate, or None for 1b and 1c, which depend on more than b."""
@@ -230,7 +219,7 @@ class VaryingRates(PermutationSwapping):
 
     def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
         """Return what the swap returns, with rarity counted within each copy."""
-        made = PermutationSwapping.replicate(self, census, copies)
+        made = ProvedSwapping.replicate(self, census, copies)
         if made is None or not self.rarity:
             return made
         mechanism, many, name = made
@@ -253,13 +242,11 @@ class VaryingRates(PermutationSwapping):
     def refuse_degenerate(self) -> None:
         """Raise an error unless every rate lies strictly between 0 and 1."""
         for rate in self.all_rates():
-            if rate in (0, 1):
-                replace_rate = PermutationSwapping(swap=self.swap, rate=rate)
-                replace_rate.refuse_degenerate()
+            require_inner_rate(rate)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class ImputedStay(PermutationSwapping):
+class ImputedStay(ProvedSwapping):
     """Law 2: never swap imputed records; data sets that differ in one are infinitely far apart.
 
     >>> ImputedStay(swap=["block"], rate="1/20", imputed="allocated", levels=["1"]).parameters()["imputed"]
@@ -268,13 +255,12 @@ class ImputedStay(PermutationSwapping):
 
     name: ClassVar[str] = "swapping-imputed-stay"
     Config: ClassVar[type[MechanismConfig]] = ImputedStayConfig
-    closed_form: ClassVar[bool] = False
 
     imputed: str
     levels: tuple[str, ...]
 
     def __init__(self, *, imputed: str, levels: Sequence[str], **settings: Any) -> None:
-        PermutationSwapping.__init__(self, **settings)
+        ProvedSwapping.__init__(self, **settings)
         refuse_text("levels", levels)
         if not levels:
             raise InputError(
@@ -287,7 +273,7 @@ class ImputedStay(PermutationSwapping):
 
     def parameters(self) -> dict[str, object]:
         """Return the PSA's parameters, and the mark of imputed records."""
-        return {**PermutationSwapping.parameters(self), "imputed": self.imputed, "levels": list(self.levels)}
+        return {**ProvedSwapping.parameters(self), "imputed": self.imputed, "levels": list(self.levels)}
 
     def named_levels(self) -> Mapping[str, Sequence[str]]:
         """Return the levels that mark imputed records."""
@@ -350,20 +336,16 @@ def _find_changed(
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class NoVacuous(PermutationSwapping):
+class NoVacuous(ProvedSwapping):
     """Law 3: reject a draw as a whole if it moves records but does not change the table of its stratum."""
 
     name: ClassVar[str] = "swapping-no-vacuous"
     Config: ClassVar[type[MechanismConfig]] = NoVacuousConfig
-    closed_form: ClassVar[bool] = False
 
     @classmethod
     def propose(cls, schema: Schema) -> Proposal | None:
         """Propose the settings of the swap, without linked records."""
         return propose_swap(schema, cls.Config, carry=False)
-
-    def __init__(self, **settings: Any) -> None:
-        PermutationSwapping.__init__(self, **settings)
 
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame, or refuse linked records, because they would have to be compared too."""
@@ -378,6 +360,11 @@ class NoVacuous(PermutationSwapping):
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Return the bounds of law 3."""
         return variant_bounds("3", strata, self.rate)
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """Return None, because law 3 depends on the types in each stratum too."""
+        del frame
+        return None
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
         """Return the law of Algorithm 1, given that no record was selected or the table of the stratum changed."""
@@ -453,7 +440,7 @@ def _has_two_types(strata: StratumCodes, values: NDArray[Any]) -> NDArray[np.boo
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class NearPlaces(PermutationSwapping):
+class NearPlaces(ProvedSwapping):
     """Law 4: prefer the nearer of the two arrangements of a random pair of moved records, Λ to 1.
 
     The distance of two places is the number of moving variables in which they differ: blocks of one tract are near.
@@ -461,12 +448,11 @@ class NearPlaces(PermutationSwapping):
 
     name: ClassVar[str] = "swapping-near-places"
     Config: ClassVar[type[MechanismConfig]] = NearPlacesConfig
-    closed_form: ClassVar[bool] = False
 
     preference: Fraction
 
     def __init__(self, *, preference: Rate, **settings: Any) -> None:
-        PermutationSwapping.__init__(self, **settings)
+        ProvedSwapping.__init__(self, **settings)
         weight = parse_fraction(preference, "preference for near places")
         if weight < 1:
             raise InputError(
@@ -478,11 +464,16 @@ class NearPlaces(PermutationSwapping):
 
     def parameters(self) -> dict[str, object]:
         """Return the PSA's parameters, and Λ."""
-        return {**PermutationSwapping.parameters(self), "preference": str(self.preference)}
+        return {**ProvedSwapping.parameters(self), "preference": str(self.preference)}
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Return the bounds of law 4."""
         return variant_bounds("4", strata, self.rate, preference=self.preference)
+
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """Return None, because law 4 depends on the preference too."""
+        del frame
+        return None
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
         """Return the law of Algorithm 1, followed by the choice between the two arrangements of random pairs."""
@@ -550,7 +541,7 @@ def rearrange_pairs(
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class UnitMatching(PermutationSwapping):
+class UnitMatching(ProvedSwapping):
     """Law 5: first a swap at rate αp in coarser pools, then one at (1−α)p in the strata.
 
     ``loose`` names the match variables that the pools ignore; tables of these by place are no longer invariant.
@@ -558,13 +549,12 @@ class UnitMatching(PermutationSwapping):
 
     name: ClassVar[str] = "swapping-unit-matching"
     Config: ClassVar[type[MechanismConfig]] = UnitMatchingConfig
-    closed_form: ClassVar[bool] = False
 
     loose: tuple[str, ...]
     alpha: Fraction
 
     def __init__(self, *, loose: Sequence[str], alpha: Rate, **settings: Any) -> None:
-        PermutationSwapping.__init__(self, **settings)
+        ProvedSwapping.__init__(self, **settings)
         unit_matching_rates(self.rate, alpha)
         refuse_text("loose", loose)
         lacking = [name for name in loose if name not in self.match]
@@ -579,7 +569,7 @@ class UnitMatching(PermutationSwapping):
 
     def parameters(self) -> dict[str, object]:
         """Return the PSA's parameters, the loosened variables and α."""
-        return {**PermutationSwapping.parameters(self), "loose": list(self.loose), "alpha": str(self.alpha)}
+        return {**ProvedSwapping.parameters(self), "loose": list(self.loose), "alpha": str(self.alpha)}
 
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame with pools as strata: pools decide invariants and budget, and each is in one part."""
@@ -643,7 +633,7 @@ class UnitMatching(PermutationSwapping):
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class NoisyKey(PermutationSwapping):
+class NoisyKey(RateSwapping):
     """Law 6a: redraw the match variable ``noisy`` among its levels with probability ``change`` before matching.
 
     The noisy values decide who may swap with whom and are not published. No finite bound is known.
@@ -651,13 +641,12 @@ class NoisyKey(PermutationSwapping):
 
     name: ClassVar[str] = "swapping-noisy-key"
     Config: ClassVar[type[MechanismConfig]] = NoisyKeyConfig
-    closed_form: ClassVar[bool] = False
 
     noisy: str
     change: Fraction
 
     def __init__(self, *, noisy: str, change: Rate, **settings: Any) -> None:
-        PermutationSwapping.__init__(self, **settings)
+        RateSwapping.__init__(self, **settings)
         if noisy not in self.match:
             raise InputError(
                 f"{noisy} is not a match variable",
@@ -669,7 +658,7 @@ class NoisyKey(PermutationSwapping):
 
     def parameters(self) -> dict[str, object]:
         """Return the PSA's parameters, and the kernel of the noise."""
-        return {**PermutationSwapping.parameters(self), "noisy": self.noisy, "change": str(self.change)}
+        return {**RateSwapping.parameters(self), "noisy": self.noisy, "change": str(self.change)}
 
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame in strata without the noisy variable; only these stay invariant, each in one part."""
@@ -691,9 +680,14 @@ class NoisyKey(PermutationSwapping):
         """Return the bounds of law 6a: an unknown one, beside the largest loss found by enumeration."""
         return variant_bounds("6a", strata, self.rate, change=self.change)
 
+    def size_law(self, frame: Frame) -> SizeLaw | None:
+        """Return None, because no finite bound is known."""
+        del frame
+        return None
+
     def refuse_degenerate(self) -> None:
         """Raise an error also if the key is never noisy: then more is invariant than is stated."""
-        PermutationSwapping.refuse_degenerate(self)
+        RateSwapping.refuse_degenerate(self)
         if not self.change:
             raise PrivacyError(
                 "a noisy key that never changes protects nothing",
@@ -758,7 +752,7 @@ def _draw_below(run: Key, ids: NDArray[np.uint64], bound: int) -> NDArray[np.int
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class NoisyTables(PermutationSwapping):
+class NoisyTables(ProvedSwapping):
     r"""Law 6b: tables of the swapped file, each cell with discrete Gaussian noise of variance about $\sigma^2$.
 
     The swap's guarantee holds by post-processing. Every combination of levels gets noise, the empty ones too. The noise
@@ -767,7 +761,6 @@ class NoisyTables(PermutationSwapping):
 
     name: ClassVar[str] = "swapping-noisy-tables"
     Config: ClassVar[type[MechanismConfig]] = NoisyTablesConfig
-    closed_form: ClassVar[bool] = False
 
     sigma_squared: Fraction
 
@@ -778,7 +771,7 @@ class NoisyTables(PermutationSwapping):
                 why="the swapped records would show the counts without their noise",
                 fix="leave out microdata=True, or use PermutationSwapping",
             )
-        PermutationSwapping.__init__(self, tables=tables, microdata=False, **settings)
+        ProvedSwapping.__init__(self, tables=tables, microdata=False, **settings)
         variance = parse_fraction(sigma_squared, "variance of the noise")
         if variance <= 0:
             raise InputError(
@@ -790,7 +783,7 @@ class NoisyTables(PermutationSwapping):
 
     def parameters(self) -> dict[str, object]:
         """Return the PSA's parameters, and σ²."""
-        return {**PermutationSwapping.parameters(self), "sigma_squared": str(self.sigma_squared)}
+        return {**ProvedSwapping.parameters(self), "sigma_squared": str(self.sigma_squared)}
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Return the bounds of law 6b, which are the swap's by post-processing."""
@@ -801,22 +794,21 @@ class NoisyTables(PermutationSwapping):
         del frame
         return SizeLaw("by-size", self.rate)
 
-    def build_specification(self, frame: Frame, shapes: Shapes, census: "Census") -> Specification:
-        """Build the swap's specification, with a note on what the noise alone promises."""
-        swap = PermutationSwapping.build_specification(self, frame, shapes, census)
-        own = self._noise(swap, frame)
+    def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
+        """Return the swap's promise, with a note on what the noise alone promises."""
+        swap = ProvedSwapping.make_promise(self, strata, census)
+        own = self._noise(swap.specification, strata.frame)
         told = Phrase("swap.note.noise_alone", rho_squared=own.rho_squared.exact, source=own.evidence.source)
-        return replace(swap, notes=(*swap.notes, told))
+        stated = replace(swap.specification, notes=(*swap.specification.notes, told))
+        return replace(swap, specification=stated)
 
     def noise_specification(self, census: "Census") -> Specification:
         r"""What the noise promises of the census, through the swap: $\rho^2 = T/\sigma^2$ with the swap's invariants.
 
         T counts the tables with a variable that moves and one that is held; the others are invariants.
         """
-        strata = count_strata(self, census, Local())
-        return self._noise(
-            PermutationSwapping.build_specification(self, strata.frame, strata.shapes, census), strata.frame
-        )
+        strata = self.pipeline.count_strata(census, Local())
+        return self._noise(ProvedSwapping.make_promise(self, strata, census).specification, strata.frame)
 
     def _noise(self, swap: Specification, frame: Frame) -> Specification:
         moving, hold = {*frame.roles.moving_variables}, {*frame.roles.hold}

@@ -108,7 +108,8 @@ def strata(request: Request) -> Response:
     def answer() -> Values:
         found = strata_budget(asked["strata"], asked["rate"])
         python = (
-            "from stirred.mechanisms.swap.bounds import Stratum, bounds, claim\n\n"
+            "from stirred.mechanisms.swap.bounds import bounds, claim\n"
+            "from stirred.mechanisms.swap.strata import Stratum\n\n"
             f"strata = [\n{''.join(f'    {one},{LINE}' for one in found.strata[:MOST_SHOWN])}]\n"
             f'print(claim(bounds(strata, "{found.rate}")).budget.upper(4))'
         )
