@@ -15,7 +15,7 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.swap import ImputedStay, NoisyKey, PermutationSwapping, UnitMatching, VaryingRates
-from stirred.mechanisms.swap import frame as frame_module
+from stirred.mechanisms.swap import pipeline as pipeline_module
 from stirred.mechanisms.swap.enumeration import outputs, swapping_law
 from stirred.mechanisms.swap.frame import Frame
 from stirred.mechanisms.swap.records import ReleaseRule, find_release_rule
@@ -184,8 +184,8 @@ def test_the_old_rule_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
         only = ReleaseRule(column="kind", levels=tuple(sorted(kinds)), left_out=("0",))
         return replace(frame, only=only)
 
-    load = frame_module.load_frame
-    monkeypatch.setattr(frame_module, "load_frame", found_in_the_data)
+    load = pipeline_module.load_frame
+    monkeypatch.setattr(pipeline_module, "load_frame", found_in_the_data)
     wrong, _ = broken("vacant named", kinds=("1", "2", None))
     assert wrong > 0
 
