@@ -41,6 +41,7 @@ if _TYPE_CHECKING:
     from stirred.spec import Budget as Budget
     from stirred.spec import Custom as Custom
     from stirred.spec import Domain as Domain
+    from stirred.spec import Exchanges as Exchanges
     from stirred.spec import Hamming as Hamming
     from stirred.spec import Invariant as Invariant
     from stirred.spec import Ledger as Ledger
@@ -65,6 +66,7 @@ _HOMES: dict[str, str] = {
     "Domain": "stirred.spec",
     "ExactMargins": "stirred.mechanisms.tables.exact_margins",
     "GaussianTables": "stirred.mechanisms.tables.gaussian",
+    "Exchanges": "stirred.spec",
     "Hamming": "stirred.spec",
     "ImputedStay": "stirred.mechanisms.swap",
     "Invariant": "stirred.spec",

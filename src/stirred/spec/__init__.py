@@ -6,6 +6,7 @@ from stirred.spec.compare import Comparison, Finding, Relation, compare
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
 from stirred.spec.input_premetrics import (
     Constant,
+    Exchanges,
     Hamming,
     InputPremetric,
     Neighbours,
@@ -57,6 +58,7 @@ __all__ = [
     "Domain",
     "Entry",
     "Evidence",
+    "Exchanges",
     "Finding",
     "FunctionOrder",
     "GroupReading",

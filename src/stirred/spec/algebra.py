@@ -10,7 +10,13 @@ from typing import Generic, Literal
 from stirred.errors import IncompatibleError, SpecificationError, did_you_mean
 from stirred.spec.budgets import Budget
 from stirred.spec.domain import Domain
-from stirred.spec.input_premetrics import InputPremetric, Neighbours, RecordPremetric, refines_within_reach
+from stirred.spec.input_premetrics import (
+    Exchanges,
+    InputPremetric,
+    Neighbours,
+    RecordPremetric,
+    refines_within_reach,
+)
 from stirred.spec.invariants import (
     AtLeast,
     Custom,
@@ -211,6 +217,11 @@ def _is_single_part(spec: Spec, multiverse: Multiverse) -> bool:
     return spec.parts == replace(spec, multiverse=multiverse, parts=()).statements
 
 
+def count_changes(premetric: InputPremetric) -> InputPremetric:
+    """Return the distance that counts changed records where this one counts exchanges of them, else itself."""
+    return premetric.changed if isinstance(premetric, Exchanges) else premetric
+
+
 def change_unit(
     spec: Spec,
     unit: str | InputPremetric,
@@ -221,7 +232,7 @@ def change_unit(
     """Return the specification for another protection unit; parts convert from their first unit."""
     if isinstance(unit, InputPremetric):
         target: InputPremetric = unit
-    elif isinstance(now := spec.input_premetric.unrestricted, RecordPremetric):
+    elif isinstance(now := count_changes(spec.input_premetric.unrestricted), RecordPremetric):
         target = type(now)(
             unit,
             link=link or (now.link if now.record_type == unit else "kept"),
@@ -407,7 +418,9 @@ class NameMapping:
             than = self.margin(invariant.than) if isinstance(invariant.than, Margin) else invariant.than
             return AtLeast(self.margin(invariant.statistic), than)
         if isinstance(invariant, Custom):
-            return replace(invariant, determined_by=tuple(self.margin(m) for m in invariant.determined_by))
+            kept = invariant.keeps_with and self.kind(invariant.keeps_with)
+            tables = tuple(self.margin(margin) for margin in invariant.determined_by)
+            return replace(invariant, determined_by=tables, keeps_with=kept)
         raise SpecificationError(
             f"cannot restate the invariant {invariant}",
             why="only tables, inequalities and declared statistics can be given other names",
@@ -420,7 +433,7 @@ class NameMapping:
     def premetric(self, premetric: InputPremetric) -> InputPremetric:
         if isinstance(premetric, Neighbours):
             return Neighbours(self.premetric(premetric.inner))
-        if isinstance(premetric, RecordPremetric):
+        if isinstance(premetric, RecordPremetric | Exchanges):
             return replace(premetric, record_type=self.kind(premetric.record_type))
         return premetric
 

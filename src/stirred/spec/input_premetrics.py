@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, Protocol
 
 from stirred.errors import IncompatibleError, SpecificationError, require_kind
 from stirred.spec.domain import HOUSEHOLD, HOUSEHOLDS, PERSON, QUARTERS, UNIT, Domain
-from stirred.spec.invariants import Margin, pluralize
+from stirred.spec.invariants import Custom, Invariant, Margin, pluralize
 from stirred.spec.multiverse import Multiverse
 from stirred.spec.refinement import refines
 from stirred.spec.verdict import Answer, Derivation, Verdict
@@ -280,7 +280,7 @@ class InputPremetric:
         """Return the premetric in which specifications under both are accounted together."""
         if self == other:
             return self
-        if other.neighbours_only:
+        if other.neighbours_only or isinstance(other, Exchanges):
             return other.join(self)
         raise IncompatibleError(
             "cannot compose these specifications",
@@ -294,6 +294,8 @@ class InputPremetric:
             return Constant(Fraction(1))
         if to.neighbours_only:  # neighbours are at distance 1, and the rest is infinitely far apart
             return self.constant(to.unrestricted, domain, multiverse)
+        if isinstance(to, Exchanges):
+            return self.constant(to.changed, domain, multiverse) * TWO_RECORDS
         raise IncompatibleError(
             f"cannot restate {self} as {to}",
             why="no rule relates the two",
@@ -424,6 +426,202 @@ class SymmetricDifference(RecordPremetric):
         return f"added to or removed from the {pluralize(self.record_type)}"
 
     __str__ = RecordPremetric.__str__
+
+
+# Exchanges: the smallest changes that universes with exact tables allow, where no record can change alone.
+
+TWO_RECORDS = Constant(Fraction(2), "an exchange changes two records: Hamming distance ≤ 2 · exchanges")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchanges(InputPremetric):
+    r"""Count exchanges: the least number of steps inside the universe, each of which changes at most two records.
+
+    Where the exact tables are match × swap and match × held, a step lets two records of a stratum trade their swap
+    values: no other change of two records keeps the tables. Data sets that no such steps connect, those of two universes
+    among them, are infinitely far apart. With $h$ changed records and $t$ exchanges, $h/2 \le t$ always, and
+    $t \le h - 1$ (added up over strata) where the universes are those of exchanges: see `find_exchanges`. Identifiers
+    are labels of a file and count as no change.
+
+    More invariants leave fewer steps, so the distance only grows: a promise under it survives ``given``.
+
+    >>> print(Exchanges("household"), "-", Exchanges("household").smallest_distance)
+    d_Exch(household) - one exchange: two household records trade values
+    """
+
+    record_type: str
+    whole: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_kind(
+            "the unit",
+            self.record_type,
+            str,
+            wanted="a record type",
+            fix='Exchanges("household")',
+            error=SpecificationError,
+        )
+
+    @property
+    def unit(self) -> str:
+        return self.record_type
+
+    @property
+    def changed(self) -> Hamming:
+        """Return the distance that counts changed records of the same type."""
+        return Hamming(self.record_type)
+
+    @property
+    def smallest_distance(self) -> str:
+        return f"one exchange: two {self.record_type} records trade values"
+
+    def join(self, other: InputPremetric) -> InputPremetric:
+        """Return this distance for two of its kind, else the one that counts changed records."""
+        if self == other:
+            return self
+        if other.neighbours_only:
+            return other.join(self)
+        return self.changed.join(other.changed if isinstance(other, Exchanges) else other)
+
+    def constant(self, to: InputPremetric, domain: Domain, multiverse: Multiverse) -> Constant:
+        """Return 1 to a distance of changed records where exchanges connect the universes, and on from there."""
+        if to.unrestricted == self:
+            return ONE
+        shape = find_exchanges(domain, multiverse, self.record_type)
+        if isinstance(shape, str):
+            raise IncompatibleError(
+                f"cannot restate {self} as {to}",
+                why=f"nothing shows that exchanges connect the data sets of a universe: {shape}",
+                fix=f"state the other promise per exchange: spec.per({type(self).__name__}({self.record_type!r}))",
+            )
+        step = Constant(
+            Fraction(1),
+            "h changed records are at most h − 1 exchanges within strata apart: exchanges ≤ Hamming",
+        )
+        return step * self.changed.constant(to, domain, multiverse)
+
+    def __str__(self) -> str:
+        return f"d_Exch({self.record_type})"
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeShape:
+    """The tables that make universes of exchanges: match × swap and match × held, both exact."""
+
+    places: Margin  # match × swap
+    held: Margin  # match × held
+
+    @property
+    def swap(self) -> frozenset[str]:
+        """Return the variables that two records trade."""
+        return frozenset(self.places.by) - frozenset(self.held.by)
+
+
+def find_exchanges(domain: Domain, multiverse: Multiverse, record_type: str) -> ExchangeShape | str:
+    """Return the two tables that make every two data sets of a universe exchanges apart, or why none are known.
+
+    Let h records differ. Both tables agree, so the h old and the h new records have the same match × held values and the
+    same match × swap values. Pair them by match × held (and what lives with the record): their swap values are permuted
+    within strata, and a permutation of h records is at most h − 1 exchanges, each of which sets one record right; values
+    that no table shows are set on the way. On the way the other invariants hold too: those that one of the two tables
+    determines; whole tables of records that stay, because these are paired among themselves; and what keeps members with
+    their record.
+
+    >>> both = Multiverse.of(Margin("household", ("size", "block")), Margin("household", ("size", "tenure")))
+    >>> shape = find_exchanges(Domain(name="toy"), both, "household")
+    >>> sorted(shape.swap | {*shape.held.by})
+    ['block', 'size', 'tenure']
+    >>> find_exchanges(Domain(name="toy"), Multiverse.of(Margin("household", ("block",))), "household")
+    'no two of the exact tables are match × swap and match × held'
+    """
+    tables = [table for table in multiverse if isinstance(table, Margin) and table.record_type == record_type]
+    said = "no two of the exact tables are match × swap and match × held"
+    for places in tables:
+        for held in tables:
+            if places.where != held.where or not {*places.by} - {*held.by} or not {*held.by} - {*places.by}:
+                continue
+            shape = ExchangeShape(places, held)
+            fault = _find_obstacle(domain, multiverse, shape)
+            if not fault:
+                return shape
+            said = fault
+    return said
+
+
+def _find_obstacle(domain: Domain, multiverse: Multiverse, shape: ExchangeShape) -> str:
+    """Return why exchanges of these swap variables may leave a universe; empty where they cannot."""
+    unit, swap = shape.held.record_type, shape.swap
+    conditions = {*(shape.held.conditions())}
+    rules = [rule for rule in domain.constraints if rule.kind != "size" or swap & {*rule.variables}]
+    if conditions & swap or any(not rule.variables or swap & {*rule.variables} for rule in rules):
+        return "a rule of the domain or a condition speaks of a swap variable"
+    if not _keeps_dependencies(domain, shape):
+        return "a variable depends on what is held and on what moves, so a record on the way may not exist"
+    both = Multiverse.of(shape.places, shape.held)
+    staying: list[Margin] = []
+    for invariant in multiverse:
+        if isinstance(invariant, Custom) and invariant.keeps_with == unit:
+            continue
+        if refines(both, Multiverse.of(invariant), domain).answer is Answer.YES and _reads_one(
+            invariant, shape, domain
+        ):
+            continue
+        if isinstance(invariant, Margin) and _is_whole_table(invariant, shape):
+            staying.append(invariant)
+            continue
+        return f"{invariant.words()} may change on the way"
+    return "" if _are_apart(staying) else "the tables of records that stay may overlap"
+
+
+def _keeps_dependencies(domain: Domain, shape: ExchangeShape) -> bool:
+    """Return whether each dependency is one of held variables or one of places; identifiers are only labels."""
+    unit, labels = shape.held.record_type, domain.identifiers(shape.held.record_type)
+    sides = ({*shape.places.by}, {*shape.held.by})
+    shown = sides[0] | sides[1]
+    unshown: tuple[set[str], set[str]] = (set(), set())  # variables of no table that depend on each side
+    among: list[set[str]] = []  # dependencies between variables of no table
+    for rule in (*domain.rules(unit), *domain.keys(unit)):
+        if {*rule.of} & labels:
+            continue
+        names = {*rule.of, *rule.determines} - labels
+        fits = [(names & shown) <= side for side in sides]
+        if not any(fits):
+            return False
+        if not all(fits):
+            unshown[fits.index(True)].update(names - shown)
+        elif not names & shown:
+            among.append(names)
+    for found in unshown:
+        while more := [names for names in among if names & found and not names <= found]:
+            found.update(*more)
+    return not unshown[0] & unshown[1]
+
+
+def _reads_one(invariant: Invariant, shape: ExchangeShape, domain: Domain) -> bool:
+    """Return whether one of the two tables determines the invariant by itself."""
+    return any(
+        refines(Multiverse.of(table), Multiverse.of(invariant), domain).answer is Answer.YES
+        for table in (shape.places, shape.held)
+    )
+
+
+def _is_whole_table(table: Margin, shape: ExchangeShape) -> bool:
+    """Return whether it shows all variables of some records, which are chosen by variables that stay."""
+    conditions = {*table.conditions()}
+    shown = {*shape.places.by, *shape.held.by}
+    return (
+        table.record_type == shape.held.record_type
+        and len(conditions) == 1
+        and not conditions & shape.swap
+        and shown - conditions <= {*table.by}
+    )
+
+
+def _are_apart(tables: list[Margin]) -> bool:
+    """Return whether the conditions of these tables are about one variable and name no level twice."""
+    found = [pair for table in tables for pair in table.conditions().items()]
+    levels = [level for _, some in found for level in some]
+    return len({name for name, _ in found}) <= 1 and len(levels) == len({*levels})
 
 
 # Promises for neighbours only, and when they hold at every distance.

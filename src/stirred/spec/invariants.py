@@ -160,11 +160,16 @@ class Margin(Invariant):
 
 @dataclass(frozen=True, slots=True)
 class Custom(Invariant):
-    """Any other statistic that declares the margins which determine it."""
+    """Any other statistic that declares the margins which determine it.
+
+    ``keeps_with`` names the record type of which it is the table of records together with their members, whole: the
+    persons of each household with its held variables. Two records of that type may then exchange places.
+    """
 
     name: str
     determined_by: tuple[Margin, ...] = ()
     description: str = field(default="", compare=False)
+    keeps_with: str = field(default="", compare=False)
 
     def needs(self) -> tuple[Margin, ...]:
         return self.determined_by

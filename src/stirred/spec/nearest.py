@@ -20,7 +20,7 @@ from stirred.spec.finite_model import (
     find_keys,
     generate_pairs,
 )
-from stirred.spec.input_premetrics import Hamming, InputPremetric, RecordPremetric
+from stirred.spec.input_premetrics import Exchanges, Hamming, InputPremetric, RecordPremetric
 from stirred.spec.invariants import AtLeast, Custom, Invariant, Margin, Views, largest_views
 from stirred.spec.multiverse import Multiverse
 from stirred.spec.verdict import Witness
@@ -690,6 +690,8 @@ def smallest_distance(
     views = tuple(released)
     if isinstance(premetric, RecordPremetric):
         return _find_smallest(domain, multiverse, premetric, views)
+    if isinstance(premetric, Exchanges):
+        return _count_exchanges(smallest_distance(domain, multiverse, premetric.changed, views))
     if not premetric.neighbours_only:
         return Distance(1, False, Phrase("distance.no_rule", premetric=str(premetric)))
     near = smallest_distance(domain, multiverse, premetric.unrestricted, views)
@@ -697,6 +699,13 @@ def smallest_distance(
         return Distance(1, False, Phrase("distance.no_neighbours", reason=near.because))
     pair = near.pair if near.value == 1 else None
     return Distance(1, near.exact, Phrase("distance.neighbours"), pair, near.moved)
+
+
+def _count_exchanges(near: Distance) -> Distance:
+    """Return the smallest distance in exchanges: one where two records change; more have no known bound."""
+    if near.value is None or near.value <= 2:
+        return near if near.value is None else replace(near, value=1)
+    return Distance(None, False, near.because, changed=near.changed)
 
 
 @lru_cache(maxsize=512)

@@ -8,7 +8,7 @@ from mpmath import iv, mp, mpf
 
 from stirred.languages import Phrase, spell_number, unit
 from stirred.spec.exact import write_digits
-from stirred.spec.input_premetrics import InputPremetric, Neighbours, SymmetricDifference
+from stirred.spec.input_premetrics import Exchanges, InputPremetric, Neighbours, SymmetricDifference
 from stirred.spec.nearest import Distance, smallest_distance
 from stirred.spec.output_premetrics import (
     Approximate,
@@ -220,6 +220,10 @@ def describe_change(
         return Phrase("card.change.none")
     occurs = occurs or Phrase("distance.can_occur")
     records, number = unit(named, "records"), spell_number(distance)
+    if isinstance(premetric, Exchanges):
+        if distance == 1:
+            return Phrase("card.change.exchange", two=unit(named, "two"), occurs=occurs)
+        return Phrase("card.change.exchanges", number=number, records=records, occurs=occurs)
     if isinstance(premetric, SymmetricDifference):
         if distance == 1:
             return Phrase("card.change.presence", of_one=unit(named, "of_one"))
@@ -252,6 +256,8 @@ def describe_unit(premetric: InputPremetric) -> Phrase:
     record = unit(premetric.unit, "one_record")
     if isinstance(premetric, SymmetricDifference):
         return Phrase("card.counted.added", one_record=record)
+    if isinstance(premetric, Exchanges):
+        return Phrase("card.counted.exchanged", two=unit(premetric.unit, "two"))
     copies = getattr(premetric, "copies", 1)
     if copies > 1:
         return Phrase("card.counted.copied", one_record=record, copies=str(copies))

@@ -16,7 +16,13 @@ from stirred.errors import InputError, StirredError, did_you_mean
 from stirred.spec.budgets import Bound, Budget
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
 from stirred.spec.exact import parse_fraction, write_fraction
-from stirred.spec.input_premetrics import Hamming, InputPremetric, Neighbours, SymmetricDifference
+from stirred.spec.input_premetrics import (
+    Exchanges,
+    Hamming,
+    InputPremetric,
+    Neighbours,
+    SymmetricDifference,
+)
 from stirred.spec.invariants import AtLeast, Custom, Invariant, Margin, Restriction
 from stirred.spec.laws import LargestStratum, SizeLaw
 from stirred.spec.multiverse import Multiverse
@@ -65,6 +71,7 @@ CLASS_BY_KIND: dict[str, type[Any]] = {
     "declared": Custom,
     "hamming": Hamming,
     "symmetric-difference": SymmetricDifference,
+    "exchanges": Exchanges,
     "neighbours": Neighbours,
     "multiplicative": Multiplicative,
     "normalized-renyi": NormalizedRenyi,
@@ -154,8 +161,16 @@ def value_to_json(value: object) -> Json:
     )
 
 
+OPTIONAL_FIELDS = frozenset({"keeps_with"})  # written only where they say something: older files lack them
+
+
 def _fields_to_json(part: Any) -> dict[str, Json]:
-    return {field.name: value_to_json(getattr(part, field.name)) for field in fields(part)}
+    written = [
+        field.name
+        for field in fields(part)
+        if field.name not in OPTIONAL_FIELDS or getattr(part, field.name) != field.default
+    ]
+    return {name: value_to_json(getattr(part, name)) for name in written}
 
 
 def _value_from_json(value: Json) -> object:

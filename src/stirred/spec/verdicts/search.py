@@ -9,6 +9,7 @@ from stirred.spec.budgets import Budget
 from stirred.spec.domain import HOUSEHOLDS, PERSON, QUARTERS, Domain
 from stirred.spec.finite_model import Model, UndecidedError, build_models, find_keys
 from stirred.spec.input_premetrics import (
+    Exchanges,
     Hamming,
     InputPremetric,
     Neighbours,
@@ -66,6 +67,9 @@ def find_different_pair(multiverse: Multiverse, domain: Domain, premetric: Input
     """
     if isinstance(premetric, Neighbours):
         return _find_neighbours(multiverse, domain, premetric.inner)
+    if isinstance(premetric, Exchanges):
+        # what exchanges connect has as many records; how many steps a pair is apart is asked where it is used
+        return find_different_pair(multiverse, domain, premetric.changed)
     fixed = premetric.derive_multiverse()
     if fixed is None:
         return Example()
@@ -309,6 +313,10 @@ def refute(
 def find_distance(pair: Witness, premetric: InputPremetric, domain: Domain) -> Fraction | None:
     """Return the distance of a pair of records of the unit, or None where it is not known."""
     inner = premetric.unrestricted
+    if isinstance(inner, Exchanges):
+        # the pair lies in one universe: where at most two records differ it is one step, else the steps are not known
+        changed = find_distance(pair, inner.changed, domain)
+        return Fraction(1) if changed is not None and 1 <= changed <= 2 else None
     if not isinstance(inner, RecordPremetric) or inner.copies > 1:
         return None
     kinds = {kind for data in (pair.first, pair.second) for kind, _, _ in data.rows}
@@ -463,13 +471,16 @@ class BudgetQuestion:
         theirs = None if pair is None else find_distance(pair, second.input_premetric, second.domain)
         mine = None if pair is None else find_distance(pair, first.input_premetric, second.domain)
         linear = own == second.output_premetric and isinstance(own, Multiplicative | NormalizedRenyi)
-        if mine is None and pair is not None and first.input_premetric == second.input_premetric and linear:
+        same = first.input_premetric == second.input_premetric
+        if isinstance(second.input_premetric.unrestricted, Exchanges) and theirs is None:
+            pair = None  # exchanges need not connect it, so it refutes nothing
+        if mine is None and pair is not None and same and linear:
             mine = theirs = Fraction(1)  # whatever the distance is, it is the same for both
         only = isinstance(second.input_premetric, Neighbours)
         exact = (
             mine is not None
             and theirs is not None
-            and mine == constant.factor * theirs
+            and (mine == constant.factor * theirs or (linear and whole and budget * mine > limit * theirs))
             and not (only and theirs != 1)
         )
         allowed = budget * mine if exact and mine is not None else None
@@ -806,6 +817,7 @@ def _refute_by_publication(
     limit = find_budget_at(second, pair)
     distance = None if pair is None else find_distance(pair, second.input_premetric, second.domain)
     far = isinstance(second.input_premetric, Neighbours) and distance != 1
+    far = far or (isinstance(second.input_premetric.unrestricted, Exchanges) and distance is None)
     if pair is None or limit is None or far:
         return Verdict.unknown(nested.because)
     breaks = (
@@ -834,6 +846,12 @@ def _refute_anyway(first: SpecificationFields, second: SpecificationFields, pair
     """
     limit = None if pair.pair is None else find_budget_at(second, pair.pair)
     if pair.pair is None or limit is None or not limit.is_finite:
+        return None
+    counted = second.input_premetric
+    if (
+        isinstance(counted.unrestricted, Exchanges)
+        and find_distance(pair.pair, counted, second.domain) is None
+    ):
         return None
     for part in first.statements:
         if part.varies is not None or part.budget.is_zero:

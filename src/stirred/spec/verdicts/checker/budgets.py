@@ -1,5 +1,6 @@
 """Check the budgets of an implication with fifty digits: units, premetrics, laws of b, and distances."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import ceil, prod
@@ -10,8 +11,8 @@ import mpmath
 from stirred.spec.budgets import Budget
 from stirred.spec.domain import Domain
 from stirred.spec.exact import Log
-from stirred.spec.input_premetrics import Hamming, InputPremetric, Neighbours, SymmetricDifference
-from stirred.spec.invariants import Invariant, Margin
+from stirred.spec.input_premetrics import Exchanges, Hamming, InputPremetric, Neighbours, SymmetricDifference
+from stirred.spec.invariants import Custom, Invariant, Margin
 from stirred.spec.laws import SizeLaw
 from stirred.spec.multiverse import Multiverse
 from stirred.spec.output_premetrics import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
@@ -331,11 +332,11 @@ def list_fixed(spec: Specification) -> frozenset[Any]:
     Where vacant units and empty facilities count for persons too, only their number together with the persons' is fixed.
     """
     premetric = inner_of(spec.input_premetric)
-    if type(premetric) is not Hamming:
+    if type(premetric) not in {Hamming, Exchanges}:
         return frozenset()
-    others = {kind.name for kind in spec.domain.record_types} - {premetric.record_type}
-    alone = not others or (premetric.record_type in HOMES and others <= {"person"})
-    return frozenset({Margin(premetric.record_type)}) if alone else frozenset()
+    others = {kind.name for kind in spec.domain.record_types} - {premetric.unit}
+    alone = not others or (premetric.unit in HOMES and others <= {"person"})
+    return frozenset({Margin(premetric.unit)}) if alone else frozenset()
 
 
 def collect_given(spec: Specification) -> Given:
@@ -473,6 +474,8 @@ def distance_factor(
     if mine == theirs:
         return Fraction(1)
     near, one, other = isinstance(theirs, Neighbours), inner_of(mine), inner_of(theirs)
+    if type(one) is Exchanges or type(other) is Exchanges:
+        return _exchange_factor(mine, measure, second, premises)
     factor = Fraction(1) if one == other else _unit_factor(one, other, second.domain)
     if factor is None:
         return f"no constant is known from {mine} to {theirs}"
@@ -488,6 +491,95 @@ def distance_factor(
     if not any(_connects(one, kept, second.domain) for kept in (universes, second.multiverse)):
         return "neighbours need not connect the universes"
     return factor
+
+
+def _exchange_factor(
+    mine: InputPremetric, measure: OutputPremetric, second: Specification, premises: tuple[Derivation, ...]
+) -> Fraction | str:
+    """Return the factor where one of the two distances counts exchanges, by way of changed records."""
+    one, other = inner_of(mine), inner_of(second.input_premetric)
+    if isinstance(mine, Neighbours):
+        same = one == other and isinstance(second.input_premetric, Neighbours)
+        return Fraction(1) if same else "one exchange says nothing about several"
+    if one == other:
+        return Fraction(
+            1
+        )  # fewer universes leave fewer steps, so the second's distance is never the smaller one
+    total, to = Fraction(1), second
+    if type(other) is Exchanges:
+        total, to = Fraction(2), replace(second, input_premetric=Hamming(other.record_type))
+    if type(one) is Exchanges:
+        fault = check_exchanges(second, one.record_type)
+        if fault:
+            return fault
+        one = Hamming(one.record_type)
+    rest = distance_factor(one, second.multiverse, measure, to, premises)
+    return rest if isinstance(rest, str) else total * rest
+
+
+def check_exchanges(spec: Specification, kind: str) -> str:
+    """Return why exchanges of two records may not connect the universes of a specification; empty where they do.
+
+    Two tables over all records (or the same part of them) have to be exact, and what only the one shows moves: everything
+    else that is exact must show nothing of what moves, or show it of records of the same match values, or of all that is
+    shown of records that stay.
+    """
+    exact = [table for table in spec.multiverse if type(table) is Margin and table.record_type == kind]
+    for moving, staying in product(exact, exact):
+        match = {*moving.by} & {*staying.by}
+        moved, held = {*moving.by} - match, {*staying.by} - match
+        if moving.conditions() != staying.conditions() or not moved or not held:
+            continue
+        if not _leaves_universe(spec, moving, staying):
+            return ""
+    return "no two exact tables let records trade places inside a universe"
+
+
+def _leaves_universe(spec: Specification, moving: Margin, staying: Margin) -> bool:
+    """Return whether something else that is exact, or a rule of the domain, may forbid such an exchange."""
+    kind, where = moving.record_type, moving.conditions()
+    moved = {*moving.by} - {*staying.by}
+    shown = {*moving.by, *staying.by}
+    if moved & {*where}:
+        return True
+    for rule in spec.domain.constraints:
+        if (not rule.variables and rule.kind != "size") or moved & {*rule.variables}:
+            return True
+    if not _dependencies_kept(spec.domain, kind, {*moving.by}, {*staying.by}):
+        return True
+    stays: list[tuple[str, str]] = []
+    for invariant in spec.multiverse:
+        if invariant in (moving, staying):
+            continue
+        if type(invariant) is Custom and invariant.keeps_with == kind:
+            continue
+        if type(invariant) is not Margin or invariant.record_type != kind:
+            return True
+        if any(not check_readable(table, invariant, spec.domain) for table in (moving, staying)):
+            continue
+        conditions = invariant.conditions()
+        if {*conditions} & moved or len(conditions) != 1 or not shown - {*conditions} <= {*invariant.by}:
+            return True
+        ((name, levels),) = conditions.items()
+        stays += [(name, level) for level in levels]
+    return len({name for name, _ in stays}) > 1 or len(stays) != len({*stays})
+
+
+def _dependencies_kept(domain: Domain, kind: str, moving: set[str], staying: set[str]) -> bool:
+    """Return whether no dependency ties what moves to what stays; labels of records may change with them."""
+    labels = domain.identifiers(kind)
+    groups = [
+        {*rule.of, *rule.determines} - labels
+        for rule in (*domain.rules(kind), *domain.keys(kind))
+        if not {*rule.of} & labels
+    ]
+    tied, grown = moving - staying, True
+    while grown:
+        before = len(tied)
+        # match values are the same on both sides of an exchange, so nothing spreads through them
+        tied |= {name for group in groups if group & tied for name in group} - (moving & staying)
+        grown = len(tied) > before
+    return not tied & (staying - moving)
 
 
 def _unit_factor(one: InputPremetric, other: InputPremetric, domain: Domain) -> Fraction | None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from stirred.spec.budgets import Budget
 from stirred.spec.domain import Domain
-from stirred.spec.input_premetrics import Hamming, InputPremetric, Neighbours, SymmetricDifference
+from stirred.spec.input_premetrics import Exchanges, Hamming, InputPremetric, Neighbours, SymmetricDifference
 from stirred.spec.invariants import Margin
 from stirred.spec.multiverse import Multiverse
 from stirred.spec.output_premetrics import Approximate, Multiplicative, NormalizedRenyi, OutputPremetric
@@ -177,9 +177,12 @@ def _check_no(first: Specification, second: Specification, step: Derivation) -> 
         yield "a number of records is not positive"
         return
     pair = _repeat_change(step.witness, copies)
-    if not counts_records(inner_of(second.input_premetric)) or not counts_records(
-        inner_of(first.input_premetric)
-    ):
+    units = [inner_of(spec.input_premetric) for spec in (first, second)]
+    # exchanges need not connect a universe: only a pair that is one step apart is known to be at finite distance
+    apart = [
+        _find_distance(pair, inner, second.domain) is None for inner in units if type(inner) is Exchanges
+    ]
+    if any(apart) or not all(counts_records(inner) or type(inner) is Exchanges for inner in units):
         yield "which data sets are at finite distance is not known"
         return
     if has_undecided_map(pair, second.domain):
@@ -239,7 +242,7 @@ def _check_no(first: Specification, second: Specification, step: Derivation) -> 
 def _even(premetric: InputPremetric, kinds: set[str]) -> set[Margin]:
     """Return the totals that a pair at finite Hamming distance shares; a home's persons are not among them."""
     inner = inner_of(premetric)
-    if not isinstance(inner, Hamming):
+    if not isinstance(inner, Hamming | Exchanges):
         return set()
     return {Margin(kind) for kind in kinds if inner.record_type not in HOMES or kind != "person"}
 
@@ -339,6 +342,9 @@ def _repeat_change(pair: Witness, copies: int) -> Witness:
 def _find_distance(pair: Witness, premetric: InputPremetric, domain: Domain) -> Fraction | None:
     """Return the pair's distance, or None where it is not known."""
     inner = inner_of(premetric)
+    if type(inner) is Exchanges:
+        records = _find_distance(pair, Hamming(inner.record_type), domain)
+        return None if records is None or records > 2 else Fraction(1)
     if not isinstance(inner, Hamming | SymmetricDifference) or inner.copies != 1:
         return None
     moves = inner.record_type == "person" and _may_move(pair, domain)
