@@ -10,6 +10,9 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 
 PINNED := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --quiet
 
+# Python keeps what it has compiled, whatever the machine's image says: hundreds of short processes start in these tests.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-all demo test test-slow proof lint format bench docs browser java r constraints clean
 
