@@ -1,8 +1,7 @@
 """Check the machine-checked proofs: compile them, look for gaps and axioms, and compare what Coq computes.
 
-    python3 formal/check.py                 check everything; install Coq and MathComp from Debian if they are missing
-    python3 formal/check.py --if-possible   the same, but end well where Coq is missing and cannot be installed in time
-    python3 formal/check.py --write         write README.md, the pages of docs and computed.json from the sources
+    python3 formal/check.py           check everything; install Coq and MathComp from Debian if they are missing
+    python3 formal/check.py --write   write README.md, the pages of docs and computed.json from the sources
 
 Only the standard library is needed. Everything is built in build/formal.
 """
@@ -47,7 +46,7 @@ COMPUTED = (
     "universes",
     "strata_sizes",
 )
-INSTALL_SECONDS = int(os.environ.get("PROOF_INSTALL_SECONDS", "600"))
+INSTALL_SECONDS = 600
 
 
 def main(arguments: list[str]) -> int:
@@ -56,10 +55,11 @@ def main(arguments: list[str]) -> int:
         write_pages(the_map())
         print("wrote README.md and the pages of docs; computed.json needs Coq")
         return 0
-    if not installed() and not install():
-        print("Coq and MathComp are not installed")
-        print(f"  fix: apt-get install --no-install-recommends {' '.join(PACKAGES)}")
-        return 0 if "--if-possible" in arguments else 2
+    if not installed() and (reason := install()):
+        print("the proofs were not checked: Coq and MathComp could not be installed", file=sys.stderr)
+        print(f"  why: {reason}", file=sys.stderr)
+        print(f"  fix: apt-get install --no-install-recommends {' '.join(PACKAGES)}", file=sys.stderr)
+        return 2
     proofs = the_map()
     faults = [*gaps(), *unmarked(proofs["statement"]), *build()]
     if faults:
@@ -101,15 +101,15 @@ def installed() -> bool:
     return subprocess.run(["coqc", "-w", "none", probe.name], cwd=BUILD, capture_output=True).returncode == 0
 
 
-def install() -> bool:
-    """Install the Debian packages where that is allowed, within a bounded time; say whether Coq is there now."""
+def install() -> str:
+    """Install the Debian packages where that is allowed, within a bounded time; return why they are not there, or ""."""
     if shutil.which("apt-get") is None:
-        return False
+        return "there is no apt-get"
     rights = [] if os.geteuid() == 0 else ["sudo", "-n"]
     if rights and (
         shutil.which("sudo") is None or subprocess.run(["sudo", "-n", "true"], capture_output=True).returncode
     ):
-        return False
+        return "only root may install, and sudo asks for a password or is missing"
     print(
         f"installing Coq and MathComp (240 MB to fetch, 1.6 GB on disk), {INSTALL_SECONDS} s at most …",
         flush=True,
@@ -141,11 +141,13 @@ def install() -> bool:
     fetch = ("install", "-y", "--no-install-recommends", "--download-only", *PACKAGES)
     # fetch first: what the time limit may stop is a download, never the unpacking
     if not call(*fetch) and not (call("update") and call(*fetch)):
-        return False
+        return f"the packages could not be fetched in {INSTALL_SECONDS} seconds"
     unpacked = subprocess.run(
         [*apt, "install", "-y", "--no-install-recommends", *PACKAGES], env=environment, **quiet
     )
-    return unpacked.returncode == 0 and installed()
+    if unpacked.returncode:
+        return "apt-get fetched the packages and could not unpack them"
+    return "" if installed() else "the packages are unpacked, and coqc does not find MathComp"
 
 
 def gaps() -> list[str]:

@@ -1,0 +1,231 @@
+"""Run the slow tests of the rooms that a change touched, and say what ran, what did not and why.
+
+    python tools/slow_tests.py                  the change since the last landed commit, 30 minutes at most
+    python tools/slow_tests.py --since COMMIT   the change since a commit, with what is not committed yet
+    python tools/slow_tests.py --seconds 600    ten minutes at most
+    python tools/slow_tests.py --list           name rooms and tests, run nothing
+
+A failure fails; a file for which no time is left does not, and is named. ``make test-slow`` runs all of them.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SLOW, SPARK = "mark.slow", "mark.spark"  # how a file of tests marks what is slow and what runs on Spark
+NOTHING_COLLECTED = 5  # pytest's own number
+
+# room of src/stirred → folders and files whose slow tests doubt it; a longer name comes before a shorter one
+PACKETS = "tests/golden/packets"
+ROOMS = {
+    "mechanisms/swap": (
+        "tests/unit/swapping tests/slow/test_traditional_real_data.py tests/golden/test_1940.py "
+        f"tests/unit/audit tests/contract {PACKETS}"
+    ),
+    "mechanisms/topdown": (
+        "tests/unit/topdown tests/statistical/topdown tests/unit/publish/test_das2020.py "
+        f"tests/spark/test_spark_das2020.py tests/contract {PACKETS}"
+    ),
+    "mechanisms/tables": f"tests/slow/test_cell_key_vectors.py tests/unit/audit tests/contract {PACKETS}",
+    "mechanisms/census2020": f"tests/unit/safetab tests/unit/safetab_h tests/unit/bureau tests/contract {PACKETS}",
+    "mechanisms": f"tests/contract tests/unit/audit {PACKETS}",
+    "spec": "tests/unit/spec tests/unit/swapping/test_swap_promises.py tests/unit/formal",
+    "chance": "tests/unit/swapping tests/unit/formal tests/slow/test_cell_key_vectors.py",
+    "census": (
+        "tests/golden/test_reading.py tests/statistical/synthetic tests/unit/bureau tests/fuzz "
+        "tests/unit/topdown/test_mdf.py"
+    ),
+    "engine": (
+        "tests/spark tests/contract/test_engines.py tests/unit/swapping/test_parts.py "
+        "tests/unit/topdown/test_topdown_shards.py"
+    ),
+    "catalog": "tests/unit/publish/test_das2020.py",
+    "assess": "tests/unit/assess tests/unit/audit",
+    "report": "tests/e2e/test_documents.py",
+    "publish": f"tests/unit/publish tests/unit/hostile tests/slow/kills tests/e2e tests/spark/test_spark_plan.py {PACKETS}",
+    "web": "tests/web",
+    "cli": "tests/e2e tests/unit/hostile",
+    "paper": "tests/golden/test_1940.py",
+    "languages": "tests/unit/publish/test_plan_language.py",
+    "kernels.py": "tests/unit/topdown/test_topdown_machines.py",
+    "child_processes.py": "tests/unit/hostile tests/web tests/slow/kills",
+    "closed_files.py": "tests/slow/kills tests/e2e/test_faults.py",
+    "text_formats.py": "tests/fuzz",
+    "frames.py": "tests/golden/test_reading.py",
+}
+# files of no room, and files of the house that are nobody's alone: their quick tests are in make test
+OUTSIDE = {"docs": "tests/e2e/test_documents.py", "examples": "tests/e2e", "formal": "tests/unit/formal"}
+WITHOUT_SLOW = ("__init__.py", "__main__.py", "errors.py", "_support.py", "roots.py", "py.typed")
+
+
+# ---- what changed ------------------------------------------------------------------------------------------------------
+
+
+def ask_git(*words: str) -> str:
+    """Return what git answers, or nothing where it refuses."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def find_base(ask: Callable[..., str] = ask_git) -> str:
+    """Return the last landed commit: where the branch left main, or on main the commit before the last landing."""
+    head = ask("rev-parse", "HEAD")
+    for main in ("origin/main", "main"):
+        found = ask("merge-base", "HEAD", main)
+        if found and found != head:
+            return found
+    return ask("rev-parse", "--verify", "--quiet", "HEAD^1")
+
+
+def find_room(path: str) -> str | None:
+    """Return the room that a file belongs to; None for a file of no room.
+
+    >>> find_room("src/stirred/mechanisms/swap/psa.py"), find_room("src/stirred/mechanisms/base.py")
+    ('mechanisms/swap', 'mechanisms')
+    """
+    name = path.removeprefix("src/stirred/")
+    if name == path:
+        name = path.partition("/")[0]
+        return name if name in OUTSIDE else None
+    return next((room for room in ROOMS if name == room or name.startswith(f"{room}/")), None)
+
+
+def list_slow_files(places: Iterable[str]) -> list[str]:
+    """Return the files with slow tests in folders and files, each once."""
+    found: dict[str, None] = {}
+    for place in places:
+        at = ROOT / place
+        for path in sorted(at.rglob("test_*.py")) if at.is_dir() else [at]:
+            if SLOW in path.read_text(encoding="utf-8"):
+                found[path.relative_to(ROOT).as_posix()] = None
+    return list(found)
+
+
+def choose_tests(paths: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the rooms that changed and the files of slow tests that doubt them; changed tests doubt themselves."""
+    paths = list(paths)
+    rooms = list(dict.fromkeys(room for path in paths if (room := find_room(path))))
+    places = [place for room in rooms for place in (ROOMS | OUTSIDE)[room].split()]
+    changed = [path for path in paths if path.startswith("tests/") and (ROOT / path).is_file()]
+    places += [path for path in changed if Path(path).name.startswith("test_") and path.endswith(".py")]
+    return rooms, list_slow_files(places)
+
+
+# ---- running -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Outcome:
+    """What became of every file: passed, failed, stopped when the time was up, or never begun."""
+
+    passed: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+
+
+def run_file(path: str, seconds: float) -> tuple[int | None, str]:
+    """Run the slow tests of a file; return pytest's status (None: stopped when the time was up) and its output."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-m", "slow", path]
+    started = subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        told, _ = started.communicate(timeout=seconds)
+        return started.returncode, told
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)  # with the servers and clusters that tests have started
+        started.communicate()
+        return None, ""
+
+
+def run_files(files: Sequence[str], seconds: float) -> Outcome:
+    """Run files two at a time until all are done or the time is up; those on Spark one after the other."""
+    deadline = time.monotonic() + seconds
+    outcome, lock = Outcome(), threading.Lock()
+    on_spark = [path for path in files if SPARK in (ROOT / path).read_text(encoding="utf-8")]
+    others = [path for path in files if path not in on_spark]
+
+    def work(*queues: list[str]) -> None:
+        for queue in queues:
+            while True:
+                with lock:
+                    if not queue:
+                        break
+                    path = queue.pop(0)
+                began = time.monotonic()
+                if deadline - began <= 0:
+                    outcome.waiting.append(path)
+                    continue
+                status, told = run_file(path, deadline - began)
+                with lock:
+                    note_result(outcome, path, status, told, time.monotonic() - began)
+
+    lanes = [threading.Thread(target=work, args=queues) for queues in ((on_spark, others), (others,))]
+    for lane in lanes:
+        lane.start()
+    for lane in lanes:
+        lane.join()
+    return outcome
+
+
+def note_result(outcome: Outcome, path: str, status: int | None, told: str, seconds: float) -> None:
+    """Keep and print what became of a file; the whole output where it failed."""
+    if status is None:
+        outcome.stopped.append(path)
+        print(f"  stopped  {path}: the time was up after {seconds:.0f} seconds", flush=True)
+    elif status in (0, NOTHING_COLLECTED):
+        outcome.passed.append(path)
+        print(
+            f"  passed   {path}: {told.strip().splitlines()[-1].strip('= ') if told.strip() else ''}",
+            flush=True,
+        )
+    else:
+        outcome.failed.append(path)
+        print(f"{told}\n  FAILED   {path}", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Choose, run and report; return 1 where a test failed."""
+    parser = argparse.ArgumentParser(description="Run the slow tests of the rooms that a change touched.")
+    parser.add_argument("--since", help="the commit to compare with; without it the last landed one")
+    parser.add_argument("--seconds", type=float, default=1800, help="how long tests may run in all")
+    parser.add_argument("--list", action="store_true", help="name rooms and tests, run nothing")
+    options = parser.parse_args(arguments)
+    base = options.since or find_base()
+    if base:
+        rooms, files = choose_tests(ask_git("diff", "--name-only", base).splitlines())
+        print(f"slow tests: the change since {base[:12]} touches {', '.join(rooms) or 'no room'}", flush=True)
+    else:
+        rooms, files = [*ROOMS], list_slow_files(["tests"])
+        print("slow tests: no earlier commit is known here, so every room counts as touched", flush=True)
+    if options.list or not files:
+        print(*(f"  {path}" for path in files or ["no slow test doubts what changed"]), sep="\n")
+        return 0
+    if any(path.startswith("tests/e2e/") for path in files):
+        subprocess.run(["bash", "tools/r"], cwd=ROOT, check=True)
+    outcome = run_files(files, options.seconds)
+    for what, names in (("stopped", outcome.stopped), ("not begun", outcome.waiting)):
+        if names:
+            print(
+                f"{what}, because {options.seconds:.0f} seconds were not enough; run make test-slow:",
+                *names,
+                sep="\n  ",
+            )
+    print(
+        f"slow tests: {len(outcome.passed)} files passed, {len(outcome.failed)} failed, "
+        f"{len(outcome.stopped) + len(outcome.waiting)} did not end or begin"
+    )
+    return 1 if outcome.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
