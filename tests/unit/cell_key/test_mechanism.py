@@ -136,7 +136,7 @@ def test_it_is_published_only_with_a_reason(tmp_path: Path) -> None:
 def test_sums_of_perturbed_counts_and_records_without_a_key_are_refused() -> None:
     census = small()
     mechanism = CellKey(tables=[["county", "tenure"]])
-    with pytest.raises(InputError, match="was perturbed"):
+    with pytest.raises(InputError, match="no table of county was made"):
         mechanism.table(mechanism.release(census, key=Key.for_tests(1)), ["county"])
     nameless = Census.of({"geography": {"spine": ["county"]}}, {"household": {"county": ["a", "b"]}})
     with pytest.raises(DataError, match="no identifier"):

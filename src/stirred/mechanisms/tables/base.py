@@ -3,24 +3,28 @@
 The source is a census, or the records of an earlier release: then its promise holds for the tables, as post-processing.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pyarrow as pa
 
 from stirred._support import pads
+from stirred.census.schema import RecordSchema, Schema
 from stirred.chance import Key
-from stirred.engine import Engine
-from stirred.errors import InputError, require_kind
+from stirred.engine import Engine, Local, Progress
+from stirred.errors import BudgetError, InputError, PlanError
 from stirred.frames import arrow_of, collect_frame, frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Mechanism, check_inputs
-from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.identifiers import require_unidentifying
-from stirred.mechanisms.release import Check, Release, join_variables
+from stirred.mechanisms.proposal import Proposal, choose_variables, list_tables
+from stirred.mechanisms.release import Check, Release, find_own_table, join_variables
+from stirred.mechanisms.tables.config import RecordTablesConfig
 from stirred.spec import Budget, Domain, Evidence, Hamming, Ledger, Multiplicative, Multiverse, Specification
 from stirred.spec.files import load
 from stirred.spec.invariants import Views, largest_views, make_view
@@ -77,75 +81,142 @@ def count_earlier(packet: Path, census: "Census", record: str, by: Sequence[str]
     return text.group_by(list(by)).agg(pl.len().cast(pl.Int64).alias("count"))
 
 
-# What mechanisms that publish tables of counts share: their settings, where the records come from, their release.
+# What mechanisms that publish tables of counts share: where the records come from, their release, their tables.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordTables(Mechanism):
-    """Tables of counts by variables, of a census or of the records of an earlier release (``given``)."""
+class MadeTables:
+    """The tables of a run, what they spent (the whole promise unless it is stated), and what was checked."""
 
-    file_settings: ClassVar[tuple[str, ...]] = ("given",)
+    tables: Mapping[str, pa.Table]
+    ledger: Ledger | None = None
+    checks: tuple[Check, ...] = ()
 
-    tables: Sequence[Sequence[str]]
-    record: str = "household"
-    given: Path | None = None
-    without_guarantee: str = ""
 
-    def __post_init__(self) -> None:
-        require_kind("record", self.record, str, wanted="a record type", fix='record="person"')
-        if not self.tables or any(isinstance(by, str) for by in self.tables):
-            raise InputError(
-                "the tables are not lists of variables",
-                why="each table is a list of the variables that it counts by",
-                fix='tables=[["county", "tenure"]]',
-            )
-
-    @classmethod
-    def of(cls, config: MechanismConfig) -> Self:
-        """Return the mechanism with these settings."""
-        settings = {name: getattr(config, name) for name in type(config).model_fields}
-        for name in cls.file_settings:
-            settings[name] = None if settings[name] is None else Path(settings[name])
-        return cls(**settings)
+class CountedTables(Mechanism):
+    """Tables of counts of one record type. A subclass makes them (``make_tables``) and reads one (``read_table``)."""
 
     @property
-    def record_type(self) -> str:
-        """Return the record type that is counted."""
-        return self.record
+    @abstractmethod
+    def tables(self) -> Sequence[Sequence[str]]:
+        """Return the variables of each table."""
 
     @property
-    def published_without_guarantee(self) -> str:
-        """Return the office's reason."""
-        return self.without_guarantee
+    def given(self) -> Path | None:
+        """Return the packet whose records are counted instead of the census."""
+        return None
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns_read(self) -> tuple[str, ...]:
         """Return the columns that are read of a record: the variables of all tables."""
         return tuple(dict.fromkeys(name for by in self.tables for name in by))
-
-    def parameters(self) -> dict[str, object]:
-        """Return the canonical JSON parameters, without the path of a given release."""
-        return {name: value for name, value in self.settings().items() if name != "given"}
-
-    def settings(self) -> dict[str, object]:
-        """Return the keys of a [[mechanism]]."""
-        found = {name: getattr(self, name) for name in self.Config.model_fields}
-        found["tables"] = [list(by) for by in self.tables]
-        return {name: str(value) if isinstance(value, Path) else value for name, value in found.items()}
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop at variables that are not there or identify records; those of a given release were judged before it."""
         if self.given is None:
-            census.scan(self.record, self.columns)
-            self._require_unidentifying(census, engine)
+            census.scan(self.record_type, self.columns_read)
+            self.require_unidentifying(census, engine)
 
-    def _require_unidentifying(self, census: "Census", engine: Engine | None) -> None:
-        shown = [name for by in self.tables for name in by]  # what is added up is not shown
-        require_unidentifying(census, self.record, shown, engine=engine)
+    def require_unidentifying(self, census: "Census", engine: Engine | None) -> None:
+        """Stop at variables of a table that tell who a record is; what is added up is not shown."""
+        shown = [name for by in self.tables for name in by]
+        require_unidentifying(census, self.record_type, shown, engine=engine)
 
     def released_columns(self, census: "Census") -> Mapping[str, Sequence[str]]:  # noqa: ARG002
         """Return the variables of the tables, of the census or of the given release."""
-        return {self.record: self.columns}
+        return {self.record_type: self.columns_read}
+
+    def release(
+        self,
+        census: "Census",
+        *,
+        key: Key,
+        engine: Engine | None = None,
+        out: Path | None = None,  # noqa: ARG002
+        state: Path | None = None,  # noqa: ARG002
+        progress: Progress | None = None,  # noqa: ARG002
+    ) -> Release:
+        """Release the tables; they are small, so they are held in memory and not taken up."""
+        census = check_inputs(census, key, engine)
+        if self.given is None:
+            self.require_unidentifying(census, engine)
+        census = engine.census(census) if engine else census
+        promise = self.specification(census)
+        made = self.make_tables(census, promise, key, engine or Local())
+        whole = Ledger().spend(by=self.name, on=self.record_type, budget=promise.budget)
+        return Release(
+            mechanism=self.name,
+            parameters=self.parameters(),
+            specification=promise,
+            tables=dict(made.tables),
+            checks=made.checks,
+            ledger=whole if made.ledger is None else made.ledger,
+            settings=self.settings(),
+            private=key.private,
+            effect=self.expected_effect(census),
+            schema=census.schema,
+            folder=census.folder,
+        )
+
+    @abstractmethod
+    def make_tables(self, census: "Census", promise: Specification, key: Key, engine: Engine) -> MadeTables:
+        """Return the tables of a census that was checked, with what they spent."""
+
+    def table(
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
+    ) -> pa.Table:
+        """Return one of the tables, or what follows from them, with the error of every count."""
+        own = (record_type or self.record_type) == self.record_type
+        found = self.read_table(release, by, weight) if own else None
+        if found is None:
+            return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
+        return found
+
+    @abstractmethod
+    def read_table(self, release: Release, by: Sequence[str], weight: str) -> pa.Table | None:
+        """Return counts by some variables with their errors, or None where no law of this mechanism gives them."""
+
+    def find_table(self, release: Release, by: Sequence[str], why: str) -> pl.DataFrame:
+        """Return the released table of exactly these variables; ``why`` others cannot be had from it."""
+        found = find_own_table(release, by)
+        if found is None:
+            raise InputError(
+                f"no table of {', '.join(by) or 'no variable'} was made",
+                why=why,
+                fix="name the table in the setting tables and run again",
+            )
+        return found
+
+
+class RecordTables(CountedTables):
+    """Tables of counts by variables, of a census or of the records of an earlier release (``given``)."""
+
+    config: RecordTablesConfig
+
+    def check_settings(self) -> None:
+        """Refuse settings without a table."""
+        if not self.config.tables:
+            raise InputError(
+                "there is no table to publish",
+                why="each table is a list of the variables that it counts by",
+                fix='tables=[["county", "tenure"]]',
+            )
+
+    @property
+    def tables(self) -> Sequence[Sequence[str]]:
+        """Return the variables of each table."""
+        return self.config.tables
+
+    @property
+    def given(self) -> Path | None:
+        """Return the packet whose records are counted instead of the census."""
+        return None if self.config.given is None else Path(self.config.given)
 
     def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
         """Return the same variables, also where a given release has records that the census lacks."""
@@ -157,21 +228,21 @@ class RecordTables(Mechanism):
 
     def views_on(self, domain: Domain) -> Views:
         """Return the tables, on the domain of the census or of the given release."""
-        if domain.record_types and not domain.has(self.record):
+        if domain.record_types and not domain.has(self.config.record):
             return ()
-        return largest_views(domain, (make_view(domain, self.record, by) for by in self.tables))
+        return largest_views(domain, (make_view(domain, self.config.record, by) for by in self.tables))
 
     def counts(self, census: "Census", by: Sequence[str]) -> pl.DataFrame:
         """Return how many records each cell has, in the census or in the given release."""
         if self.given is not None:
-            return count_earlier(self.given, census, self.record, by)
-        return frame_of(census.counts(self.record, list(by)))
+            return count_earlier(self.given, census, self.config.record, by)
+        return frame_of(census.counts(self.config.record, list(by)))
 
     def reason(self) -> tuple[Phrase, ...]:
         """Return the note that says why tables without a guarantee are published, if there is a reason."""
-        if not self.without_guarantee:
+        if not self.config.without_guarantee:
             return ()
-        return (Phrase("budget_note.without_guarantee", reason=self.without_guarantee),)
+        return (Phrase("budget_note.without_guarantee", reason=self.config.without_guarantee),)
 
     def state_without_budget(
         self, census: "Census", *, source: Phrase, notes: tuple[Phrase, ...], chained: Phrase
@@ -185,7 +256,7 @@ class RecordTables(Mechanism):
         return Specification(
             domain=census.domain,
             multiverse=Multiverse.none(),
-            input_premetric=Hamming(self.record),
+            input_premetric=Hamming(self.config.record),
             output_premetric=Multiplicative(),
             budget=Budget.infinite(),
             evidence=Evidence(status="proved", source=source),
@@ -193,37 +264,47 @@ class RecordTables(Mechanism):
             released=self.views(census),
         )
 
-    def admit_census(self, census: "Census", key: Key, engine: Engine | None) -> "Census":
-        """Check the inputs of a release and return the census where the engine reads it."""
-        census = check_inputs(census, key, engine)
-        if self.given is None:
-            self._require_unidentifying(census, engine)
-        return engine.census(census) if engine else census
 
-    def make_release(
-        self,
-        census: "Census",
-        key: Key,
-        promise: Specification,
-        tables: Mapping[str, pa.Table],
-        *,
-        ledger: Ledger | None = None,
-        checks: tuple[Check, ...] = (),
-    ) -> Release:
-        """Return the tables as a release; without a ledger the promise is spent in one piece."""
-        whole = Ledger().spend(by=self.name, on=self.record, budget=promise.budget)
-        return Release(
-            mechanism=self.name,
-            parameters=self.parameters(),
-            specification=promise,
-            tables=dict(tables),
-            checks=checks,
-            ledger=whole if ledger is None else ledger,
-            settings=self.settings(),
-            private=key.private,
-            effect=self.expected_effect(census),
-            schema=census.schema,
-            folder=census.folder,
+def propose_tables(
+    schema: Schema, record: RecordSchema, settings: Mapping[str, object], reasons: Mapping[str, str]
+) -> Proposal:
+    """Return tables of the coarsest area, if any, by the first categories, for a method without a finite budget.
+
+    ``settings`` and ``reasons`` are those of the method, between the tables and the reason for publishing them.
+    """
+    tables, why = list_tables(schema, record, choose_variables(schema, record)[:3])
+    if not tables:
+        raise PlanError(
+            "this mechanism cannot be proposed for this census",
+            why=f"{record.name} records have neither areas nor a category, and a table is by one of them",
+            fix="list the variables in census.toml",
+        )
+    return Proposal(
+        settings={
+            "tables": tables,
+            "record": record.name,
+            **settings,
+            "without_guarantee": "to be written: why these tables are published without a finite budget",
+        },
+        reasons={
+            "tables": why,
+            "record": "the records that are counted",
+            **reasons,
+            "without_guarantee": "no budget is finite; swap first (given) to have one",
+        },
+        undecided=(
+            "whether to publish without a finite budget, or to swap first and name the swap in given",
+        ),
+    )
+
+
+def require_positive(rho_squared: Fraction) -> None:
+    """Refuse a total ρ² with which nothing can be measured."""
+    if rho_squared <= 0:
+        raise BudgetError(
+            "rho_squared must be positive",
+            why="with a budget of 0 nothing can be measured",
+            fix='rho_squared="1/2"',
         )
 
 

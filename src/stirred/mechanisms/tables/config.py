@@ -6,21 +6,54 @@ from pydantic import Field
 
 from stirred.mechanisms.config import Exact, MechanismConfig, Share
 
+# The settings that all of them have, but the one with exact margins, which makes a single table.
+
+
+class RecordTablesConfig(MechanismConfig):
+    """Tables of counts by variables, of a census or of the records of an earlier release."""
+
+    tables: list[list[str]] = Field(
+        description="the tables to publish, each a list of variables",
+        examples=[[["county", "tenure"]]],
+        json_schema_extra={"flag": "--table"},
+    )
+    record: str = Field(
+        default="household", description="the record type that is counted", examples=["person"]
+    )
+    given: str | None = Field(
+        default=None,
+        description="a packet whose records are tabulated instead of the census, or the label of an earlier [[mechanism]]; "
+        "its guarantee holds for these tables too",
+        examples=["packet"],
+        json_schema_extra={"path": True, "continues": True},
+    )
+    without_guarantee: str = Field(
+        default="",
+        description="why the tables are published though no protection loss budget is finite; it stands in the report",
+        examples=["the method of the last census"],
+    )
+
+
 # The settings of tables with discrete Gaussian noise.
 
 
-class GaussianTablesConfig(MechanismConfig):
+class GaussianTablesConfig(RecordTablesConfig):
     """Tables of counts, each cell with independent discrete Gaussian noise (zCDP), the empty cells too.
 
     Applied to the records of a swap (given), the swap's guarantee holds unchanged, and the noise has one of its own.
     """
 
-    example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = None
+    listed_where_given: ClassVar[frozenset[str]] = frozenset(["stability"])
 
     tables: list[list[str]] = Field(
         description="the tables to publish, each a list of variables with listed levels, or levels of the geography",
         examples=[[["county", "tenure"]]],
         json_schema_extra={"flag": "--table"},
+    )
+    record: str = Field(
+        default="household",
+        description="the record type that is counted, which is also the unit that is protected",
+        examples=["person"],
     )
     rho_squared: Exact = Field(
         description="the total ρ² (the usual zCDP ρ) of all tables, an exact text above 0, never a float",
@@ -31,51 +64,26 @@ class GaussianTablesConfig(MechanismConfig):
         description="the share of ρ² of each table, in their order; they add up to 1; equal shares unless given",
         examples=[["3/4", "1/4"]],
     )
-    record: str = Field(
-        default="household",
-        description="the record type that is counted, which is also the unit that is protected",
-        examples=["person"],
-    )
-    given: str | None = Field(
-        default=None,
-        description="a packet whose records are tabulated instead of the census, or the label of an earlier [[mechanism]]; "
-        "its guarantee holds for these tables too",
-        examples=["packet"],
-        json_schema_extra={"path": True, "continues": True},
-    )
     stability: Exact | None = Field(
         default=None,
         description="for how many records of the given release one changed record of the census can differ, where it is "
         "proved: 1 for permutation-swapping within its invariants; then the noise's own promise is stated too",
         examples=["1"],
     )
-    without_guarantee: str = Field(
-        default="",
-        description="why the tables are published where the given release has no finite budget; it stands in the report",
-        examples=["the method of the last census"],
-    )
 
 
 # The settings of the cell key method.
 
 
-class CellKeyConfig(MechanismConfig):
+class CellKeyConfig(RecordTablesConfig):
     """The cell key method: tables whose cells have bounded noise, the same noise for the same records in every table.
 
     It has no finite protection loss budget: an empty cell always stays empty. The setting without_guarantee says why it is
     published all the same. Applied to the records of a swap (given), the swap's guarantee holds unchanged.
     """
 
-    example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = None
+    listed_where_given: ClassVar[frozenset[str]] = frozenset(["pstay", "record_key", "weight", "p_small"])
 
-    tables: list[list[str]] = Field(
-        description="the tables to publish, each a list of variables",
-        examples=[[["county", "tenure"]]],
-        json_schema_extra={"flag": "--table"},
-    )
-    record: str = Field(
-        default="household", description="the record type that is counted", examples=["person"]
-    )
     ptable: str | None = Field(
         default=None,
         description="a file with the perturbation table, of ptable, tau-ARGUS or the ONS; without one it is designed from "
@@ -195,40 +203,18 @@ class CellKeyConfig(MechanismConfig):
         examples=["ptable-numbers.csv"],
         json_schema_extra={"path": True},
     )
-    without_guarantee: str = Field(
-        default="",
-        description="why the tables are published though no protection loss budget is finite; it stands in the report",
-        examples=["the method of the last census"],
-    )
-    given: str | None = Field(
-        default=None,
-        description="a packet whose records are tabulated instead of the census, or the label of an earlier [[mechanism]]; "
-        "its guarantee holds for these tables too",
-        examples=["packet"],
-        json_schema_extra={"path": True, "continues": True},
-    )
 
 
 # The settings of special tabulations.
 
 
-class SpecialTabulationsConfig(MechanismConfig):
+class SpecialTabulationsConfig(RecordTablesConfig):
     """Special tabulations: small counts and small areas are left out, and counts are rounded.
 
     These rules have no guarantee of their own: on a census no protection loss budget is finite. Applied to the records of a
     swap (given), the swap's guarantee holds unchanged.
     """
 
-    example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = None
-
-    tables: list[list[str]] = Field(
-        description="the tables to publish, each a list of variables",
-        examples=[[["county", "tenure"]]],
-        json_schema_extra={"flag": "--table"},
-    )
-    record: str = Field(
-        default="household", description="the record type that is counted", examples=["person"]
-    )
     rounding: Literal["none", "fives", "tens", "graduated"] = Field(
         default="fives",
         description="a rule of the Census Bureau: fives (1 to 7 become 4, others the nearest 5) and tens (the nearest 10) "
@@ -247,18 +233,6 @@ class SpecialTabulationsConfig(MechanismConfig):
         ge=0,
         description="areas with fewer records than this are not shown: those of the finest level in a table",
         examples=[100],
-    )
-    given: str | None = Field(
-        default=None,
-        description="a packet whose records are tabulated instead of the census, or the label of an earlier [[mechanism]]; "
-        "its guarantee holds for these tables too",
-        examples=["packet"],
-        json_schema_extra={"path": True, "continues": True},
-    )
-    without_guarantee: str = Field(
-        default="",
-        description="why the tables are published though no protection loss budget is finite; it stands in the report",
-        examples=["a request under the rules of 2004"],
     )
 
 

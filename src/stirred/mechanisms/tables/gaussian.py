@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -15,21 +14,25 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred._support import load_on_demand
 from stirred.census.schema import RecordSchema, Schema
 from stirred.chance import DiscreteGaussian, Key
-from stirred.engine import Engine, Progress
+from stirred.engine import Engine
 from stirred.errors import BudgetError, DataError, InputError, PlanError
 from stirred.frames import frame_of
 from stirred.languages import Phrase, unit
-from stirred.mechanisms.base import Knob, Mechanism, require_inputs, totals_to_try
-from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.base import Knob, require_inputs, totals_to_try
 from stirred.mechanisms.contents import MeasuredNoise, table_digest
 from stirred.mechanisms.effect import ExpectedEffect, gaussian_change, smallest_effect
 from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.proposal import Proposal, choose_variables, find_root, list_tables
 from stirred.mechanisms.release import MEASURE_COLUMNS, Check, Release, format_table
-from stirred.mechanisms.tables.base import RecordTables, name_table, read_promise
+from stirred.mechanisms.tables.base import (
+    MadeTables,
+    RecordTables,
+    name_table,
+    read_promise,
+    require_positive,
+)
 from stirred.mechanisms.tables.config import GaussianTablesConfig
 from stirred.spec import (
     AtLeast,
@@ -45,12 +48,7 @@ from stirred.spec import (
 from stirred.spec.algebra import chain
 
 if TYPE_CHECKING:
-    from stirred.census import Census, Schema
-
-
-# Tables of counts with independent discrete Gaussian noise. What they promise is in proof.md.
-
-__getattr__ = load_on_demand(__name__, {"mechanism": ("GaussianTables",)})
+    from stirred.census import Census
 
 
 # State the promise of tables with noise: of a census, and through an earlier release.
@@ -278,7 +276,6 @@ def _candidates(schema: Schema, record: RecordSchema) -> str:
 # Tables of counts by variables, each cell with independent discrete Gaussian noise; also of released records.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GaussianTables(RecordTables):
     r"""Tables with noise in every cell: table t has the share $\rho_t^2$ of the budget and $\sigma_t^2 = 1/\rho_t^2$.
 
@@ -289,14 +286,16 @@ class GaussianTables(RecordTables):
     """
 
     name: ClassVar[str] = "gaussian-tables"
-    Config: ClassVar[type[MechanismConfig]] = GaussianTablesConfig
+    config: GaussianTablesConfig
 
-    rho_squared: Fraction | str | int
-    shares: Sequence[Fraction | str | int] = ()
-    stability: Fraction | str | int | None = None
+    @classmethod
+    def propose(cls, schema: Schema) -> Proposal | None:
+        """Return small tables of the coarsest areas."""
+        return propose(schema)
 
-    def __post_init__(self) -> None:
-        RecordTables.__post_init__(self)
+    def check_settings(self) -> None:
+        """Refuse a table that is empty or named twice, and budgets that cannot be spent."""
+        super().check_settings()
         if not all(self.tables):
             raise InputError(
                 "a table has no variables",
@@ -309,16 +308,8 @@ class GaussianTables(RecordTables):
                 why="its budget would be spent twice, for two counts of one cell",
                 fix="name each set of variables once, with a larger share",
             )
-        amounts = [self.rho_squared, *self.shares, *([] if self.stability is None else [self.stability])]
-        if any(isinstance(amount, float) for amount in amounts):
-            raise BudgetError("a budget is a float", why="floats are not exact", fix='rho_squared="1/2"')
-        if Fraction(str(self.rho_squared)) <= 0:
-            raise BudgetError(
-                "rho_squared must be positive",
-                why="with a budget of 0 nothing can be measured",
-                fix='rho_squared="1/2"',
-            )
-        shares = [Fraction(str(share)) for share in self.shares]
+        require_positive(self.rho_squared)
+        shares = [Fraction(share) for share in self.config.shares]
         if shares and (len(shares) != len(self.tables) or min(shares) <= 0 or sum(shares) != 1):
             raise BudgetError(
                 "the shares do not fit the tables",
@@ -326,48 +317,33 @@ class GaussianTables(RecordTables):
                 fix='shares = ["3/4", "1/4"] for two tables, or leave them out',
             )
 
-    @classmethod
-    def propose(cls, schema: "Schema") -> Proposal | None:
-        """Return small tables of the coarsest areas."""
-        return propose(schema)
+    @property
+    def rho_squared(self) -> Fraction:
+        """Return the total ρ² of all tables."""
+        return Fraction(self.config.rho_squared)
 
     @property
     def variances(self) -> tuple[Fraction, ...]:
         """Return σ² of the noise in each table."""
-        total = Fraction(str(self.rho_squared))
-        shares = [Fraction(str(share)) for share in self.shares] or [Fraction(1, len(self.tables))] * len(
-            self.tables
-        )
-        return tuple(1 / (total * share) for share in shares)
-
-    def parameters(self) -> dict[str, object]:
-        """Return the canonical JSON parameters, without the path of a given release."""
-        return {
-            name: value for name, value in self.settings().items() if value is not None and name != "given"
-        }
-
-    def settings(self) -> dict[str, object]:
-        """Return the keys of a [[mechanism]]."""
-        found = RecordTables.settings(self)
-        found["rho_squared"] = str(Fraction(str(self.rho_squared)))
-        found["shares"] = [str(Fraction(str(share))) for share in self.shares]
-        found["stability"] = None if self.stability is None else str(Fraction(str(self.stability)))
-        return found
+        number = len(self.tables)
+        shares = [Fraction(share) for share in self.config.shares] or [Fraction(1, number)] * number
+        return tuple(1 / (self.rho_squared * share) for share in shares)
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop where levels are not listed, or a stability is stated of nothing."""
-        if self.stability is not None and (self.given is None or Fraction(str(self.stability)) <= 0):
+        stability = self.config.stability
+        if stability is not None and (self.given is None or Fraction(stability) <= 0):
             raise InputError(
                 "there is no stability to state",
                 why="it relates a given release to the census, and is above 0",
                 fix='given = "swap" with stability = "1", or leave stability out',
             )
         if self.given is None:
-            census.scan(self.record, self.columns)
-        for name in self.columns:
+            census.scan(self.config.record, self.columns_read)
+        for name in self.columns_read:
             if name not in census.schema.spine:
-                list_levels(census, self.record, name)
-        RecordTables.refuse(self, census, engine)  # last: it counts
+                list_levels(census, self.config.record, name)
+        super().refuse(census, engine)  # last: it counts
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """Return the zCDP promise of the noise; for released records, the earlier promise with it."""
@@ -390,18 +366,14 @@ class GaussianTables(RecordTables):
         """Return what the noise alone promises of the census, or None without a ``stability``."""
         return self._state_own(census) if self.given is None else self._carry_own(census)
 
-    def release(
+    def make_tables(
         self,
         census: "Census",
-        *,
+        promise: Specification,  # noqa: ARG002
         key: Key,
-        engine: Engine | None = None,
-        out: Path | None = None,  # noqa: ARG002
-        state: Path | None = None,  # noqa: ARG002
-        progress: Progress | None = None,  # noqa: ARG002
-    ) -> Release:
-        """Release every table with noise in every cell; counts may be negative."""
-        census = self.admit_census(census, key, engine)
+        engine: Engine,  # noqa: ARG002
+    ) -> MadeTables:
+        """Return every table with noise in every cell; counts may be negative."""
         cells = [self._list_cells(census, by) for by in self.tables]
         # the digest of all counts with their labels: the same key never gives one noise to two data sets
         digest = key.digest(*(table_digest(one.frame).encode() for one in cells))
@@ -410,28 +382,17 @@ class GaussianTables(RecordTables):
             name_table(one.by): format_table(one.add_noise(variance, own), one.by)
             for one, variance in zip(cells, self.variances, strict=True)
         }
-        promise = self.specification(census)
         if self.given is not None:
-            return self.make_release(census, key, promise, made)
+            return MadeTables(tables=made)
         spent = Ledger(output_premetric=NormalizedRenyi())
         for by, variance in zip(self.tables, self.variances, strict=True):
             spent = spent.spend(self.name, " × ".join(by), Budget.sqrt(1 / variance))
-        return self.make_release(
-            census, key, promise, made, ledger=spent, checks=self._check_areas(census, made)
-        )
+        return MadeTables(tables=made, ledger=spent, checks=self._check_areas(census, made))
 
-    def table(
-        self,
-        release: Release,
-        by: Sequence[str],
-        *,
-        record_type: str = "",
-        weight: str = "",
-        engine: Engine | None = None,
-    ) -> pa.Table:
+    def read_table(self, release: Release, by: Sequence[str], weight: str) -> pa.Table | None:
         """Return a table, or sums of its cells, with its error, from the table with the least error."""
-        if weight or (record_type or self.record) != self.record:
-            return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
+        if weight:
+            return None
         frames = [frame_of(release.tables[name_table(own)]) for own in self.tables]
         found = sum_cells(frames, self.variances, by)
         if found is None:
@@ -479,7 +440,7 @@ class GaussianTables(RecordTables):
                 parameter=variance,
                 loss=1 / variance,
                 table=name_table(by),
-                record=self.record,
+                record=self.config.record,
             )
             for by, variance in zip(self.tables, self.variances, strict=True)
         ]
@@ -498,24 +459,25 @@ class GaussianTables(RecordTables):
             Knob(
                 name="rho_squared",
                 effect="a larger ρ² is a larger budget of the noise and has a smaller error",
-                settings=totals_to_try(Fraction(str(self.rho_squared))),
-                turned=lambda total: replace(self, rho_squared=total),
+                settings=totals_to_try(self.rho_squared),
+                turned=lambda total: self.replace(rho_squared=total),
             ),
         )
 
     def _state_own(self, census: "Census") -> Specification:
-        return state_noise(census, self.record, self.tables, Fraction(str(self.rho_squared)))
+        return state_noise(census, self.config.record, self.tables, self.rho_squared)
 
     def _carry_own(self, census: "Census") -> Specification | None:
-        if self.given is None or self.stability is None:
+        stability = self.config.stability
+        if self.given is None or stability is None:
             return None
-        return carry_promise(read_promise(self.given), self._state_own(census), Fraction(str(self.stability)))
+        return carry_promise(read_promise(self.given), self._state_own(census), Fraction(stability))
 
     def _list_cells(self, census: "Census", by: Sequence[str]) -> ListedCells:
         text = self.counts(census, by).with_columns(
             pl.selectors.by_dtype(pl.Categorical, pl.Enum).cast(pl.String)
         )
-        return ListedCells.of(text, by, self.record, census)
+        return ListedCells.of(text, by, self.config.record, census)
 
     def _check_areas(self, census: "Census", made: Mapping[str, pa.Table]) -> tuple[Check, ...]:
         """Check that the areas that are shown are those that have records."""
@@ -524,7 +486,7 @@ class GaussianTables(RecordTables):
             areas = [name for name in by if name in census.schema.spine]
             if areas:
                 shown = frame_of(made[name_table(by)]).select(areas).n_unique()
-                real = frame_of(census.counts(self.record, areas)).height
+                real = frame_of(census.counts(self.config.record, areas)).height
                 words = str(Phrase("gaussian_tables.check", level=areas[-1], table=", ".join(by)))
                 found.append(Check(invariant=words, kept=shown == real, numbers=real))
         return tuple(found)

@@ -10,7 +10,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -18,36 +17,25 @@ import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred._support import load_on_demand
 from stirred.census.schema import Schema
 from stirred.chance import Key
-from stirred.engine import Engine, Progress
-from stirred.errors import InputError, PlanError
+from stirred.engine import Engine
+from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.base import Mechanism, require_inputs
-from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.base import require_inputs
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.proposal import Proposal, choose_variables, find_root, list_tables
-from stirred.mechanisms.release import Release, find_own_table, format_table
-from stirred.mechanisms.tables.base import RecordTables, name_table
+from stirred.mechanisms.proposal import Proposal, find_root
+from stirred.mechanisms.release import Release, format_table
+from stirred.mechanisms.tables.base import MadeTables, RecordTables, name_table, propose_tables
 from stirred.mechanisms.tables.config import SpecialTabulationsConfig
 from stirred.spec import Specification
 
 if TYPE_CHECKING:
-    from stirred.census import Census, Schema
-
-
-# Thresholds and rounding for special tabulations: rules without a guarantee of their own. proof.md shows why.
-
-__getattr__ = load_on_demand(__name__, {"mechanism": ("SpecialTabulations",)})
+    from stirred.census import Census
 
 
 # Rules for counts: what is shown of a count, and which counts can stand behind what is shown.
-#
-# "fives" and "tens" are the rules of the Disclosure Review Board for special tabulations of Census 2000 (29 January
-# 2004),
-# "graduated" is its rule for counts of 2019.
 
 Ints = NDArray[np.int64]
 GRADUATED_UNITS = (
@@ -115,45 +103,11 @@ def _round_half_even(count: int, unit: int) -> int:
     return round(Fraction(count, unit)) * unit
 
 
-# Tables for special tabulations that the schema of a census suggests.
-
-
-def propose(schema: Schema) -> Proposal:
-    """Return tables of the coarsest area, if any, by the first categories, rounded to fives."""
-    record = find_root(schema)
-    found = choose_variables(schema, record)[:3]
-    tables, why = list_tables(schema, record, found)
-    if not tables:
-        raise PlanError(
-            "this mechanism cannot be proposed for this census",
-            why=f"{record.name} records have neither areas nor a category, and a table is by one of them",
-            fix="list the variables in census.toml",
-        )
-    return Proposal(
-        settings={
-            "tables": tables,
-            "record": record.name,
-            "rounding": "fives",
-            "without_guarantee": "to be written: why these tables are published without a finite budget",
-        },
-        reasons={
-            "tables": why,
-            "record": "the records that are counted",
-            "rounding": "the rule of the Disclosure Review Board for special tabulations",
-            "without_guarantee": "no budget is finite; swap first (given) to have one",
-        },
-        undecided=(
-            "whether to publish without a finite budget, or to swap first and name the swap in given",
-        ),
-    )
-
-
 # Special tabulations as an optional step: small counts and areas left out, counts rounded; without a guarantee.
 
 SMALL_COUNTS_PROTECTED = range(1, 11)  # that the rules are there to protect
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpecialTabulations(RecordTables):
     """Tables whose small counts and areas are left out, and whose counts are rounded; no noise, so no budget is finite.
 
@@ -162,27 +116,18 @@ class SpecialTabulations(RecordTables):
     """
 
     name: ClassVar[str] = "special-tabulations"
-    Config: ClassVar[type[MechanismConfig]] = SpecialTabulationsConfig
-
-    rounding: str = "fives"
-    base: int = 0
-    least_count: int = 0
-    least_area: int = 0
+    config: SpecialTabulationsConfig
 
     @classmethod
-    def propose(cls, schema: "Schema") -> Proposal | None:
-        """Return small tables of the coarsest areas."""
-        return propose(schema)
+    def propose(cls, schema: Schema) -> Proposal | None:
+        """Return tables of the coarsest area, if any, by the first categories, rounded to fives."""
+        why = "the rule of the Disclosure Review Board for special tabulations"
+        return propose_tables(schema, find_root(schema), {"rounding": "fives"}, {"rounding": why})
 
-    def __post_init__(self) -> None:
-        RecordTables.__post_init__(self)
-        if self.rounding not in ("none", "fives", "tens", "graduated"):
-            raise InputError(
-                f"there is no rounding {self.rounding!r}",
-                why="the rules are none, fives, tens and graduated",
-                fix='rounding = "fives", or base = 3 for multiples of 3',
-            )
-        if self.rule == CountRule() and not self.least_area:
+    def check_settings(self) -> None:
+        """Refuse settings without a table or without a rule."""
+        super().check_settings()
+        if self.rule == CountRule() and not self.config.least_area:
             raise InputError(
                 "no rule is set",
                 why="without one the tables would show every count as it is",
@@ -192,7 +137,7 @@ class SpecialTabulations(RecordTables):
     @property
     def rule(self) -> CountRule:
         """Return the rule for counts."""
-        return CountRule(rounding=self.rounding, base=self.base, least=self.least_count)
+        return CountRule(rounding=self.config.rounding, base=self.config.base, least=self.config.least_count)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """Return no finite budget; on released records, the promise of that release."""
@@ -211,40 +156,23 @@ class SpecialTabulations(RecordTables):
         changed = sum(self.rule.show(count) != count for count in SMALL_COUNTS_PROTECTED)
         return ExpectedEffect(kind="cells", share=changed / len(SMALL_COUNTS_PROTECTED))
 
-    def release(
+    def make_tables(
         self,
         census: "Census",
-        *,
-        key: Key,
-        engine: Engine | None = None,
-        out: Path | None = None,  # noqa: ARG002
-        state: Path | None = None,  # noqa: ARG002
-        progress: Progress | None = None,  # noqa: ARG002
-    ) -> Release:
-        """Release each table by the rules; tables are counted before rounding, so they do not add up."""
-        census = self.admit_census(census, key, engine)
-        made = {name_table(by): self._make_table(census, by) for by in self.tables}
-        return self.make_release(census, key, self.specification(census), made)
+        promise: Specification,  # noqa: ARG002
+        key: Key,  # noqa: ARG002
+        engine: Engine,  # noqa: ARG002
+    ) -> MadeTables:
+        """Return each table by the rules; tables are counted before rounding, so they do not add up."""
+        return MadeTables(tables={name_table(by): self._make_table(census, by) for by in self.tables})
 
-    def table(
-        self,
-        release: Release,
-        by: Sequence[str],
-        *,
-        record_type: str = "",
-        weight: str = "",
-        engine: Engine | None = None,
-    ) -> pa.Table:
+    def read_table(self, release: Release, by: Sequence[str], weight: str) -> pa.Table | None:
         """Return one of the tables; of a census with the range behind each number and its error."""
-        if weight or (record_type or self.record) != self.record:
-            return Mechanism.table(self, release, by, record_type=record_type, weight=weight, engine=engine)
-        found = find_own_table(release, by)
-        if found is None:
-            raise InputError(
-                f"no table of {', '.join(by) or 'no variable'} was made",
-                why="rounded counts are not added up: each table is counted before it is rounded",
-                fix="name the table in the setting tables and run again",
-            )
+        if weight:
+            return None
+        found = self.find_table(
+            release, by, "rounded counts are not added up: each table is counted before it is rounded"
+        )
         if self.given is not None:  # a range would be about the released records, not about the census
             return format_table(found.select(*by, "count"), by)
         count = found["count"].to_numpy()
@@ -295,7 +223,7 @@ class SpecialTabulations(RecordTables):
     def _make_table(self, census: "Census", by: Sequence[str]) -> pa.Table:
         counts = self.counts(census, by)
         areas = [name for name in by if name in census.schema.spine]
-        if self.least_area and areas:
-            counts = counts.filter(pl.col("count").sum().over(areas) >= self.least_area)
+        if self.config.least_area and areas:
+            counts = counts.filter(pl.col("count").sum().over(areas) >= self.config.least_area)
         shown = pl.Series("count", self.rule.of(counts["count"].to_numpy().astype(np.int64)))
         return format_table(counts.with_columns(shown).filter(pl.col("count") > 0), by)

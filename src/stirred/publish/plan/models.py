@@ -241,7 +241,7 @@ def write_page(kind: "type[Mechanism]") -> str:
     """Return the section of one mechanism: its sentence and settings, without inherited ones."""
     from stirred.mechanisms.base import Mechanism  # heavy, and a new plan does not need it
 
-    above = [other for other in kind.__mro__[1:] if issubclass(other, Mechanism) and "Config" in vars(other)]
+    above = [other for other in kind.__mro__[1:] if issubclass(other, Mechanism) and "name" in vars(other)]
     # one that derives from another mechanism and not its settings has settings of its own
     base = above[0] if above and issubclass(kind.Config, above[0].Config) else None
     inherited = base.Config.model_fields if base is not None else {}
