@@ -239,11 +239,8 @@ def write_pages() -> str:
 
 def write_page(kind: "type[Mechanism]") -> str:
     """Return the section of one mechanism: its sentence and settings, without inherited ones."""
-    from stirred.mechanisms.base import Mechanism  # heavy, and a new plan does not need it
-
-    above = [other for other in kind.__mro__[1:] if issubclass(other, Mechanism) and "name" in vars(other)]
-    # one that derives from another mechanism and not its settings has settings of its own
-    base = above[0] if above and issubclass(kind.Config, above[0].Config) else None
+    above = (item for item in OWN_REGISTRATIONS if item.Config in kind.Config.__mro__[1:])
+    base = next(above, None)  # the mechanism whose settings it has too
     inherited = base.Config.model_fields if base is not None else {}
     lines = [f'## `name = "{kind.name}"`', "", (kind.Config.__doc__ or "").strip().splitlines()[0], ""]
     rows = []
