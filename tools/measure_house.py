@@ -240,7 +240,7 @@ def read_help(package: str, *words: str) -> str:
 
 def list_commands(text: str) -> list[str]:
     """Return the verbs or actions that a help text lists."""
-    below = re.search(r"(?m)^positional arguments:\n  [A-Z]+\n((?: {4}.*\n)+)", text)
+    below = re.search(r"(?m)^(?:positional arguments|commands):\n((?: {2}.*\n)+)", text)
     return re.findall(r"(?m)^ {4}([a-z][\w-]*)", below[1]) if below else []
 
 
@@ -249,8 +249,15 @@ def count_commands(package: str) -> dict[str, int]:
     verbs = list_commands(read_help(package))
     texts, actions = [], 0
     for verb in verbs:
-        texts.append(read_help(package, verb))
-        for action in list_commands(texts[-1]):
+        own = read_help(package, verb)
+        texts.append(own)
+        methods = re.search(r"(?m)^  --method \{([^}]*)\}", own)  # each has flags of its own
+        texts += [
+            read_help(package, verb, "--method", name)
+            for name in (methods[1] if methods else "").split(",")
+            if name
+        ]
+        for action in list_commands(own):
             texts.append(read_help(package, verb, action))
             actions += 1
     lines = [line for text in texts for line in text.splitlines() if re.match(r"  -", line)]

@@ -1,8 +1,8 @@
 """The published specifications: what others promised, with sources, and every ε computed when it is shown.
 
-  stirred catalog                                all entries
-  stirred catalog --delta 1e-12                  the same budgets read at another δ
-  stirred catalog pl-2020 das-2020 --json        some entries, for programs
+  stirred spec list                              all entries
+  stirred spec list --delta 1e-12                  the same budgets read at another δ
+  stirred spec list pl-2020 das-2020 --json        some entries, for programs
 
 The column ρ² is the usual zCDP parameter (the square of the paper's ρ). "≥" marks a total that leaves out releases
 whose cost nobody has stated. `stirred spec show NAME` prints one entry as a card.
@@ -21,10 +21,9 @@ Row = dict[str, object]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``stirred catalog``."""
+    """Add the options of ``stirred spec list``."""
     parser.add_argument("names", nargs="*", metavar="NAME", help="entries to show (default: all)")
     parser.add_argument("--delta", metavar="D", help="δ of the (ε, δ) readings (default: 1e-10)")
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
 
 
 def run(arguments: argparse.Namespace) -> int:

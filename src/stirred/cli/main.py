@@ -4,8 +4,6 @@ import gc
 import sys
 from collections.abc import Sequence
 
-from stirred.cli.parser import VERBS as VERBS
-from stirred.cli.parser import parser_for, require_verb, resolve_method
 from stirred.cli.process import (
     StoppedBySignal,
     flush_stream,
@@ -15,6 +13,7 @@ from stirred.cli.process import (
     require_addresses,
     wants_traceback,
 )
+from stirred.cli.verbs import parser_for, require_verb, respell
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,7 +32,7 @@ def _run(words: list[str]) -> int:
     lost: OSError | None = None
     try:
         require_addresses()
-        words = resolve_method(words)
+        words = respell(words)
         parser = parser_for(words)
         require_verb(parser, words)
         arguments = parser.parse_args(words)

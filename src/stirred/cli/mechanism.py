@@ -117,22 +117,18 @@ def _pairs(name: str, words: list[str]) -> Mapping[str, str]:
     return found
 
 
-# One mechanism without a plan file: its flags are its settings, its packet is that of the plan they describe.
-#
-#   stirred NAME census.toml … --check            what would be promised; nothing is released
-#   stirred NAME census.toml … --out packet/      the packet: records, tables, specification, card, receipt, report
-#
-# An interrupted run is taken up by the same command and gives the same packet. The key is kept outside the
-# packet: whoever has it can undo the noise. Keep it as you keep the census, or destroy it.
-
-
 def add_arguments(name: str, parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments: those of every mechanism, and the settings of this one."""
     kind = find_registration(name)
-    usage = (__doc__ or "").replace("stirred NAME", f"stirred {kind.verb or kind.name}")
+    parser.prog = f"stirred {kind.command}"
+    usage = (__doc__ or "").replace("stirred NAME", parser.prog)
     parser.description = f"{inspect.cleandoc(kind.Config.__doc__ or '')}\n\n{usage}"
     add_places(parser)
     if kind.method and kind.verb == kind.family:
+        parser.description += "\nMethods (--method NAME):\n\n" + "".join(
+            f"  {method:<16}{find_registration(other).summary}\n"
+            for method, other in list_methods(kind.family).items()
+        )
         parser.add_argument(
             "--method",
             choices=list(list_methods(kind.family)),

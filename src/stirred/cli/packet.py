@@ -1,5 +1,7 @@
-"""Check packets.
+"""Look up a published number; verify, sign and compare packets.
 
+stirred packet lookup packet/ --where county=001 tenure=owned   one number: what to quote, its interval, what it means
+stirred packet lookup packet/ --table tenure-by-county --where county=001 tenure=owned --json
 stirred packet verify packet/            every file against its checksum; a changed byte is named
 stirred packet verify copy/ --public     also refuse a copy that still holds the internal part
 stirred packet verify p/ --signer o.pub  also whether the owner of this public key signed it
@@ -7,10 +9,14 @@ stirred packet new-signer office.pem     make a signing key, and its public half
 stirred packet sign packet/ --signer office.pem   sign the public part, and the internal one where there is one
 stirred packet compare a/ b/ --out x.html   one report on two or more packets, side by side
 stirred packet contents a/ [b/]          what records and tables say (SHA-256), whoever wrote the files; two: do they agree
+
+lookup reads only the public part; a level is given by its label or by its code.
 """
 
 import argparse
 import sys
+from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 
 from stirred.cli.output import console, escape_line, print_json
@@ -20,6 +26,7 @@ from stirred.errors import InputError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    add_lookup(verbs.add_parser("lookup", help="one published number: which to quote, with its interval"))
     verify = verbs.add_parser("verify", help="compare every file with its checksum")
     verify.add_argument("packet", help="the packet, or a copy of its public part")
     verify.add_argument("--public", action="store_true", help="refuse anything that is not public")
@@ -46,6 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the chosen action; return 0 when all is well, 1 when a file is not as sealed."""
+    if arguments.action == "lookup":
+        return _lookup(arguments)
     if arguments.action == "compare":
         from stirred.publish.side_by_side import write_comparison
 
@@ -135,3 +144,47 @@ def _contents(folders: list[Path], *, json: bool) -> int:
     if len(folders) == 2:
         shown.print("they say the same" if not apart else f"{len(apart)} differ: {', '.join(apart)}")
     return int(bool(apart))
+
+
+def add_lookup(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``packet lookup``."""
+    parser.add_argument("packet", help="the packet, or a copy of its public part")
+    parser.add_argument("--table", help="the table to look in (default: the one with just these variables)")
+    parser.add_argument(
+        "--where", nargs="+", action="extend", required=True, metavar="NAME=LEVEL", help="the cell"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _lookup(arguments: argparse.Namespace) -> int:
+    """Find the cell and say what it means."""
+    from stirred.publish.packet.lookup import encode_cell, label_cell, list_labels, look_up
+
+    where = {}
+    for word in arguments.where:
+        name, equals, level = word.partition("=")
+        if not equals:
+            raise InputError(
+                f"{word!r} names no level",
+                why="a cell is given by a level of each variable",
+                fix="write NAME=LEVEL, such as county=001",
+            )
+        where[name] = level
+    packet = Path(arguments.packet)
+    try:
+        found = look_up(packet, encode_cell(packet, where), table=arguments.table)
+    except InputError as error:
+        near = {
+            name: get_close_matches(where[name], words, n=2)
+            for name, words in list_labels(packet, where).items()
+        }
+        told = [f"{name}={word}" for name, words in near.items() for word in words if word != where[name]]
+        if told:
+            raise InputError(error.what, why=error.why, fix=f"did you mean {' or '.join(told)}?") from None
+        raise
+    if arguments.json:
+        print_json(found.document())
+    else:
+        for sentence in replace(found, where=label_cell(packet, found.where)).sentences():
+            console().print(sentence)
+    return 0

@@ -89,34 +89,6 @@ def _same_file(one: Path, other: Path) -> bool:
     return all(file.exists() for file in files) and files[0].samefile(files[1])
 
 
-# Describe a release, see its promise, tune it from utility, justify it.
-#
-#   stirred plan new plan.toml                         a commented plan, from a few questions
-#   stirred plan new plan.toml --mechanism topdown     the same without asking
-#   stirred plan new --census census.toml --out plan.toml
-#                                                      a plan proposed from the schema, with its reasons; reads no
-# record
-#   stirred plan new das2020 --census census.toml --out plan.toml
-#                                                      a plan that has a name: the products of the 2020 census
-#   stirred plan check plan.toml                       the whole promise and cost; writes nothing
-#   stirred plan tune plan.toml --target "mape county×tenure <= 2%"
-#                                                      the smallest loss that reaches it, on a stand-in
-#   stirred plan tune plan.toml --goal "mae hispanic×county <= 2" --goal "mae total×block <= 3" --limit "hispanic <=
-# 14"
-#                                                      other shares of the same budget (TopDown), in a plan beside
-# this one;
-#                                                      for goals that are met already, the smallest budget
-#   stirred plan rehearse plan.toml --runs 20          bias, spread and coverage over replicate runs on a stand-in
-#   stirred plan record plan.toml --out record.md      a decision record for an ethics or legal file
-#   stirred plan schema                                the JSON schema of plan.toml
-#
-# plan tune and plan rehearse never look at the records of the plan's own census: they use a synthetic stand-in (or
-# --stand-in
-# FILE). Choosing a parameter on confidential data would itself be a release and need accounting. With --goal nothing
-# is run:
-# only the number of areas of each level is read, which is public or an invariant.
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     verbs = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -125,7 +97,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "plan", nargs="?", help="the file to write, which must not exist; or the name of a plan (das2020)"
     )
     new.add_argument("--out", metavar="FILE", help="the same (default: plan.toml)")
-    new.add_argument("--mechanism", metavar="NAME", help="do not ask: a command of stirred --help that is one mechanism")
+    new.add_argument(
+        "--mechanism", metavar="NAME", help="do not ask: a command of stirred --help that is one mechanism"
+    )
     new.add_argument(
         "--census",
         metavar="CENSUS",

@@ -1,8 +1,9 @@
-"""Specifications: show one, compare two, check the proofs, add up several, convert, export.
+"""Specifications: list the published ones, show one, compare two, check the proofs, add up several, convert, export.
 
-A specification is a name of the catalog (`stirred catalog`), a spec.json file, or a packet. A swap of the catalog is also
-named with a swap rate: NAME@RATE.
+A specification is a name of the catalog (`stirred spec list`), a spec.json file, or a packet. A swap of the catalog is
+also named with a swap rate: NAME@RATE.
 
+  stirred spec list                                 the catalog: what others promised, every ε computed when it is shown
   stirred spec show das-2020                        the card: sentence, five parts, odds, other assumptions
   stirred spec show whatif-state@1/2                a swap at another rate; the same as --rate 1/2
   stirred spec show pl-2020 --per household         another unit of protection
@@ -34,6 +35,7 @@ from typing import TYPE_CHECKING, Literal
 
 from stirred.catalog import DELTA, CatalogEntry, catalog
 from stirred.catalog.entries import list_parts
+from stirred.cli import catalog as catalog_table
 from stirred.cli.output import console, print_json, table
 from stirred.cli.parser import add_language_argument
 from stirred.errors import InputError, SpecificationError, did_you_mean
@@ -771,36 +773,12 @@ def _toml(path: Path) -> dict[str, object]:
         ) from None
 
 
-# Specifications: show one, compare two, check the proofs, add up several, convert, export.
-#
-# A specification is a name of the catalog (`stirred catalog`), a spec.json file, or a packet. A swap of the catalog
-# is also
-# named with a swap rate: NAME@RATE.
-#
-#   stirred spec show das-2020                        the card: sentence, five parts, odds, other assumptions
-#   stirred spec show whatif-state@1/2                a swap at another rate; the same as --rate 1/2
-#   stirred spec show pl-2020 --per household         another unit of protection
-#   stirred spec show pl-2020 --language fr           the card in French; also de, es
-#   stirred spec compare das-2020 whatif-county       five verdicts with reasons, and which promises more
-#   stirred spec compare das-2010 das-2020 --why      also how each implication was proved or refuted
-#   stirred spec compare whatif-state@1/2 whatif-state@1/20
-#   stirred spec compare mine.json das-2020 --map same            mine.json restated on the census of das-2020
-#   stirred spec compare mine.json das-2020 --map ward=tract      where a variable has another name there
-#   stirred spec check das-2010 das-2020              verify both proofs with a checker of their own
-#   stirred spec check mine.json                      one file: its invariants, and whether it promises anything
-#   stirred spec compose pl-2020 dhc-2020             all outputs published together
-#   stirred spec convert pl-persons-2020 --delta 1e-10 --distance 1 2
-#   stirred spec export pl-2020 --registry            YAML for the OpenDP deployments registry
-#   stirred spec export pl-2020 --spec --out spec.json
-#
-# Every one takes --json. Numbers are rounded up; exact budgets stand in the column "exactly" and in spec.json.
-# `spec check` ends with 0 where every proof is verified (an open question is not a fault) and with 1 where one is
-# not.
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the six actions on specifications."""
+    """Add the actions on specifications."""
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    listed = _command(commands, "list", "the published specifications", catalog_table.run)
+    listed.description = catalog_table.__doc__
+    catalog_table.add_arguments(listed)
     show = _command(commands, "show", "one specification as a card", run_show)
     show.add_argument("source", metavar="NAME|FILE", help="a catalog name or a spec.json")
     add_changes(show)

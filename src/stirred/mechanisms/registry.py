@@ -36,6 +36,12 @@ class Registration:
     coverage: str = ""  # module:NAME of what was measured of its intervals, where it was
 
     @property
+    def command(self) -> str:
+        """Return the words of its command, such as ``topdown`` or ``swap --method targeted``."""
+        own = self.verb or self.name
+        return own if self.family in ("", own) else f"{self.family} --method {self.method}"
+
+    @property
     def Config(self) -> "type[MechanismConfig]":  # noqa: N802 - as the mechanism calls it
         """Return the settings class, without importing the mechanism where that is possible."""
         if not self.settings:
@@ -157,42 +163,56 @@ OWN_REGISTRATIONS = (
         target=f"{_VARIANTS}:VaryingRates",
         summary="a swap whose rate depends on a variable or on rarity",
         settings=f"{_SETTINGS}:VaryingRatesConfig",
+        family="swap",
+        method="varying-rates",
     ),
     Registration(
         name="swapping-imputed-stay",
         target=f"{_VARIANTS}:ImputedStay",
         summary="a swap that leaves imputed records where they are",
         settings=f"{_SETTINGS}:ImputedStayConfig",
+        family="swap",
+        method="imputed-stay",
     ),
     Registration(
         name="swapping-no-vacuous",
         target=f"{_VARIANTS}:NoVacuous",
         summary="a swap without draws that change no table",
         settings=f"{_SETTINGS}:NoVacuousConfig",
+        family="swap",
+        method="no-vacuous",
     ),
     Registration(
         name="swapping-near-places",
         target=f"{_VARIANTS}:NearPlaces",
         summary="a swap that prefers near places",
         settings=f"{_SETTINGS}:NearPlacesConfig",
+        family="swap",
+        method="near-places",
     ),
     Registration(
         name="swapping-unit-matching",
         target=f"{_VARIANTS}:UnitMatching",
         summary="two swaps: one in coarser pools, one in the strata",
         settings=f"{_SETTINGS}:UnitMatchingConfig",
+        family="swap",
+        method="unit-matching",
     ),
     Registration(
         name="swapping-noisy-key",
         target=f"{_VARIANTS}:NoisyKey",
         summary="a swap with a noisy match variable (no finite bound is known)",
         settings=f"{_SETTINGS}:NoisyKeyConfig",
+        family="swap",
+        method="noisy-key",
     ),
     Registration(
         name="swapping-noisy-tables",
         target=f"{_VARIANTS}:NoisyTables",
         summary="tables of a swapped file, each cell with noise",
         settings=f"{_SETTINGS}:NoisyTablesConfig",
+        family="swap",
+        method="noisy-tables",
     ),
 )
 

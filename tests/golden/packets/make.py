@@ -501,18 +501,22 @@ def call(*words: str) -> str:
 def list_commands(text: str) -> list[str]:
     """Return the verbs or actions that a help text lists, those of other packages too.
 
-    >>> list_commands("positional arguments:\\n  VERB\\n    run     run a plan\\n            to a packet\\n")
-    ['run']
+    >>> list_commands("commands:\\n  release\\n    run   a plan\\n          to a packet\\n  check\\n    packet  verify\\n")
+    ['run', 'packet']
     """
-    below = re.search(r"(?m)^positional arguments:\n  [A-Z]+\n((?: {4}.*\n)+)", text)
+    below = re.search(r"(?m)^(?:positional arguments|commands):\n((?: {2}.*\n)+)", text)
     return re.findall(r"(?m)^ {4}([a-z][\w-]*)", below[1]) if below else []
 
 
 def make_help() -> Digests:
-    """Return the digest of the help of the program, of every verb and of every action of a verb."""
+    """Return the digest of the help of the program, of every verb and of every action or method of a verb."""
+    from stirred.mechanisms.registry import list_methods
+
     texts = {"stirred": call("--help")}
     for verb in list_commands(texts["stirred"]):
         texts[f"stirred {verb}"] = call(verb, "--help")
+        for method in list_methods(verb):
+            texts[f"stirred {verb} --method {method}"] = call(verb, "--method", method, "--help")
         for action in list_commands(texts[f"stirred {verb}"]):
             texts[f"stirred {verb} {action}"] = call(verb, action, "--help")
     return {f"{name} --help": digest(text.encode()) for name, text in texts.items()}

@@ -1,4 +1,4 @@
-"""``stirred catalog`` and ``stirred demo`` as a user types them."""
+"""``stirred spec list`` and ``stirred demo`` as a user types them."""
 
 import json
 from pathlib import Path

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from stirred.catalog import catalog
-from stirred.cli.completion import bash, fish, zsh
+from stirred.cli.completion import write_script
 from stirred.cli.main import main
 from stirred.cli.output import TextTable, show_progress
-from stirred.cli.parser import EXIT_CODES, actions_of, commands, whole_parser
+from stirred.cli.parser import EXIT_CODES, actions_of, commands
+from stirred.cli.verbs import GROUPS, RENAMED, whole_parser
 from stirred.spec.files import save
 
 PARSER = whole_parser()
@@ -41,6 +42,7 @@ def test_examples_name_the_command_itself() -> None:
         ("report", "open packet/public/report.html"),
         ("verfy", "packet verify"),
         ("bugdet", "did you mean budget"),
+        ("equate", "stirred frontier plan.toml"),
     ],
 )
 def test_an_unknown_command_says_what_was_meant(
@@ -55,44 +57,67 @@ def test_an_unknown_command_says_what_was_meant(
 
 def test_the_page_on_json_names_every_command() -> None:
     page = (DOCS / "json.md").read_text(encoding="utf-8")
-    own = [words for words in LEAVES if not words.startswith(("swapping-", "permutation-"))]
+    own = [
+        words
+        for words in LEAVES
+        if not words.startswith(("swapping-", "permutation-", "targeted-", "cell-key"))
+    ]
     assert [words for words in own if f"`{words}`" not in page] == []
 
 
 def completed(script: str, *words: str) -> list[str]:
     """What a real bash offers for the last word."""
     asked = f"""{script}
-COMP_WORDS=({" ".join(map(repr, words))}); COMP_CWORD={len(words) - 1}; COMPREPLY=(); _stirred
+COMP_WORDS=({" ".join(map(repr, words))}); COMP_CWORD={len(words) - 1}; COMPREPLY=(); _shtab_stirred
 printf '%s\\n' "${{COMPREPLY[@]}}" """
     done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
     assert done.stderr == ""
     return done.stdout.split()
 
 
-def test_bash_completes_verbs_actions_flags_and_choices() -> None:
-    script = bash(PARSER)
+def test_bash_completes_verbs_actions_flags_choices_and_files() -> None:
+    script = write_script(whole_parser(), "bash")
     assert completed(script, "stirred", "pac") == ["packet"]
     assert completed(script, "stirred", "packet", "ver") == ["verify"]
     assert "verify" in completed(script, "stirred", "packet", "")
     assert "README.md" not in completed(script, "stirred", "packet", "")  # file names are not actions
+    assert completed(script, "stirred", "packet", "verify", "READ") == ["README.md"]
     assert completed(script, "stirred", "packet", "verify", "--pub") == ["--public"]
     assert completed(script, "stirred", "run", "plan.toml", "--engine", "sp") == ["spark"]
     assert completed(script, "stirred", "data", "synth", "mass") == ["massachusetts-1940"]
     assert set(completed(script, "stirred", "swap", "--s")) >= {"--scratch", "--swap"}
+    assert completed(script, "stirred", "swapping") == []  # an old name works and is not offered
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_the_other_shells_read_their_script(shell: str, tmp_path: Path) -> None:
-    script = {"zsh": zsh, "fish": fish}[shell](PARSER)
+    script = write_script(whole_parser(), shell)
     assert "packet" in script
-    assert re.sub(r"\\.", "", script).count("'") % 2 == 0 or shell == "zsh"
-    assert not re.search(r"\\bpath=", script), "path is the PATH of zsh"
-    if shell == "zsh":  # the first TAB reads the file, and must complete too
-        assert script.startswith("#compdef stirred\n")
-        assert 'then _stirred "$@"; else compdef _stirred stirred; fi' in script
     if (program := shutil.which(shell)) is not None:
         (tmp_path / "script").write_text(script)
         subprocess.run([program, "-n", str(tmp_path / "script")], check=True)
+
+
+def test_help_lists_verbs_under_headings_and_old_names_still_work(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert re.findall(r"(?m)^  ([a-z].*)", shown) == list(GROUPS)
+    listed = re.findall(r"(?m)^    ([a-z][\w-]*)", shown)
+    assert len(listed) == len(set(listed)) == 23
+    for old in (
+        *RENAMED,
+        "swapping-near-places",
+        "swapping-2010",
+        "targeted-swapping",
+        "permutation-swapping",
+        "cell-key",
+    ):
+        assert old not in listed
+        with pytest.raises(SystemExit) as ended:
+            main([old, "--help"])
+        assert ended.value.code == 0
+    assert "usage: stirred packet lookup" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", ["catalog --json", "--help"])
