@@ -1,4 +1,6 @@
-"""Read TOML, JSON and CSV texts of any origin: those that would exhaust the stack, the memory or the time are refused.
+"""Read TOML, JSON and CSV texts of any origin, and write TOML.
+
+Texts that would exhaust the stack, the memory or the time are refused.
 
 A text is bounded by what its parser would make of it, not by how its lines look: before it is parsed, its structure is
 walked through once, in the parser's own terms (strings and comments are skipped as the parser skips them).
@@ -10,7 +12,7 @@ import json
 import re
 import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -139,6 +141,36 @@ def _require_modest_depth(document: object) -> None:
         if not layer:
             return
     raise TomlError(TOO_DEEP)
+
+
+def write_toml(value: object, *, padding: str = " ") -> str:
+    """Return a value as TOML text, in one line; ``padding`` stands inside the braces of a table.
+
+    >>> write_toml({"rent": "1/10"}), write_toml([["county"]]), write_toml(True), write_toml("two\\nlines")
+    ('{ rent = "1/10" }', '[["county"]]', 'true', '"two\\\\nlines"')
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        pairs = (
+            f"{write_toml_key(str(name))} = {write_toml(item, padding=padding)}"
+            for name, item in value.items()
+        )
+        return f"{{{padding}{', '.join(pairs)}{padding}}}" if value else "{}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(write_toml(item, padding=padding) for item in value)}]"
+    return str(value)
+
+
+def write_toml_key(name: str) -> str:
+    """Return a key as TOML text, in quotation marks where it needs them.
+
+    >>> write_toml_key("age"), write_toml_key("age of head")
+    ('age', '"age of head"')
+    """
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else write_toml(name)
 
 
 def parse_json(text: str, *, longest: int = MAX_TEXT_CHARACTERS, most_values: int = MAX_VALUES) -> Any:

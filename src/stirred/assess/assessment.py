@@ -7,7 +7,6 @@ whose cost enters the ledger (the paper's Remark 6).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -168,13 +167,3 @@ def assess_relation(
         protected=cramers_v(cross_table(protected, first, second)),
         kept=kept,
     )
-
-
-def five_numbers(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float]:
-    """Minimum, quartiles and maximum, named as the boxplot needs them.
-
-    >>> five_numbers(np.array([0.0, 1.0, 2.0, 3.0, 4.0]))["median"]
-    2.0
-    """
-    low, q1, median, q3, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1])
-    return {"low": float(low), "q1": float(q1), "median": float(median), "q3": float(q3), "high": float(high)}

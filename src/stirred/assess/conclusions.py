@@ -12,8 +12,7 @@ from stirred.census.schema import RecordSchema, Schema, VariableSchema
 # The records that a question is about: occupied households, persons, those to which the variables apply.
 #
 # A vacant home has no race and no tenure; the code that stands for this in a file is not a group of people. Which
-# records a
-# question is about follows from the schema alone, so it is the same for the census and for every release:
+# records a question is about follows from the schema alone, so it is the same for the census and for every release:
 #
 # 1. Questions about households take the occupied ones: not those whose kind is vacant or group quarters, nor housing
 # units
@@ -309,19 +308,6 @@ def entropy_index(counts: Array) -> float:
     return float((totals * (overall - _entropy(counts))).sum() / (whole * overall))
 
 
-def isolation(group: Array, total: Array) -> float:
-    r"""The isolation index $xPx = \sum_i (x_i/X)(x_i/t_i)$: the group's share around a random member of it.
-
-    >>> isolation(np.array([5.0, 5.0]), np.array([10.0, 5.0]))
-    0.75
-    """
-    x = group.sum()
-    if x == 0:
-        return float("nan")
-    share = np.divide(group, total, out=np.zeros_like(group), where=total > 0)
-    return float((group / x * share).sum())
-
-
 def _entropy(counts: Array) -> Array:
     totals = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0)
@@ -344,17 +330,6 @@ def redistricting_deviation(populations: Array) -> float:
         if populations.size and populations.mean()
         else float("nan")
     )
-
-
-def majority_flips(group: tuple[Array, Array], total: tuple[Array, Array]) -> int:
-    """Count areas in which a group is a majority in one of (reference, protected) and not in the other.
-
-    >>> majority_flips((np.array([51.0]), np.array([49.0])), (np.array([100.0]), np.array([100.0])))
-    1
-    """
-    before = 2 * group[0] > total[0]
-    after = 2 * group[1] > total[1]
-    return int((before != after).sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,8 +383,7 @@ def count_oddities(reference: pl.DataFrame, protected: pl.DataFrame) -> list[Odd
 # Compare conclusions of users before and after: segregation, regressions, districts, improbable areas. Internal.
 #
 # Records come one by one or as counted cells: a column ``count`` says how many records a row stands for. ``about``
-# names the
-# records that a number is about; it is part of every label.
+# names the records that a number is about; it is part of every label.
 
 Labels = Mapping[str, Mapping[str, str]]  # variable → level → its words
 

@@ -237,14 +237,6 @@ class TablePair:
         """Return reference and protected counts as floats, in the frame's order."""
         return _floats(self.frame, "reference"), _floats(self.frame, "protected")
 
-    def sum_over(self, by: Sequence[str]) -> "TablePair":
-        """Return the margin of both tables over fewer variables."""
-        keys = [name for name in self.by if name in set(by)]
-        if not keys:
-            return TablePair(by=(), frame=self.frame.select(pl.col("reference", "protected").sum()))
-        frame = self.frame.group_by(keys).agg(pl.col("reference", "protected").sum()).sort(keys)
-        return TablePair(by=tuple(keys), frame=frame)
-
     def drop_empty(self) -> "TablePair":
         """Return the cells that hold a record on at least one side.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from typing import Protocol, runtime_checkable
 
 from stirred.catalog import releases
@@ -70,80 +71,67 @@ def _of_what_if(row: WhatIf) -> CatalogEntry:
 
 
 _PL, _DHC = ("pl-persons-2020", "pl-units-2020"), ("dhc-persons-2020", "dhc-units-2020")
+_sum = partial(CatalogEntry, conversion=_HOUSEHOLDS)
+_whole_system = partial(_sum, published="2021-08-12", omits=UNSTATED)
 _SUMS = (
-    CatalogEntry(
+    _sum(
         name="pl-2020",
         title="2020 Redistricting Data (P.L. 94-171)",
         source=f"sum of {' and '.join(_PL)}; {PAPER}, Theorem 2",
-        conversion=_HOUSEHOLDS,
         make=lambda _: releases.pl(),
         published="2021-08-12",
         parts=_PL,
     ),
-    CatalogEntry(
+    _sum(
         name="dhc-2020",
         title="2020 Demographic and Housing Characteristics File (without the redistricting data)",
         source=f"sum of {' and '.join(_DHC)}; {PAPER}, Table 3",
-        conversion=_HOUSEHOLDS,
         make=lambda _: releases.dhc(),
         published="2023-05-25",
         parts=_DHC,
     ),
-    CatalogEntry(
+    _sum(
         name="topdown-2020",
         title="2020 Redistricting Data and DHC together: all that the TopDown Algorithm made",
         source=f"sum of {', '.join((*_PL, *_DHC))}; {PAPER}, Theorem 2 and Table 3",
-        conversion=_HOUSEHOLDS,
         make=lambda _: releases.topdown(),
         published="2023-05-25",
         parts=(*_PL, *_DHC),
     ),
-    CatalogEntry(
+    _whole_system(
         name="das-2020",
         title="The whole 2020 Disclosure Avoidance System, from the exact budgets",
         source=f"sum of the seven products; {PAPER}, Table 4",
-        conversion=_HOUSEHOLDS,
         make=lambda _: releases.das_2020(),
-        published="2021-08-12",
         parts=tuple(product.name for product in PRODUCTS),
-        omits=UNSTATED,
         with_proof=releases.das_2020_proved,
         by_group_privacy=releases.das_2020_by_group_privacy,
     ),
-    CatalogEntry(
+    _whole_system(
         name="das-2020-proved",
         title="The whole 2020 Disclosure Avoidance System, from the exact budgets and factors that are proved",
         source=f"sum of the seven products, DDHC-A times 2 instead of 4, S-DHC times 1/2 instead of 2; {PAPER}, Table 4",
-        conversion=_HOUSEHOLDS,
         make=lambda _: releases.das_2020_proved(),
-        published="2021-08-12",
         parts=(
             *(product.name for product in PRODUCTS[:4]),
             "ddhc-a-2020-proved",
             "ddhc-b-2020",
             "sdhc-2020-proved",
         ),
-        omits=UNSTATED,
     ),
-    CatalogEntry(
+    _whole_system(
         name="das-2020-group-privacy",
         title="The whole 2020 Disclosure Avoidance System, from the exact budgets and the guarantees of the code alone",
         source=f"sum of the seven products, S-DHC times 4 instead of 2; {PAPER}, Table 4",
-        conversion=_HOUSEHOLDS,
         make=lambda _: releases.das_2020_by_group_privacy(),
-        published="2021-08-12",
         parts=(*(product.name for product in PRODUCTS[:-1]), "sdhc-2020-group-privacy"),
-        omits=UNSTATED,
     ),
-    CatalogEntry(
+    _whole_system(
         name="das-2020-printed",
         title="The whole 2020 Disclosure Avoidance System, from the paper's rounded figures",
         source=f"{PAPER}, Table 4: 15.29 + 19.776 + 17.79 + 2.515",
-        conversion=_HOUSEHOLDS,
         make=lambda _: releases.das_2020_printed(),
-        published="2021-08-12",
         parts=tuple(product.name for product in PRODUCTS),
-        omits=UNSTATED,
     ),
     CatalogEntry(
         name="das-2010",

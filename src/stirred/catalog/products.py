@@ -15,9 +15,8 @@ from stirred.spec.input_premetrics import Link
 # The figures that others published, exactly as published, with their sources; no ε is stored here.
 #
 # "The paper" is J. Bailie, R. Gong and X.-L. Meng, "A Refreshment Stirred, Not Shaken: Invariant-Preserving
-# Deployments of
-# Differential Privacy for the U.S. Decennial Census". All ρ² are zCDP budgets in the usual sense (the paper's ρ
-# squared).
+# Deployments of Differential Privacy for the U.S. Decennial Census". All ρ² are zCDP budgets in the usual sense (the
+# paper's ρ squared).
 
 PAPER = "Bailie, Gong and Meng, A Refreshment Stirred, Not Shaken"
 DELTA = Fraction(1, 10**10)  # the δ of the Bureau's certificates and of the paper's tables

@@ -49,12 +49,10 @@ from stirred.spec.laws import TIGHT_SIZE, TIGHT_THEOREM_1
 # The domain all catalog entries share, the Census Edited File, and the invariants the published releases kept.
 #
 # The domain is the set of all possible Census Edited Files (X_CEF in the paper): after editing and imputation.
-# Distances
-# are those of the joint file: a person's record carries the variables of its household, and a vacant unit is a unit
-# of its
-# own. A facility in which nobody lives is not in the file (the published tables count occupied ones only): with an
-# invariant
-# on empty ones missing, the number of homes would not be fixed, and no constant would relate persons and households.
+# Distances are those of the joint file: a person's record carries the variables of its household, and a vacant unit is
+# a unit of its own. A facility in which nobody lives is not in the file (the published tables count occupied ones
+# only): with an invariant on empty ones missing, the number of homes would not be fixed, and no constant would relate
+# persons and households.
 
 SPINE = ("state", "county", "tract", "block_group", "block")
 CHARACTERISTICS = ("type", "tenure", "age", "race", "hispanic", "members")

@@ -244,8 +244,7 @@ def scan_grf(source: Source, folder: Path) -> pl.LazyFrame:
 # The input of PHSafe: person records, unit records, and one row of geography for each unit.
 #
 # The Bureau's variables become those of the synthetic censuses. What is lost is said where it is lost: HHT 4 to 7
-# become two
-# types (living alone, or not), because the sex of the householder is in HHT2.
+# become two types (living alone, or not), because the sex of the householder is in HHT2.
 
 PHSAFE_PERSONS_FILE, PHSAFE_UNITS_FILE, PHSAFE_AREAS_FILE = "persons.csv", "units.csv", "geo.csv"
 PHSAFE_COLUMNS = {
@@ -378,8 +377,7 @@ def _phsafe_variable(name: str, levels: Levels, label: str) -> VariableSchema:
 # Microdata files in the layouts of DHC: persons (MPD) and units (MUD), each record with the codes of its block.
 #
 # What the layouts do not say is not there: no record names the unit that a person lives in. A householder's age is
-# that at
-# which its group begins, and the races of a householder are seven. A file of units may lack the columns about
+# that at which its group begins, and the races of a householder are seven. A file of units may lack the columns about
 # households.
 
 MDF_PERSONS_FILE, MDF_UNITS_FILE = "mdf-person.txt", "mdf-unit.txt"

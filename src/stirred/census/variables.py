@@ -365,10 +365,9 @@ def _find_kind(dtype: pl.DataType) -> Kind:
 
 # Give every value one form, whatever file it comes from: the number 7 is the same in CSV, Parquet, SPSS and pandas.
 #
-# A text file has no types, SPSS has no whole numbers, and pandas turns whole numbers with gaps into decimals. The
-# form of
-# a column decides the draw and the released bytes. The schema states it; where the schema leaves it open, the column
-# is read once:
+# A text file has no types, SPSS has no whole numbers, and pandas turns whole numbers with gaps into decimals. The form
+# of a column decides the draw and the released bytes. The schema states it; where the schema leaves it open, the
+# column is read once:
 #
 # - in a text file, whole numbers as they are usually written (7, never 07 or +7; 1e+05 as R does, 7.0) are whole
 # numbers, and

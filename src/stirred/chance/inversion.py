@@ -187,9 +187,8 @@ def _gather_words(words: NDArray[np.uint32], place: NDArray[np.uint64], per_word
 #
 # A W-bit word w leaves U in $[w, w + 1) / 2^W$. The table keeps, for each threshold F(k), the words that are surely
 # below it and those that are surely not. A guide over the leading bits of w finds the right threshold in one step;
-# where
-# a bucket of the guide holds several, a search finds it. Words that touch a threshold are decided with more bits of U
-# against narrower intervals of F. The support is not cut off (proof.md, Section 6).
+# where a bucket of the guide holds several, a search finds it. Words that touch a threshold are decided with more bits
+# of U against narrower intervals of F. The support is not cut off (proof.md, Section 6).
 
 # bits of F in the table from which the words' thresholds are made; a second attempt with this many bits decides
 # all but 2^-90 of the draws that the first word left open
@@ -396,11 +395,10 @@ def invert_words(
 # Draw from laws that are too wide for a table: a coarse table, a uniform step, and a coin that nearly always accepts.
 #
 # For weights $e^{-\varphi(|k|)}$ and a stride m write $|X| = mY + Z$ with $0 \le Z < m$. Draw Y with weights
-# $e^{-\varphi(mY)}$ from a table, Z uniformly, a sign, and accept with probability $e^{-x}$,
-# $x = \varphi(mY + Z) - \varphi(mY)$; of the two signs of 0 only one counts. An accepted draw has exactly the
-# stated law, and with a coarse deviation of 2,000 an attempt fails twice in 10,000. The kernel accepts when the first
-# word is
-# below $1 - x$, which is below $e^{-x}$; every other case is decided with more bits (proof.md, Section 7).
+# $e^{-\varphi(mY)}$ from a table, Z uniformly, a sign, and accept with probability $e^{-x}$, $x = \varphi(mY + Z) -
+# \varphi(mY)$; of the two signs of 0 only one counts. An accepted draw has exactly the stated law, and with a coarse
+# deviation of 2,000 an attempt fails twice in 10,000. The kernel accepts when the first word is below $1 - x$, which
+# is below $e^{-x}$; every other case is decided with more bits (proof.md, Section 7).
 
 
 class CoarseLaw(AddressableLaw):

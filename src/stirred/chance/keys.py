@@ -71,8 +71,7 @@ def _make_part_error(part: object) -> InputError:
 #
 # Each row is folded by CBC-MAC under AES-256 (fixed number of columns, hence a pseudorandom function of the row); the
 # 16-byte results are added modulo 2^128 (MSet-Add-Hash, Clarke et al. 2003); the sum, the number of rows and of
-# columns
-# go through HMAC. The collision argument is in proof.md.
+# columns go through HMAC. The collision argument is in proof.md.
 
 Column = NDArray[np.integer[Any]] | NDArray[np.bool_]
 _ROWS_PER_CHUNK: Final = CHUNK_BYTES // BLOCK_BYTES

@@ -60,8 +60,7 @@ def is_below_exp(uniform: Uniform, x: Fraction) -> bool:
 # Distribution functions of laws on the integers, as intervals of any precision.
 #
 # ``steps(bits)`` of a law returns numbers ``low[i] ≤ 2^bits F(first + i) ≤ high[i]`` for consecutive values, both
-# lists
-# increasing. Weights follow recurrences in integers that are rounded outward; the sum beyond the last weight is
+# lists increasing. Weights follow recurrences in integers that are rounded outward; the sum beyond the last weight is
 # bounded by a geometric series (proof.md, Section 5).
 
 

@@ -77,8 +77,7 @@ def _tabled_binomial(trials: int, p: Fraction, word_bits: int, extension_bits: i
 # Draw discrete Gaussian and discrete Laplace noise, exactly for every rational scale; each draw has its own position.
 #
 # Up to a standard deviation of 4,096 (a Laplace scale of 1,024) a table gives a draw from 4 bytes of keystream;
-# beyond, a
-# coarse table, a uniform step and a coin give it from 16 bytes.
+# beyond, a coarse table, a uniform step and a coin give it from 16 bytes.
 
 _MAX_TABLE_SCALE: Final = 4096
 _COARSE_SCALE: Final = 2048

@@ -104,12 +104,9 @@ def write_counters(numbers: NDArray[np.uint64], blocks: NDArray[np.uint64]) -> N
 # A stream: the random bits that belong to one name, readable from any position.
 #
 # Layout. A stream has two AES-256 keys. The *main* keystream gives every draw its first word, at a position that can
-# be
-# computed (draw number × width). The *extension* gives every position infinitely many further bits, block after
-# block:
-# AES(extension key, position (12 bytes) ‖ level (4 bytes)). A draw reads its extension only when the first word
-# cannot
-# decide, so what one draw needs never moves another draw.
+# be computed (draw number × width). The *extension* gives every position infinitely many further bits, block after
+# block: AES(extension key, position (12 bytes) ‖ level (4 bytes)). A draw reads its extension only when the first word
+# cannot decide, so what one draw needs never moves another draw.
 
 EXTENSION_BITS: Final = 8 * BLOCK_BYTES
 

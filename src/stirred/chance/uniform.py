@@ -226,10 +226,9 @@ def integers(
 # Uniform permutations and uniform derangements.
 #
 # Fisher–Yates with exact whole numbers gives each of the n! orders probability 1/n!. A derangement is drawn the same
-# way; an attempt ends at the first fixed point, and a new one begins with the next words: conditioning the uniform
-# law on
-# "no fixed point" is the uniform law on derangements. An attempt succeeds with probability about 1/e and a failed one
-# ends after about a third of its steps on average (proof.md, Section 4).
+# way; an attempt ends at the first fixed point, and a new one begins with the next words: conditioning the uniform law
+# on "no fixed point" is the uniform law on derangements. An attempt succeeds with probability about 1/e and a failed
+# one ends after about a third of its steps on average (proof.md, Section 4).
 
 
 def permutation(

@@ -19,19 +19,15 @@ from pydantic.fields import FieldInfo
 from stirred.cli.options import (
     add_engine_arguments,
     add_invalid_argument,
-    clean_after_refusal,
-    is_rehearsal,
-    key_file,
-    load_key,
     open_engine,
-    rehearsal_key,
-    tell_about_records,
 )
-from stirred.cli.output import console, log_progress, print_json, show_progress, table
+from stirred.cli.output import console, print_json, show_progress, table
 from stirred.cli.parser import add_language_argument
+from stirred.cli.run import release_plan
 from stirred.errors import InputError
-from stirred.mechanisms.config import MechanismConfig, parse_settings, read_extra, read_kind, write_toml
+from stirred.mechanisms.config import MechanismConfig, parse_settings, read_extra, read_kind
 from stirred.mechanisms.registry import find_mechanism, find_registration, list_methods
+from stirred.text_formats import write_toml
 
 if TYPE_CHECKING:
     from stirred.census import Invalid
@@ -200,21 +196,8 @@ def run(name: str, arguments: argparse.Namespace) -> int:
 
 def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
     """Run a plan that a command made, and say what was promised and kept."""
-    from stirred.publish import run as run_plan
-    from stirred.publish.check import prepare
-    from stirred.publish.run.part import hold_lock
-
-    with open_engine(arguments) as engine:
-        alone = arguments.key is None and all(mechanism.is_noiseless for mechanism in plan.mechanisms)
-        with show_progress(quiet=arguments.json, late=True) as shown:
-            rehearsal = alone or is_rehearsal(out, arguments.key)
-            ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
-        tell_about_records(ready.census)
-        log = out.with_name(out.name + ".log")
-        with hold_lock(out), clean_after_refusal(key_file(out, arguments.key), log):
-            key = rehearsal_key() if alone else load_key(out, arguments.key)
-            with show_progress(quiet=arguments.json) as bar, log_progress(log, bar) as progress:
-                packet = run_plan(plan, out, key=key, progress=progress, prepared=ready)
+    noiseless = arguments.key is None and all(mechanism.is_noiseless for mechanism in plan.mechanisms)
+    packet, ready = release_plan(plan, out, arguments, noiseless=noiseless)
     told = packet.receipt()
     if arguments.json:
         promised = str(ready.specification)

@@ -14,6 +14,7 @@ An interrupted run is taken up where it stopped; the same key and census give th
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from stirred.cli.options import (
     add_engine_arguments,
@@ -23,10 +24,15 @@ from stirred.cli.options import (
     key_file,
     load_key,
     open_engine,
+    rehearsal_key,
     tell_about_records,
 )
 from stirred.cli.output import console, log_progress, print_json, show_progress
 from stirred.cli.parser import add_language_argument
+
+if TYPE_CHECKING:
+    from stirred.publish import Packet, Plan
+    from stirred.publish.check import ReadyPlan
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,36 +52,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run and say where the report is."""
     from stirred.publish import load
+    from stirred.publish.plan.description import with_invalid, with_language
+
+    plan = with_language(with_invalid(load(arguments.plan), arguments.invalid), arguments.language)
+    packet, _ = release_plan(plan, Path(arguments.out), arguments, internal=not arguments.public_only)
+    report = str(packet.public / "report.html")
+    if arguments.json:
+        private = packet.receipt()["private"]
+        print_json({"packet": str(packet.folder), "report": report, "private": private})
+        return 0
+    console().print(f"packet: {packet.folder}\nopen {report}")
+    return 0
+
+
+def release_plan(
+    plan: "Plan", out: Path, arguments: argparse.Namespace, *, internal: bool = True, noiseless: bool = False
+) -> "tuple[Packet, ReadyPlan]":
+    """Run a plan into a packet and return it with what was checked before; a noiseless run has a key for tests."""
     from stirred.publish import run as run_plan
     from stirred.publish.check import prepare
-    from stirred.publish.plan.description import with_invalid, with_language
     from stirred.publish.run.part import hold_lock
 
-    out = Path(arguments.out)
-    plan = with_language(with_invalid(load(arguments.plan), arguments.invalid), arguments.language)
     with open_engine(arguments, planned=plan.engine) as engine:
         # all that can be refused is refused before a key is made
         with show_progress(quiet=arguments.json, late=True) as shown:
-            rehearsal = is_rehearsal(out, arguments.key)
+            rehearsal = noiseless or is_rehearsal(out, arguments.key)
             ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
         tell_about_records(ready.census)
         log = out.with_name(out.name + ".log")
         with hold_lock(out), clean_after_refusal(key_file(out, arguments.key), log):
-            key = load_key(out, arguments.key)
+            key = rehearsal_key() if noiseless else load_key(out, arguments.key)
             with show_progress(quiet=arguments.json) as shown, log_progress(log, shown) as progress:
-                packet = run_plan(
-                    plan, out, key=key, progress=progress, internal=not arguments.public_only, prepared=ready
-                )
-    if arguments.json:
-        print_json(
-            {
-                "packet": str(packet.folder),
-                "report": str(packet.public / "report.html"),
-                "private": key.private,
-            }
-        )
-        return 0
-    shown_to = console()
-    shown_to.print(f"packet: {packet.folder}")
-    shown_to.print(f"open {packet.public / 'report.html'}")
-    return 0
+                packet = run_plan(plan, out, key=key, progress=progress, internal=internal, prepared=ready)
+    return packet, ready

@@ -21,8 +21,7 @@ from stirred.roots import open_own_folder
 # Private folders for records that do not fit in memory: locked while a process uses them, removed by the next run.
 #
 # A process that was killed cannot remove its folder. The lock on it goes with the process, so the next run that uses
-# the
-# same place finds the folder unlocked and removes it.
+# the same place finds the folder unlocked and removes it.
 
 if sys.platform != "win32":
     import fcntl

@@ -124,23 +124,10 @@ def mix_words(state: NDArray[np.uint64], words: NDArray[np.uint64]) -> None:
 # Files of released records whose bytes depend on the records alone, not on how they were divided on the way.
 #
 # Whether a census is held in memory or divided into parts depends on its size and on the machine. Neither is public:
-# the
-# row groups, types and encodings of a released file are the same both ways.
+# the row groups, types and encodings of a released file are the same both ways.
 
 ROWS_PER_GROUP = 1 << 20  # rows of a row group in a released file: a number that does not depend on the data
 LIST_GROUP_BYTES = 1 << 26  # bytes of a row group of lists, which only files that are deleted at the end have
-
-
-def in_groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the same rows in row groups, so that the number of parts, which depends on the input, is not visible.
-
-    >>> [t.num_rows for t in in_groups(iter([pa.table({"a": range(ROWS_PER_GROUP - 1)}), pa.table({"a": range(3)})]))]
-    [1048576, 2]
-    """
-    groups = RowGroups()
-    for table in tables:
-        yield from groups.add(table)
-    yield from groups.flush()
 
 
 class RowGroups:

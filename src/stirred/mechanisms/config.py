@@ -23,6 +23,7 @@ from pydantic_core import PydanticCustomError
 
 from stirred.errors import InputError, StirredError, did_you_mean
 from stirred.roots import require_readable_below
+from stirred.text_formats import write_toml
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -332,26 +333,3 @@ def write_hint(model: type[BaseModel], key: str) -> str:
     if field is None or not field.description:
         return "see docs/reference/plan-toml.md"
     return f"{field.description}: {key} = {write_example(model, key)}"
-
-
-def write_toml(value: object) -> str:
-    """Return a value as TOML text.
-
-    >>> write_toml({"rent": "1/10"}), write_toml([["county"]]), write_toml(True)
-    ('{ rent = "1/10" }', '[["county"]]', 'true')
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    if isinstance(value, Mapping):
-        pairs = ", ".join(f"{_write_key(str(name))} = {write_toml(item)}" for name, item in value.items())
-        return f"{{ {pairs} }}" if pairs else "{}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(write_toml(item) for item in value) + "]"
-    return str(value)
-
-
-def _write_key(name: str) -> str:
-    return name if name.replace("-", "").replace("_", "").isalnum() and name.isascii() else write_toml(name)

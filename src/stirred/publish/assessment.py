@@ -529,12 +529,10 @@ def write_metrics(metrics: pl.DataFrame, out: Path) -> None:
 # price.
 #
 # For a table of counts $t(x)$ and its published version $z$, the total error is $e(x) = \sum_c |z_c - t_c(x)|$.
-# Changing one
-# unit's record moves at most $m$ records out of one set of cells and into another, so $e$ moves by at most $2m$
-# ($m = 1$ when the table counts the units themselves, the largest household when it counts persons). With two-sided
-# geometric noise of scale $2m/\varepsilon$ the published total is $\varepsilon$-DP in $D_{mult}$ per $d_{Ham}$,
-# whatever the
-# invariants, and adds $\varepsilon$ to the budget of the release.
+# Changing one unit's record moves at most $m$ records out of one set of cells and into another, so $e$ moves by at
+# most $2m$ ($m = 1$ when the table counts the units themselves, the largest household when it counts persons). With
+# two-sided geometric noise of scale $2m/\varepsilon$ the published total is $\varepsilon$-DP in $D_{mult}$ per
+# $d_{Ham}$, whatever the invariants, and adds $\varepsilon$ to the budget of the release.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from stirred.chance import Key
 from stirred.closed_files import make_closed_folder
 from stirred.engine import Progress, silent
 from stirred.errors import InputError, StirredError
-from stirred.mechanisms.config import write_toml
 from stirred.publish.assessment import (
     HEADLINES,
     AssessedPacket,
@@ -35,7 +34,7 @@ from stirred.report.document import Note, make_table
 from stirred.report.risk import write_number
 from stirred.spec import Specification
 from stirred.spec.invariants import abbreviate
-from stirred.text_formats import parse_toml
+from stirred.text_formats import parse_toml, write_toml
 
 # The members of a family: every [[mechanism]] of a plan as a release of its own, at several swap rates and budgets.
 

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from stirred.assess.contradictions import Quantity, Side
 from stirred.census import Schema
 from stirred.errors import PlanError, did_you_mean
-from stirred.mechanisms.config import write_toml
 from stirred.mechanisms.registry import find_mechanism
+from stirred.text_formats import write_toml
 
 MAX_PERSONS = 99_999  # more persons than any household has: nobody is cut off
 SWAP = {"match": ["state", "size"], "swap": ["county", "tract", "block_group", "block"], "rate": "1/20"}

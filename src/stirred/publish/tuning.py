@@ -18,13 +18,13 @@ from stirred.engine import Local, Progress
 from stirred.errors import InputError, PlanError
 from stirred.frames import arrow_of, collect_frame
 from stirred.mechanisms.base import Mechanism, TunedSettings
-from stirred.mechanisms.config import write_toml
 from stirred.mechanisms.proposal import Cap, Goal
 from stirred.mechanisms.release import Release, count
 from stirred.publish.check import check_variables
 from stirred.publish.plan.description import Plan, TablePlan
 from stirred.publish.plan.proposal import ProposedPlan
 from stirred.spec import Budget, NormalizedRenyi
+from stirred.text_formats import write_toml
 
 # Start from utility: the smallest loss that reaches a target, found on a stand-in and never on the confidential file.
 

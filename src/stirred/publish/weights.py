@@ -101,10 +101,8 @@ def require_totals(totals: Sequence[PublicTotals], weights: WeightsPlan, release
 # New weights for released records from public totals: raking, also called iterative proportional fitting.
 #
 # Every released record starts with weight 1; the weights are multiplied by $T_c / \sum_{i \in c} w_i$ for each cell
-# $c$ of
-# each public table in turn, until all totals $T_c$ are met (Deming and Stephan, 1940). Only the released file and
-# public
-# numbers are read, so the weights are post-processing and cost no budget.
+# $c$ of each public table in turn, until all totals $T_c$ are met (Deming and Stephan, 1940). Only the released file
+# and public numbers are read, so the weights are post-processing and cost no budget.
 
 ROUNDS, CLOSE = 1_000, 1e-9  # rounds of raking, and how near every total must be met
 

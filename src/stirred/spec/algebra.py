@@ -257,8 +257,7 @@ def change_output_premetric(spec: Spec, output_premetric: OutputPremetric) -> Sp
 # Chaining: the second mechanism reads the first one's output, and nothing else of the confidential file.
 #
 # This is not composition (`+`), where both read the file. Two rules are known; the specification of a chain of
-# mechanisms
-# with different specifications is otherwise open (the paper, Section 6.2).
+# mechanisms with different specifications is otherwise open (the paper, Section 6.2).
 
 OPEN_QUESTION = (
     "whether the second step adds protection of its own (a smaller budget, or fewer invariants) is unknown: "
@@ -366,11 +365,9 @@ def _scale_function(function: BudgetFunction | None, stability: Fraction) -> Bud
 # The same promise on another domain, with the variables of one named as those of the other.
 #
 # A user's census and the catalog's are different domains. Where every variable that a promise speaks of has a
-# counterpart, the
-# promise can be read on the other domain: each of its data sets is seen through the shared variables, and the others
-# are
-# not touched by the mechanism. The budget and the premetrics stay; invariants and budget functions change their
-# names.
+# counterpart, the promise can be read on the other domain: each of its data sets is seen through the shared variables,
+# and the others are not touched by the mechanism. The budget and the premetrics stay; invariants and budget functions
+# change their names.
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,8 +121,7 @@ def _find_whole_root(number: int, degree: int) -> int | None:
 # Enclosures of real numbers by two binary fractions, so that rounding always goes to the stated side.
 #
 # Addition and multiplication are exact on the endpoints before they are rounded outward; roots come from integer
-# roots;
-# only the logarithm is mpmath's, and it is widened by far more than mpmath's stated error.
+# roots; only the logarithm is mpmath's, and it is widened by far more than mpmath's stated error.
 
 # Guard bits between the precision mpmath works at and the width we claim.
 GUARD_BITS = 32
@@ -428,8 +427,7 @@ def _distribute(core: Exact, outside: Exact) -> Exact:
 #
 # Logarithms of pairwise coprime integers > 1 are linearly independent over ℚ (unique factorisation), and so are the
 # square roots of distinct products of pairwise coprime non-squares (Besicovitch). Rewriting every logarithm and root
-# in
-# such a common base makes equal sums equal term by term.
+# in such a common base makes equal sums equal term by term.
 
 
 def find_coprime_base(numbers: Iterable[int]) -> list[int]:

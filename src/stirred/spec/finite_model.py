@@ -14,8 +14,7 @@ from stirred.spec.verdict import DataSet, Witness
 # A finite model of one record type in which questions about margins have the same answer as in the domain.
 #
 # A margin is a product of one subspace per variable: all levels (in ``by``), the sum over some levels (in ``where``),
-# or the
-# sum over all. Three facts make the model small:
+# or the sum over all. Three facts make the model small:
 #
 # - *Alike levels.* Levels of a variable that no restriction tells apart can be exchanged for one another. The space
 # of a class
@@ -293,18 +292,6 @@ def build_rows(keys: Sequence[tuple[str, ...] | None]) -> dict[tuple[str, ...], 
         if key is not None:
             found.setdefault(key, {})[place] = Fraction(1)
     return found
-
-
-def compute_rank(rows: Iterable[Mapping[int, Fraction]]) -> int:
-    """Return the rank of rows over the rationals.
-
-    >>> compute_rank([{0: Fraction(1)}, {0: Fraction(2)}, {1: Fraction(1)}])
-    2
-    """
-    span = Span()
-    for place, row in enumerate(rows):
-        span.add(place, row)
-    return span.rank
 
 
 # Whether tables of one record type determine another table of it: by linear algebra on the finite model.

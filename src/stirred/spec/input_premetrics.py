@@ -13,8 +13,7 @@ from stirred.spec.verdict import Answer, Derivation, Verdict
 
 # The constants between units of protection: persons, households, changed records, added ones, imputed copies.
 #
-# Every rule is a bound d_self ≤ c·d_to between two data sets of one universe, so a budget under d_self becomes c
-# times
+# Every rule is a bound d_self ≤ c·d_to between two data sets of one universe, so a budget under d_self becomes c times
 # that budget under d_to.
 
 Link = Literal["kept", "free"]
@@ -627,9 +626,8 @@ def _are_apart(tables: list[Margin]) -> bool:
 # Promises for neighbours only, and when they hold at every distance.
 #
 # The usual definition of differential privacy speaks of neighbours. A specification speaks of every pair of a
-# universe. The
-# two say the same where each pair of a universe is joined by a path of neighbours inside it that is as long as its
-# distance; under invariants this often fails (no two swapped censuses of one universe are neighbours).
+# universe. The two say the same where each pair of a universe is joined by a path of neighbours inside it that is as
+# long as its distance; under invariants this often fails (no two swapped censuses of one universe are neighbours).
 
 
 @dataclass(frozen=True, slots=True)

@@ -396,15 +396,12 @@ def join_words(words: Sequence[str]) -> str:
 
 # What of the data a release is computed from: its views, and the columns that they show.
 #
-# A *view* is a table of one record type. The law of a release is a function of its views and of the invariants, and
-# of nothing
-# else of the data: swapped records have one view with all released columns, noisy tables have one for each measured
-# table.
-# A view of persons may show columns of their household, where persons are released with it. Two data sets of one
-# universe
-# that agree on every view give the same release, so odds are read at the smallest change that some view shows.
-# A view that leaves out a column is safe (it notices less, and the distance is larger); one that adds a column is
-# not.
+# A *view* is a table of one record type. The law of a release is a function of its views and of the invariants, and of
+# nothing else of the data: swapped records have one view with all released columns, noisy tables have one for each
+# measured table. A view of persons may show columns of their household, where persons are released with it. Two data
+# sets of one universe that agree on every view give the same release, so odds are read at the smallest change that
+# some view shows. A view that leaves out a column is safe (it notices less, and the distance is larger); one that adds
+# a column is not.
 
 Views = tuple[Margin, ...]  # empty: not stated, so every variable of the domain may be released
 

@@ -101,12 +101,10 @@ def refuse_single_universe() -> NoReturn:
     )
 
 
-# The realised universe: the values of the invariants, with a digest that can be published or withheld.
+# The realised universe: the values of the invariants, with a digest.
 #
 # The values are released exactly anyway, so their digest may be published; where a release is not out yet it can be
-# withheld, or salted so that it commits to the values without showing them.
-
-WITHHELD = "withheld: the values of the invariants are not published"
+# salted, so that it commits to the values without showing them.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,20 +113,12 @@ class Universe:
 
     multiverse: Multiverse
     values: "Mapping[Invariant, pa.Table]" = field(repr=False)
-    digest: str  # of the values, or why it is withheld
-
-    @property
-    def is_withheld(self) -> bool:
-        return not self.digest.startswith("sha256:")
+    digest: str  # of the values
 
     @property
     def numbers(self) -> int:
         """Return how many numbers the invariants fix."""
         return sum(int(table.num_rows) for table in self.values.values())
-
-    def withhold(self) -> "Universe":
-        """Return the universe without its values and their digest."""
-        return Universe(multiverse=self.multiverse, values={}, digest=WITHHELD)
 
     def to_json(self) -> dict[str, object]:
         return {"invariants": [invariant.words() for invariant in self.multiverse], "digest": self.digest}

@@ -28,20 +28,14 @@ from stirred.spec.verdict import Witness
 # The lightest signed table that every exact table sums to zero: the smallest change inside a universe.
 #
 # A data set is a table of counts, so two data sets of one universe differ by an integer table $z \ne 0$ that every
-# exact table
-# sums to zero. On a model (see `axes`) a table of cells times plain parts, the smallest norm is
-# $\min_J 2^{|J|}\, m(J)$: alternate in the plain parts $J$, and let $m(J)$ be the smallest norm on the cells of what
-# the
+# exact table sums to zero. On a model (see `axes`) a table of cells times plain parts, the smallest norm is $\min_J
+# 2^{|J|}\, m(J)$: alternate in the plain parts $J$, and let $m(J)$ be the smallest norm on the cells of what the
 # tables that show all of $J$ sum to zero. *Proof.* Such a product is a kernel vector. Conversely take a plain part
-# $p$. If the
-# sum of $z$ over $p$ is not zero, it is a kernel vector without $p$ and no heavier. Else two slices along $p$ are
-# nonzero,
-# and the tables that show $p$ sum both to zero: at least twice $m$ with $p$ in $J$. Repeat for the other parts.
-# Without
-# restrictions there is one cell, and this is $2^{|F|}$ for the smallest set $F$ contained in no margin. Two levels of
-# a class
-# stand for all: adding up the others of the class keeps a kernel vector, makes it no heavier, and not zero for some
-# choice.
+# $p$. If the sum of $z$ over $p$ is not zero, it is a kernel vector without $p$ and no heavier. Else two slices along
+# $p$ are nonzero, and the tables that show $p$ sum both to zero: at least twice $m$ with $p$ in $J$. Repeat for the
+# other parts. Without restrictions there is one cell, and this is $2^{|F|}$ for the smallest set $F$ contained in no
+# margin. Two levels of a class stand for all: adding up the others of the class keeps a kernel vector, makes it no
+# heavier, and not zero for some choice.
 
 MAX_TABLE_SETS = 20_000
 MAX_CELLS = 400
@@ -467,10 +461,8 @@ class Question:
 # Tables of several record types as tables of one joint record.
 #
 # Where every household has one person and lives in one housing unit, a person, its household and its unit are one
-# record, and
-# a table of any of the three is a table of that record. A pair of data sets of such records is a pair of the domain,
-# so what
-# the joint record shows possible is possible.
+# record, and a table of any of the three is a table of that record. A pair of data sets of such records is a pair of
+# the domain, so what the joint record shows possible is possible.
 
 PERSON, HOUSEHOLD, UNIT, QUARTERS = "person", "household", "housing unit", "group quarters"
 RELATED_TYPES: Mapping[str, tuple[str, ...]] = {
@@ -613,11 +605,9 @@ def _joint_domain(domain: Domain, unit: str, family: tuple[str, ...]) -> Domain:
 
 # The smallest distance between two data sets of one universe that a release can tell apart, true or on the safe side.
 #
-# Safe means never too small: a larger distance gives larger odds. So the answer is the distance of a pair that
-# exists, and
-# ``exact`` says whether a smaller one is ruled out too. What a release shows are its *views* (see `released`): tables
-# that its
-# law is a function of. A change counts only where some view shows it, whatever else a codebook lists.
+# Safe means never too small: a larger distance gives larger odds. So the answer is the distance of a pair that exists,
+# and ``exact`` says whether a smaller one is ruled out too. What a release shows are its *views* (see `released`):
+# tables that its law is a function of. A change counts only where some view shows it, whatever else a codebook lists.
 #
 # 1. *Views.* Of each view that no other one covers, the lightest change is sought that leaves all exact tables as
 # they are and

@@ -246,8 +246,7 @@ def _describe_change(pair: Witness, kind: str) -> str:
 # Which invariants determine which, with a derivation that a checker verifies.
 #
 # A yes is a computation: the wanted table is read off a given one, or is a combination of given ones. A no is a pair
-# of data
-# sets that agree on everything given and differ on what is wanted. Anything else is unknown.
+# of data sets that agree on everything given and differ on what is wanted. Anything else is unknown.
 
 
 def refines(finer: Iterable[Invariant], coarser: Iterable[Invariant], domain: Domain) -> Verdict:

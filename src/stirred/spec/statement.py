@@ -347,9 +347,8 @@ def build_joint_function(
 
 # What the rules read of a specification.
 #
-# A specification calls these rules (`+`, `given`, `per`, `implies`), so they cannot import it. They take anything
-# with its
-# fields, and give back the same class.
+# A specification calls these rules (`+`, `given`, `per`, `implies`), so they cannot import it. They take anything with
+# its fields, and give back the same class.
 
 
 class SpecificationFields(Protocol):

@@ -250,8 +250,7 @@ def combine_verdicts(verdicts: Sequence[Verdict], otherwise: str, *, rule: str =
 # Checking a witness: two data sets of the domain that agree on some invariants and differ on another.
 #
 # It shares no code with the search for witnesses, which calls it before it answers "no". It counts records and reads
-# the
-# domain, and nothing else.
+# the domain, and nothing else.
 
 PERSON, HOUSEHOLD, UNIT, QUARTERS = "person", "household", "housing unit", "group quarters"
 # types of which no record belongs to a record of the other

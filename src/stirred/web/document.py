@@ -8,11 +8,11 @@ from typing import Any
 from stirred.closed_files import write_closed_text
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.config import read_extra, write_toml
+from stirred.mechanisms.config import read_extra
 from stirred.mechanisms.registry import find_registration, list_mechanisms
 from stirred.publish.plan.models import PlanConfig
 from stirred.publish.plan.proposal import propose_plan
-from stirred.text_formats import TomlError, parse_toml
+from stirred.text_formats import TomlError, parse_toml, write_toml
 
 # A plan as a document that forms change: read from its text, and written again as TOML.
 

@@ -8,8 +8,8 @@ from pydantic.fields import FieldInfo
 
 from stirred.census import Schema
 from stirred.errors import InputError, did_you_mean
-from stirred.mechanisms.config import MechanismConfig, read_extra, read_kind, write_toml
-from stirred.text_formats import TomlError, parse_toml
+from stirred.mechanisms.config import MechanismConfig, read_extra, read_kind
+from stirred.text_formats import TomlError, parse_toml, write_toml
 
 # The fields of a form from the settings of a mechanism: one field a setting, its sentence as the help.
 

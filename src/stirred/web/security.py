@@ -26,8 +26,8 @@ from stirred.roots import reading_below
 # Who may use a workbench: whoever opens its one-time address, and then the browser that got the cookie.
 #
 # All secrets are drawn when the server starts and live in its memory alone. A cookie of an earlier start opens
-# nothing, so
-# whoever takes the port of a server that has ended, and is sent such a cookie, has nothing that can be used.
+# nothing, so whoever takes the port of a server that has ended, and is sent such a cookie, has nothing that can be
+# used.
 
 SECRET_BYTES = 32
 
@@ -177,10 +177,9 @@ class RequestLog:
 # What stands before every screen: the host, the session, the form's own token, the size of a body, and the headers.
 #
 # A page of another site can make a browser send requests here. It does not know the token of a form, its Origin is
-# another
-# one, and the cookie is SameSite=Strict; a name that is pointed at this machine (DNS rebinding) has another Host.
-# Another
-# port of this machine is the same site to a browser: such pages are told by their Origin and by Sec-Fetch-Site.
+# another one, and the cookie is SameSite=Strict; a name that is pointed at this machine (DNS rebinding) has another
+# Host. Another port of this machine is the same site to a browser: such pages are told by their Origin and by
+# Sec-Fetch-Site.
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

@@ -85,10 +85,6 @@ class Workbench:
         """Return the plan of a text, as a run would read it."""
         return parse(text, folder=self.workspace.plans)
 
-    def census_from_plans(self) -> str:
-        """The census as plans name it."""
-        return os.path.relpath(self.require_data().file, self.workspace.plans)
-
     def census_from_here(self) -> str:
         """Return the path of the census from the folder of the workbench, as commands name it."""
         return os.path.relpath(self.require_data().file, self.workspace.folder)

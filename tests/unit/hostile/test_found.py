@@ -15,7 +15,7 @@ from stirred.publish import load
 from stirred.publish.packet.checksums import seal
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import look_up
-from stirred.publish.packet.signature import is_signed_by, new_signer, sign
+from stirred.publish.packet.signature import new_signer, sign, unsigned_parts
 from stirred.publish.plan.description import WeightsPlan
 from stirred.publish.weights import read_totals
 from stirred.spec.files import load as load_specification
@@ -106,10 +106,10 @@ def test_a_signed_packet_without_its_list(packet: Path, tmp_path: Path) -> None:
     sign(packet, tmp_path / "office.pem")
     (packet / "public" / "checksums.txt").unlink()
     with pytest.raises(InputError, match="no packet"):
-        is_signed_by(packet, public)
+        unsigned_parts(packet, public)
     (packet / "public" / "checksums.txt").symlink_to(ENDLESS)
     with pytest.raises(InputError, match="no packet"):
-        is_signed_by(packet, public)
+        unsigned_parts(packet, public)
 
 
 def test_a_plan_whose_census_is_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

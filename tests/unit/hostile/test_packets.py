@@ -15,7 +15,7 @@ from stirred.cli.main import main
 from stirred.errors import InputError, PrivacyError, StirredError
 from stirred.publish.packet import checksums
 from stirred.publish.packet.checksums import check, seal, verify
-from stirred.publish.packet.signature import is_signed, is_signed_by, new_signer, sign
+from stirred.publish.packet.signature import is_signed, new_signer, sign, unsigned_parts
 
 # macOS has the same program under another name
 SHA256SUM = ["sha256sum"] if shutil.which("sha256sum") else ["shasum", "-a", "256"]
@@ -146,19 +146,19 @@ def test_a_resealed_packet_is_told_from_the_offices(folder: Path, tmp_path: Path
     assert office.stat().st_mode & 0o077 == 0
     packet = folder.parent
     assert not is_signed(packet)
-    assert not is_signed_by(packet, public)
+    assert unsigned_parts(packet, public)
     sign(packet, office)
-    assert is_signed_by(packet, public)
-    assert is_signed_by(folder, public), "a copy of the public part is signed too"
-    assert not is_signed_by(packet, others)
+    assert not unsigned_parts(packet, public)
+    assert not unsigned_parts(folder, public), "a copy of the public part is signed too"
+    assert unsigned_parts(packet, others)
     assert not check(folder)
     assert agrees(folder)
     (folder / "receipt.json").write_text('{"forged": true}')
     seal(folder)
     assert not check(folder), "the checksums alone do not notice"
-    assert not is_signed_by(packet, public)
+    assert unsigned_parts(packet, public)
     sign(packet, other)
-    assert not is_signed_by(packet, public)
+    assert unsigned_parts(packet, public)
 
 
 def test_openssl_agrees_with_the_signature(folder: Path, tmp_path: Path) -> None:
@@ -181,9 +181,9 @@ def test_keys_are_checked(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(StirredError, match="not a private signing key"):
         sign(folder, public)
     with pytest.raises(StirredError, match="not a public signing key"):
-        is_signed_by(folder, office)
+        unsigned_parts(folder, office)
     with pytest.raises(StirredError, match="not a signing key"):
-        is_signed_by(folder, tmp_path / "absent.pub")
+        unsigned_parts(folder, tmp_path / "absent.pub")
     office.chmod(0o644)
     with pytest.raises(PrivacyError, match="others may read"):
         sign(folder, office)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from stirred.chance import Key
-from stirred.publish.packet.lookup import explain_number, explain_table, look_up, prepare_table
+from stirred.publish.packet.lookup import explain_number, look_up, prepare_table
 from stirred.publish.plan import load
 from stirred.publish.run import run
 
@@ -77,10 +77,7 @@ def test_estimates_and_intervals_are_not_negative_and_every_cell_names_its_numbe
     assert set(finite["quote"]) <= {"count", "estimate"}
     # vacant homes stay where they are: their cells are exact
     assert made.filter(~uncertain)["quote"].unique().to_list() == ["count"]
-    outside = finite.filter(~pl.col("count").is_between("low", "high")).height
-    said = explain_table(pq.read_table(packet / "public" / "tables" / "tenure-by-county.parquet"))
-    assert outside > 0
-    assert f"In {outside} of {made.filter(uncertain).height} uncertain cells" in said
+    assert finite.filter(~pl.col("count").is_between("low", "high")).height > 0
 
 
 def test_invariants_are_integers_without_an_interval(packet: Path) -> None:

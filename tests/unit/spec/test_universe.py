@@ -61,16 +61,6 @@ def test_names_do_not_change_the_digest() -> None:
     assert Custom("c", description="one").identity() == Custom("c", description="two").identity()
 
 
-def test_it_can_be_withheld() -> None:
-    shown = universe(Toy(household=HOUSEHOLDS), INVARIANTS)
-    hidden = shown.withhold()
-    assert hidden.is_withheld
-    assert not shown.is_withheld
-    assert hidden.values == {}
-    assert "withheld" in str(hidden.to_json()["digest"])
-    assert "3" not in str(hidden.to_json())
-
-
 def test_inequalities_are_realised_by_area() -> None:
     census = Toy(
         household=HOUSEHOLDS,

@@ -11,7 +11,7 @@ from stirred.census.synthetic import PRESETS, synthesise, write_preset, writing
 from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.census.synthetic.plans import find_plan
 from stirred.census.synthetic.states import draw_states
-from stirred.census.synthetic.writing import write_toml
+from stirred.census.synthetic.writing import write_document
 from stirred.chance import Key
 from stirred.errors import InputError
 
@@ -151,7 +151,7 @@ def test_toml_quotes_what_needs_it() -> None:
         "name": 'a "b" \\ c',
         "record": {"group quarters": {"variables": {"size": {"levels": [1, 2]}}}},
     }
-    assert tomllib.loads(write_toml(document)) == document
+    assert tomllib.loads(write_document(document)) == document
 
 
 def test_nothing_is_left_of_a_census_that_was_refused(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Infer confidential counts from public numbers: posteriors of noisy counts, differences between tables."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -12,20 +12,14 @@ from stirred.assess.attack.result import AttackResult
 from stirred.assess.risk import Baseline, RiskMeasure, name_measure
 from stirred.assess.universe.bounds import find_separators, keep_maximal
 from stirred.assess.universe.counting import log_gamma
-from stirred.census import Census
 from stirred.errors import InputError
 from stirred.frames import frame_of, series_of
-from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.registry import rebuild_mechanism
-from stirred.mechanisms.release import Release
 
 # From prior to posterior for noisy counts: what an attacker believes about a count before and after its publication.
 #
 # The belief in a true count c after the noisy number x is proportional to prior(c) · noise(x − c), over the counts
-# that the
-# invariants allow. What is said of counts is absolute risk. What one record does to the odds of two neighbouring
-# counts is
-# relative risk, and a budget bounds it.
+# that the invariants allow. What is said of counts is absolute risk. What one record does to the odds of two
+# neighbouring counts is relative risk, and a budget bounds it.
 
 Floats = NDArray[np.float64]
 REACH_DEVIATIONS = 9  # standard deviations of noise that are weighed
@@ -245,59 +239,6 @@ def frechet_bounds(rows: ArrayLike, columns: ArrayLike, total: ArrayLike) -> tup
 # Prior to posterior for a noisy table of a release, with the bounds that its exact tables give.
 
 
-def infer_counts(
-    release: Release,
-    by: Sequence[str],
-    *,
-    mechanism: Mechanism | None = None,
-    record_type: str = "",
-    priors: Sequence[Prior] = (),
-    exact: Sequence[pl.DataFrame] = (),
-    census: Census | None = None,
-) -> AttackResult:
-    """Compute prior and posterior of each count of a noisy table, with the standard errors it states.
-
-    ``exact`` are published tables that hold exactly (some of the variables and ``count``): the bounds they give are the case
-    with invariants. The ``census`` adds how many of the best guesses are right, which is internal.
-    """
-    made = mechanism or rebuild_mechanism(release)
-    asked = record_type or made.record_type
-    table = frame_of(made.table(release, by, record_type=asked)).with_columns(
-        pl.col(list(by)).cast(pl.String)
-    )
-    if "standard_error" not in table.columns:
-        return AttackResult(measures=(_no_law(made.name, asked),))
-    value = "estimate" if "estimate" in table.columns else "count"
-    table = table.with_columns(_round_errors(pl.col("standard_error")).alias("standard_error"))
-    noisy = add_bounds(table.filter(pl.col("standard_error") > 0), by, exact).sort("standard_error")
-    if not noisy.height:
-        return AttackResult(measures=(_no_law(made.name, asked),))
-    truth = None
-    if census is not None:
-        counts = frame_of(census.counts(asked, list(by))).with_columns(pl.col(list(by)).cast(pl.String))
-        joined = noisy.join(
-            counts.rename({"count": "truth"}),
-            on=list(by),
-            how="left",
-            nulls_equal=True,
-            maintain_order="left",
-        )
-        truth = joined["truth"].fill_null(0).to_numpy()
-    parts = []
-    for (scale,), rows in noisy.with_row_index().group_by("standard_error", maintain_order=True):
-        found = prior_to_posterior(
-            rows[value].to_numpy(),
-            KnownNoise(law="gaussian", scale=float(str(scale))),
-            priors=priors,
-            low=rows["low"].to_numpy() if exact else None,
-            high=rows["high"].to_numpy() if exact else None,
-            truth=None if truth is None else truth[rows["index"].to_numpy()],
-            about=f"noisy counts of {asked} records by {', '.join(by)}",
-        )
-        parts.append((rows.height, found))
-    return _join_measures(parts)
-
-
 def add_bounds(table: pl.DataFrame, by: Sequence[str], exact: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Add the bounds of each count that exact tables of some of its variables give; Dobra and Fienberg's where they apply.
 
@@ -340,49 +281,11 @@ def _margin_column(frame: pl.DataFrame, table: pl.DataFrame, names: frozenset[st
     return found["margin"].cast(pl.Float64).fill_null(0.0)
 
 
-def _round_errors(error: pl.Expr) -> pl.Expr:
-    """Round standard errors to three digits, so that rows with similar noise are computed together."""
-    return error.cast(pl.Float64).fill_null(0.0).round_sig_figs(3)
-
-
-def _join_measures(parts: Sequence[tuple[int, AttackResult]]) -> AttackResult:
-    """Join the measures of groups of rows: means over all rows, and the largest relative risk."""
-    total = sum(rows for rows, _ in parts)
-    measures = []
-    for place, first in enumerate(parts[0][1].measures):
-        values = [(rows, found.measures[place]) for rows, found in parts]
-        if first.kind == "relative":
-            measures.append(max((m for _, m in values), key=lambda m: m.value or 0.0))
-            continue
-        mean = sum(rows * (m.value or 0.0) for rows, m in values) / total
-        bases = tuple(
-            Baseline(name=base.name, value=sum(rows * m.baselines[i].value for rows, m in values) / total)
-            for i, base in enumerate(first.baselines)
-            if all(len(m.baselines) > i for _, m in values)
-        )
-        measures.append(replace(first, value=mean, baselines=bases))
-    tables = {name: pl.concat([found.tables[name] for _, found in parts]) for name in parts[0][1].tables}
-    return AttackResult(measures=tuple(measures), tables=tables)
-
-
-def _no_law(mechanism: str, record_type: str) -> RiskMeasure:
-    return RiskMeasure(
-        name=name_measure("count_guess_alone"),
-        about=f"counts of {record_type} records",
-        kind="absolute",
-        value=None,
-        unit="share",
-        public=True,
-        reason=f"{mechanism} states no standard error of this table, or the table is exact",
-    )
-
-
 # What published tables with known errors let anyone believe, and what a guess finds without them.
 #
 # The prior is a law of counts with the mean and the spread of the published table, without the spread of its noise: a
-# negative
-# binomial law, or a Poisson law where counts do not vary more. Errors are taken as normal with the published standard
-# error.
+# negative binomial law, or a Poisson law where counts do not vary more. Errors are taken as normal with the published
+# standard error.
 
 MAX_CELLS_WEIGHED = 200_000  # cells of a table that are weighed, evenly spread over it
 MAX_STANDARD_ERROR = 1_000.0  # standard errors beyond this leave nearly as much open as no number
@@ -486,10 +389,8 @@ def _with_mode(prior: Prior, mode: float) -> tuple[Prior, float]:
 # Differencing: numbers of small areas that follow by subtraction, between overlapping areas and between releases.
 #
 # Two published partitions of a region cut it into pieces. A piece is an edge between the two areas it lies in. The
-# totals of
-# the areas determine a piece exactly if its edge is a bridge of this graph: without it the areas fall apart into two
-# groups,
-# and the piece is the difference between the totals of one group's areas of either kind.
+# totals of the areas determine a piece exactly if its edge is a bridge of this graph: without it the areas fall apart
+# into two groups, and the piece is the difference between the totals of one group's areas of either kind.
 
 COUNT, ERROR = "count", "standard_error"
 SMALL_RECORDS = 10  # a piece with fewer records is small

@@ -21,12 +21,9 @@ from stirred.spec.invariants import pluralize
 # Where a record truly is, given where a swap shows it: Bayes on the law of one record.
 #
 # In a stratum of n records, $n_t$ of which are shown at t, a record at t stays with chance $1 - q(n-n_t)/(n-1)$ and
-# one from
-# elsewhere comes to t with chance $q n_t/(n-1)$. All data sets of the universe being equally likely, the chance that
-# a record
-# shown at t is truly there is the former, also for records that share all they hold: given the release, the
-# permutation
-# has the law it had before.
+# one from elsewhere comes to t with chance $q n_t/(n-1)$. All data sets of the universe being equally likely, the
+# chance that a record shown at t is truly there is the former, also for records that share all they hold: given the
+# release, the permutation has the law it had before.
 
 STAY, COME, PRIOR, POSTERIOR, BEST = "stay", "come", "prior", "posterior", "best_guess"
 
@@ -101,43 +98,13 @@ def _share_at_place(match: list[str], place: list[str], given: list[str]) -> pl.
     return ((pl.max_horizontal(shrunk, 0.0) + pl.col("n_t") / pl.col("n")) / (alike + 1)).clip(0.0, 1.0)
 
 
-def remove_shrinkage(units: pl.DataFrame, law: Exchange, held: Sequence[str]) -> pl.DataFrame:
-    r"""The table of held values by place before the swap, without bias: $(N' - \lambda n_h n_t / n)/(1-\lambda)$.
-
-    >>> law = Exchange(record_type="h", match=(), moving=("t",), selected=lambda n: np.full(np.shape(n), 0.3))
-    >>> units = pl.DataFrame({"h": ["x", "x", "y", "y"], "t": ["a", "a", "b", "b"]})
-    >>> remove_shrinkage(units, law, ["h"])["estimate"].round(3).to_list()
-    [2.667, 2.667]
-    """
-    match, place = [*law.match], [*law.moving]
-    cells = units.group_by([*match, *held, *place]).len("released")
-    n = pl.col("released").sum().over(match) if match else pl.col("released").sum()
-    cells = cells.with_columns(
-        n.alias("n"),
-        pl.col("released").sum().over([*match, *held]).alias("n_h"),
-        pl.col("released").sum().over([*match, *place]).alias("n_t"),
-    )
-    sizes = cells["n"].unique()
-    q = law.selected(sizes.to_numpy())
-    weights = pl.DataFrame({"n": sizes, "weight": q * sizes.to_numpy() / np.maximum(sizes.to_numpy() - 1, 1)})
-    even = pl.col("weight") * pl.col("n_h") * pl.col("n_t") / pl.col("n")
-    rest = 1 - pl.col("weight")
-    estimate = pl.when(rest > 1e-9).then((pl.col("released") - even) / rest)
-    found = cells.join(weights, on="n").with_columns(estimate.alias("estimate"))
-    return found.select(*match, *held, *place, "released", "estimate").sort([*match, *held, *place])
-
-
 # Where all records of a stratum truly are, guessed together: as many were at each place as are shown there.
 #
 # One record by itself is at s with a weight $w_s = \theta_s\, c(t \mid s)$: how records with its values are spread,
-# times the
-# chance that it is then shown at t. Guessed one by one, records crowd into the places that many of them like best,
-# more than a
-# place has. So the weights are scaled until every place has its known number of records (Sinkhorn), and the scaled
-# weights are
-# the chances. On small strata this finds nearly as many as listing all arrangements, and more than the likeliest
-# arrangement
-# alone does, because that one is only one of many.
+# times the chance that it is then shown at t. Guessed one by one, records crowd into the places that many of them like
+# best, more than a place has. So the weights are scaled until every place has its known number of records (Sinkhorn),
+# and the scaled weights are the chances. On small strata this finds nearly as many as listing all arrangements, and
+# more than the likeliest arrangement alone does, because that one is only one of many.
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

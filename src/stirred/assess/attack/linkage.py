@@ -249,8 +249,7 @@ def _choose_rows(draws: Draws, many: int, share: float) -> NDArray[np.bool_]:
 # What someone guesses who has the release and an address, and links nothing: the baselines of every attack.
 #
 # With shares $p_i$ of an area's values, the modal guess is right for $\max_i p_i$ of its people, the proportional
-# guess for
-# $\sum_i p_i^2$ on average.
+# guess for $\sum_i p_i^2$ on average.
 
 SECRET, AREA, PARENT = "secret", "area", "parent"
 

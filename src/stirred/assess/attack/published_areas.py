@@ -258,22 +258,6 @@ def tabulate_blocks(records: pl.DataFrame, area: str) -> AreaCounts:
     return AreaCounts(design=design, areas=areas, counts=counts)
 
 
-def tabulate_margins(records: pl.DataFrame, area: str, tables: Sequence[Sequence[str]]) -> AreaCounts:
-    """Tabulate tables of some variables each from records.
-
-    >>> people = pl.DataFrame({"block": ["a", "a"], "sex": [1, 2], "race": ["x", "y"]})
-    >>> tabulate_margins(people, "block", [["sex"], ["race"]]).counts.tolist()
-    [[1, 1, 1, 1]]
-    """
-    return collect_tables(
-        {
-            "×".join(by) or "total": records.group_by([area, *by]).agg(pl.len().alias("count"))
-            for by in tables
-        },
-        area,
-    )
-
-
 def collect_tables(
     tables: Mapping[str, pl.DataFrame], area: str, *, bound: int | None = 0, zeros_kept: bool = True
 ) -> AreaCounts:

@@ -402,24 +402,6 @@ def calibration(confidences: pl.DataFrame, *, bins: int = 10) -> pl.DataFrame:
     )
 
 
-def precision_area(confidences: pl.DataFrame, *, records: int) -> float:
-    """Return the area under the precision–recall curve of candidates by falling confidence.
-
-    Candidates of one confidence are taken together, so that their order does not matter.
-
-    >>> sure = pl.DataFrame({"confidence": [1.0, 0.5, 0.5], "true": [True, True, False]})
-    >>> round(precision_area(sure, records=2), 4)
-    0.8333
-    """
-    steps = (
-        confidences.group_by("confidence")
-        .agg(pl.len().alias("taken"), pl.col("true").sum().alias("right"))
-        .sort("confidence", descending=True)
-        .with_columns(pl.col("taken").cum_sum().alias("all"), pl.col("right").cum_sum().alias("hits"))
-    )
-    return float((steps["hits"] / steps["all"] * steps["right"]).sum() / records) if records else 0.0
-
-
 # Reconstruct many areas, a few at a time in threads; finished pieces are kept, so that an interrupted run is taken
 # up.
 #
@@ -594,9 +576,8 @@ def _reconstruct_area(
 # Tables of larger areas joined to those of blocks: PCT12 and PCT12A–O of 2010, which show single years of age.
 #
 # The blocks of a tract are one integer programme: each block has its own tables, and sex × age class × race group ×
-# Hispanic
-# origin add up to the tract's. Then the single years of each such group are dealt out to its records; the tables say
-# no more.
+# Hispanic origin add up to the tract's. Then the single years of each such group are dealt out to its records; the
+# tables say no more.
 
 GROUP_COLUMN = "race_group"
 KEY_COLUMNS = (SEX, AGE_CLASS, GROUP_COLUMN, HISPANIC)

@@ -1,6 +1,6 @@
 """Test measured noise against its law, and bound the loss between near data sets from released numbers."""
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import ceil, sqrt
 
@@ -25,8 +25,8 @@ from stirred.spec.input_premetrics import RecordPremetric
 # Tests of measured noise: its law, and the trade-off between two data sets that it must not exceed.
 #
 # Two data sets that differ by a shift s of one answer are told apart by noise ≥ t. At each false-positive rate a law
-# allows a
-# certain power at most; a Gaussian has the curve of $\mu = s/\sigma$, and $\rho^2 = \mu^2/2$ at sensitivity 1.
+# allows a certain power at most; a Gaussian has the curve of $\mu = s/\sigma$, and $\rho^2 = \mu^2/2$ at sensitivity
+# 1.
 
 Floats = NDArray[np.float64]
 NOISE_TRAINING_STEP = 5  # one noise of so many chooses the threshold
@@ -235,12 +235,9 @@ def _law_p_value(noise: NDArray[np.int64], law: NoiseLaw) -> float:
 # Make pairs of data sets near each other, and see how far released numbers tell them apart.
 #
 # A pair differs in some records of the protected type, with equal invariants. Two things are computed of it. The
-# shift: true
-# numbers of one data set minus those of the other, held against the claimed noise; this is the loss, if the noise is
-# as
-# claimed. And a bound that believes nothing: many runs on both, a weighted sum of all released numbers that was
-# learned on
-# some of the runs, and the chance that it lies above a threshold on the others.
+# shift: true numbers of one data set minus those of the other, held against the claimed noise; this is the loss, if
+# the noise is as claimed. And a bound that believes nothing: many runs on both, a weighted sum of all released numbers
+# that was learned on some of the runs, and the chance that it lies above a threshold on the others.
 
 TARGET_SHIFT = (
     1.5  # √(2ρ²)·d or ε·d: as far apart as a claim of this size allows, runs say most about the loss
@@ -248,7 +245,6 @@ TARGET_SHIFT = (
 RUN_TRAINING_STEP = 3  # one run of so many teaches the weights and the threshold
 MIN_DEVIATIONS = 2.5  # deviations by which a number must differ in training to get a weight
 MAX_RECORDS_CHANGED = 64
-Numbers = Mapping[Hashable, float]
 Loss = Callable[[float, float], float]
 
 

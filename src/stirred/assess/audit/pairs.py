@@ -221,13 +221,11 @@ def repeat_test(mechanism: Mechanism, census: Census, *, key: Key) -> AuditTest:
 
 # Test what a law of contents is silent about: the order of the rows, and every text that leaves with a release.
 #
-# The order says nothing where it is always the same, where rows are sorted by what they show, or where it is a
-# uniform
+# The order says nothing where it is always the same, where rows are sorted by what they show, or where it is a uniform
 # shuffle. Texts say nothing where they are the same in every run on two data sets of one universe. Whatever else
-# varies is
-# held against the data set: within runs with equal contents a guess of the data set from order and texts must not
-# beat
-# chance, and by themselves they must not tell two data sets apart better than the claim allows. The rest is unknown.
+# varies is held against the data set: within runs with equal contents a guess of the data set from order and texts
+# must not beat chance, and by themselves they must not tell two data sets apart better than the claim allows. The rest
+# is unknown.
 
 EXPECTED_PER_RANK = 20  # times that each rank is expected at each place, for a shuffle to be called uniform
 RANK_PLACES = 6  # at which ranks are compared, and classes of ranks

@@ -21,8 +21,7 @@ from stirred.mechanisms.release import Release
 # Bounds from counts: Clopper–Pearson for one probability, and for the loss between two data sets.
 #
 # An event is chosen on training runs and judged on fresh ones, so that the choice costs no confidence; where several
-# pairs or
-# outputs are judged, the error probability is divided among them (union bound).
+# pairs or outputs are judged, the error probability is divided among them (union bound).
 
 Floats = NDArray[np.float64]
 RENYI_ORDERS = (

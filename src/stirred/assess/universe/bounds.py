@@ -93,10 +93,9 @@ def tighten_bounds(members: Codes, counts: Counts, low: Counts, high: Counts) ->
 # tables.
 #
 # Tables are given by the variables they show. If they are *decomposable* (in some order each shares with those before
-# it only
-# variables that stand together in one of them), a cell lies between $\max(0, \sum_C n_C - \sum_S n_S)$ and $\min_C
-# n_C$
-# over the tables C and what they share, S (Dobra and Fienberg 2000). For two tables these are the bounds of Fréchet.
+# it only variables that stand together in one of them), a cell lies between $\max(0, \sum_C n_C - \sum_S n_S)$ and
+# $\min_C n_C$ over the tables C and what they share, S (Dobra and Fienberg 2000). For two tables these are the bounds
+# of Fréchet.
 
 Integers = NDArray[np.int64]
 Shown = frozenset[str]
@@ -166,12 +165,6 @@ class CellBounds:
     high: Integers
     method: str  # "decomposable" (closed form) or "linear programme" (rounded to whole numbers: valid, perhaps not attained)
 
-    @property
-    def implied_cells(self) -> NDArray[np.bool_]:
-        """Return the cells whose value follows from the margins."""
-        found: NDArray[np.bool_] = self.low == self.high
-        return found
-
 
 def cell_bounds(table: ArrayLike, margins: Sequence[Sequence[int]]) -> CellBounds:
     """Return the bounds of all cells of a table of which these margins (lists of axes) are known.
@@ -179,8 +172,6 @@ def cell_bounds(table: ArrayLike, margins: Sequence[Sequence[int]]) -> CellBound
     >>> found = cell_bounds([[3, 1], [0, 2]], [[0], [1]])
     >>> found.low.tolist(), found.high.tolist()
     ([[1, 1], [0, 0]], [[3, 3], [2, 2]])
-    >>> cell_bounds([[0, 4], [0, 0]], [[0], [1]]).implied_cells.all()
-    np.True_
     """
     counts = np.asarray(table, np.int64)
     tables = keep_maximal([frozenset(f"{axis:03}" for axis in axes) for axes in margins])

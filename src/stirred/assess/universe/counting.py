@@ -195,12 +195,10 @@ def log_estimate(rows: ArrayLike, columns: ArrayLike) -> float:
 # The number of tables with given margins by sequential importance sampling (Chen, Diaconis, Holmes and Liu 2005).
 #
 # Rows are drawn one after another, a row x with probability proportional to $\prod_j g(c_j - x_j)$, where g
-# approximates how
-# many tables the rows after it can make of what is left in column j. The rows after it, each uniform among its own
-# possibilities, have column sums that are nearly Dirichlet-multinomial: $g(y) = \Gamma(y + k) / y!$ with k from the
-# first two
-# moments. With one row left k is 1, with rows of one record k is infinite, and g is exact in both cases. The mean of
-# 1 / probability is unbiased.
+# approximates how many tables the rows after it can make of what is left in column j. The rows after it, each uniform
+# among its own possibilities, have column sums that are nearly Dirichlet-multinomial: $g(y) = \Gamma(y + k) / y!$ with
+# k from the first two moments. With one row left k is 1, with rows of one record k is infinite, and g is exact in both
+# cases. The mean of 1 / probability is unbiased.
 
 Integers = NDArray[np.int64]
 MAX_MULTIPLICATIONS = 500_000_000  # multiplications for one set of margins, all samples together

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
 
 import polars as pl
 import pyarrow as pa
@@ -129,8 +128,7 @@ class CountTables:
 # invariant.
 #
 # Noise on the integers changes nothing exactly where it is 0. The chance of 0 rises with the budget; at the smallest
-# budget
-# where it reaches $1 - \beta$ the count is, for most who read it, as good as published exactly.
+# budget where it reaches $1 - \beta$ the count is, for most who read it, as good as published exactly.
 
 BISECTION_DIGITS = 40  # binary digits of the bisection
 
@@ -185,15 +183,6 @@ def gaussian(beta: "Fraction | str", *, counts: int = 1, sensitivity: int = 1) -
         budget=Budget.log(1 / low) * sensitivity**2,
         exact=False,
     )
-
-
-def chance_unchanged(rho_squared: float) -> float:
-    """Return the chance that discrete Gaussian noise of this ρ² (sensitivity 1) is 0.
-
-    >>> round(chance_unchanged(3.6376), 4)
-    0.95
-    """
-    return 1 / (1 + 2 * sum(exp(-rho_squared * k * k) for k in range(1, 200)))
 
 
 def _sum_above(x: Fraction) -> Fraction:

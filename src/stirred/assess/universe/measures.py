@@ -249,8 +249,7 @@ def _measure_implied(shape: Shape, about: str, *, certain: bool) -> RiskMeasure:
 # What the exact numbers of a release give away, counted in the release alone.
 #
 # A release and the census that it was made from agree on every invariant, so both have one universe: each of its
-# numbers is
-# the same whether it is counted in the one or in the other.
+# numbers is the same whether it is counted in the one or in the other.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,14 @@
 """Hold a census.toml as an object to edit: a mapping with comments, written as TOML or made from a schema."""
 
 import copy
-import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from stirred.census.schema import OffSpine, RecordSchema, Schema, Source, VariableSchema
+from stirred.text_formats import write_toml, write_toml_key
 
 # Write a document as TOML text that a person can edit.
 
-BARE_KEY = re.compile(r"^[A-Za-z0-9_-]+$")
 ONE_LINE_TABLES = frozenset({"kind", "where"})  # tables of a record type that fit in a line
 FILE_COMMENT = """\
 # A first description of a census, guessed from its files. Correct it by hand, then: stirred data check census.toml
@@ -42,14 +40,14 @@ def _add_table(lines: list[str], path: tuple[str, ...], table: Mapping[str, obje
     }
     inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     if path and (plain or inline):
-        lines += ["", f"[{'.'.join(map(_quote_key, path))}]" + _write_comment(table, "#")]
+        lines += ["", f"[{'.'.join(map(write_toml_key, path))}]" + _write_comment(table, "#")]
     lines += [
-        f"{_quote_key(key)} = {_write_value(value)}{_write_comment(notes, f'#{key}')}"
+        f"{write_toml_key(key)} = {_write_value(value)}{_write_comment(notes, f'#{key}')}"
         for key, value in plain.items()
     ]
     short = {key: value for key, value in inner.items() if inline or (path and key in ONE_LINE_TABLES)}
     lines += [
-        f"{_quote_key(key)} = {_write_value(value)}" + _write_comment(value, "#")
+        f"{write_toml_key(key)} = {_write_value(value)}" + _write_comment(value, "#")
         for key, value in short.items()
     ]
     for key, value in inner.items():
@@ -57,8 +55,8 @@ def _add_table(lines: list[str], path: tuple[str, ...], table: Mapping[str, obje
             _add_table(lines, (*path, key), value)
     for key, rows in table.items():
         for row in _list_tables(rows):
-            lines += ["", f"[[{'.'.join(map(_quote_key, (*path, key)))}]]"]
-            lines += [f"{_quote_key(name)} = {_write_value(item)}" for name, item in row.items()]
+            lines += ["", f"[[{'.'.join(map(write_toml_key, (*path, key)))}]]"]
+            lines += [f"{write_toml_key(name)} = {_write_value(item)}" for name, item in row.items()]
 
 
 def _list_tables(value: object) -> list[Mapping[str, object]]:
@@ -70,22 +68,14 @@ def _write_comment(table: Mapping[str, object], key: str) -> str:
     return f"  # {table[key]}" if key in table else ""
 
 
-def _quote_key(key: str) -> str:
-    return key if BARE_KEY.match(key) else json.dumps(key, ensure_ascii=False)
-
-
 def _write_value(value: object) -> str:
+    """Return a value without its comments; what is neither a text nor a whole number is written as a text."""
     if isinstance(value, Mapping):
-        return (
-            "{"
-            + ", ".join(f"{_quote_key(str(k))} = {_write_value(v)}" for k, v in value.items() if k != "#")
-            + "}"
-        )
+        pairs = (f"{write_toml_key(str(k))} = {_write_value(v)}" for k, v in value.items() if k != "#")
+        return f"{{{', '.join(pairs)}}}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(_write_value(item) for item in value) + "]"
-    if isinstance(value, bool | int):
-        return json.dumps(value)
-    return json.dumps(str(value), ensure_ascii=False)
+        return f"[{', '.join(map(_write_value, value))}]"
+    return write_toml(value if isinstance(value, bool | int) else str(value))
 
 
 # A census.toml as an object to edit: a mapping with comments, as text, and made from a schema.

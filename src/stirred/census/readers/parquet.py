@@ -21,9 +21,8 @@ from stirred.frames import frame_of
 # How large the pages of a Parquet column become when they are unpacked, by their headers and without unpacking one.
 #
 # A page header is a structure of Thrift's compact protocol: for each field a byte with the step to its number and its
-# type,
-# then its value. Field 2 is the size when unpacked, field 3 the size in the file: https://github.com/apache/parquet-
-# format.
+# type, then its value. Field 2 is the size when unpacked, field 3 the size in the file:
+# https://github.com/apache/parquet- format.
 
 MAX_PAGE_HEADER_BYTES = 1 << 16  # bytes of one header, with the smallest and largest value of its page
 USUAL_PAGE_HEADER_BYTES = 256  # bytes that are enough for nearly every header

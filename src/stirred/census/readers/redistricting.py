@@ -16,11 +16,9 @@ from stirred.errors import DataError
 # Read the Census Bureau's P.L. 94-171 files in the 2020 legacy layout: a geographic header and three segments of
 # tables.
 #
-# Fields are separated by ``|``, without a header line; the files join on LOGRECNO. They are in a folder, or in the
-# zip
+# Fields are separated by ``|``, without a header line; the files join on LOGRECNO. They are in a folder, or in the zip
 # archive that the Bureau distributes (``ri2020.pl.zip``), which is read without unpacking it. U.S. Census Bureau,
-# "2020
-# Census State Redistricting Data (Public Law 94-171) Summary File: Technical Documentation" (2021), chapter 6.
+# "2020 Census State Redistricting Data (Public Law 94-171) Summary File: Technical Documentation" (2021), chapter 6.
 
 _GEO_TEXT = """
 FILEID STUSAB SUMLEV GEOVAR GEOCOMP CHARITER CIFSN LOGRECNO GEOID GEOCODE REGION DIVISION STATE STATENS COUNTY

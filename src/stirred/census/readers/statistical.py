@@ -133,8 +133,7 @@ def _clean_column(name: str, dtype: pl.DataType, target: pl.DataType, clock: tup
 # Read IPUMS extracts: fixed-width or CSV data with the DDI codebook, through ipumspy (extra ``ipums``).
 #
 # The codebook gives the position of each variable; a lazy query splits the lines, so that an extract of any size
-# streams.
-# In a hierarchical extract ``table`` names the record type ("H" or "P").
+# streams. In a hierarchical extract ``table`` names the record type ("H" or "P").
 
 LINE_COLUMN = "\x00line"
 

@@ -143,8 +143,7 @@ def draw_places(spine: Spine, key: Key) -> NDArray[np.int32]:
 # Draw the character of each block group: its population groups, homes, household sizes and ages.
 #
 # Compositions are softmax of log shares plus normal effects of county, tract (correlated along the tracts' order, so
-# segregation is spatial), block group and, in the kernel, block. The standard deviations are set so that
-# dissimilarity
+# segregation is spatial), block group and, in the kernel, block. The standard deviations are set so that dissimilarity
 # and entropy indices at tract, block group and block lie near those of Hawaii 2020 and Washington 2010.
 
 # Standard deviation of the effects by group: Hispanic, white, black, AIAN, Asian, NHPI, other, two or more.

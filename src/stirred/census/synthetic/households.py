@@ -20,9 +20,6 @@ RACE_MASKS: tuple[int, ...] = tuple(
 CENRACE_OF_MASK: NDArray[np.int8] = np.zeros(64, dtype=np.int8)
 CENRACE_OF_MASK[list(RACE_MASKS)] = np.arange(1, 64, dtype=np.int8)
 
-POPULATION_GROUPS = ("hispanic", "white", "black", "aian", "asian", "nhpi", "other", "two")
-"""Hispanic of any race, then not Hispanic by race alone, then two or more: the eight groups of block tables."""
-
 GQ_CODES: tuple[int, ...] = (
     *(101, 102, 103, 104, 105, 106, 201, 202, 203, 301, 401, 402),
     *(403, 404, 405, 501, 601, 602, 701, 801, 802, 900, 901, 997),

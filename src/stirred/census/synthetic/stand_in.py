@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stirred.census.geography import read_ancestors
 from stirred.census.schema import EditRule, Kind, RecordSchema, Schema, VariableSchema
-from stirred.census.synthetic.writing import write_toml
+from stirred.census.synthetic.writing import write_document
 from stirred.census.toml import load_schema, parse_schema
 from stirred.errors import InputError, did_you_mean
 from stirred.frames import arrow_of, collect_frame
@@ -429,7 +429,7 @@ def write_stand_in(
         pq.write_table(arrow_of(frame), out / f"{name}.parquet")
     used = _list_sources(census, figures, tables)
     note = "".join(f"# {line}\n" for line in used)
-    (out / "census.toml").write_text(note + write_toml(document), encoding="utf-8")
+    (out / "census.toml").write_text(note + write_document(document), encoding="utf-8")
     return {
         "census": str(out / "census.toml"),
         "rows": {name: frame.height for name, frame in made.items()},

@@ -29,6 +29,7 @@ from stirred.census.synthetic.states import (
 )
 from stirred.chance import Key
 from stirred.errors import InputError
+from stirred.text_formats import write_toml, write_toml_key
 
 # Describe a synthetic census as census.toml: its variables with labels, and the edit rules that all records keep.
 
@@ -160,10 +161,10 @@ def describe_census(plan: PopulationPlan, *, files: bool = True) -> Document:
     }
 
 
-def write_toml(document: Mapping[str, object], path: tuple[str, ...] = ()) -> str:
+def write_document(document: Mapping[str, object], path: tuple[str, ...] = ()) -> str:
     """Return a dictionary of text, integers, lists and dictionaries as TOML.
 
-    >>> print(write_toml({"name": "demo", "geography": {"spine": ["state", "county"]}}), end="")
+    >>> print(write_document({"name": "demo", "geography": {"spine": ["state", "county"]}}), end="")
     name = "demo"
     <BLANKLINE>
     [geography]
@@ -171,20 +172,20 @@ def write_toml(document: Mapping[str, object], path: tuple[str, ...] = ()) -> st
     """
     flat = path[-1:] == ("variables",)  # one line per variable
     lines = [
-        f"{_quote_key(key)} = {_write_value(value)}"
+        f"{write_toml_key(key)} = {write_toml(value, padding='')}"
         for key, value in document.items()
         if flat or not _has_heading(key, value)
     ]
     text = "\n".join(lines) + "\n" if lines else ""
     for key, value in document.items():
-        here = (*path, _quote_key(key))
+        here = (*path, write_toml_key(key))
         if flat or not _has_heading(key, value):
             continue
         if isinstance(value, Mapping):
             own = key == "variables" or any(not _has_heading(k, v) for k, v in value.items())
-            text += (f"\n[{'.'.join(here)}]\n" if own else "") + write_toml(value, here)
+            text += (f"\n[{'.'.join(here)}]\n" if own else "") + write_document(value, here)
         elif isinstance(value, list):
-            text += "".join(f"\n[[{'.'.join(here)}]]\n{write_toml(item, here)}" for item in value)
+            text += "".join(f"\n[[{'.'.join(here)}]]\n{write_document(item, here)}" for item in value)
     return text
 
 
@@ -193,23 +194,6 @@ def _has_heading(key: str, value: object) -> bool:
     if isinstance(value, Mapping):
         return key not in ("kind", "forbid")
     return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
-
-
-def _quote_key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else f'"{key}"'
-
-
-def _write_value(value: object) -> str:
-    if isinstance(value, Mapping):
-        return (
-            "{" + ", ".join(f"{_quote_key(key)} = {_write_value(item)}" for key, item in value.items()) + "}"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(_write_value(item) for item in value) + "]"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    return str(value)
 
 
 # Write a preset to files: states in parallel, each piece by piece, so that memory does not grow with the census.
@@ -343,7 +327,7 @@ def write_preset(
         census = find_plan(preset, households)
         rows, schema = _write_states(census, out, key, progress or silent), describe_census(census)
     note = f"# Synthetic: preset {preset}, seed {seed}. No record describes anyone.\n"
-    (out / "census.toml").write_text(note + write_toml(schema), encoding="utf-8")
+    (out / "census.toml").write_text(note + write_document(schema), encoding="utf-8")
     files = sorted(path for path in out.rglob("*") if path.is_file())
     return {
         "preset": preset,

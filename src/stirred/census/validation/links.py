@@ -75,8 +75,7 @@ def _read_batches(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
 # Check identifiers and links: duplicates, orphans, and household sizes against the persons.
 #
 # Files in the order of their identifiers are compared in one streaming pass; otherwise identifiers are compared in
-# parts
-# by their hash. Memory stays bounded in both cases, for any census.
+# parts by their hash. Memory stays bounded in both cases, for any census.
 
 USED_TWICE_RULE = "identifiers used before by another record"
 ID, SIZE, PERSONS = "id", "size", "persons"

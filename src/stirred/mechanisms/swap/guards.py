@@ -20,7 +20,6 @@ from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.frames import collect_frame, frame_of
 from stirred.kernels import compile_kernel
 from stirred.languages import Phrase, recognise, unit
-from stirred.mechanisms.config import write_toml
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.identifiers import IdentifyingColumn, find_identifying, find_lone_areas, refusal
@@ -29,6 +28,7 @@ from stirred.mechanisms.swap.estimates import effective_rate
 from stirred.mechanisms.swap.records import Stay
 from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import Shapes
+from stirred.text_formats import write_toml
 
 if TYPE_CHECKING:
     from stirred.census import Census

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from stirred.census.schema import RecordSchema, Schema, VariableSchema
 from stirred.errors import InputError, PlanError, did_you_mean
 from stirred.mechanisms.base import TunedCost, TunedError, TunedSettings
-from stirred.mechanisms.config import write_toml
 from stirred.mechanisms.proposal import Cap, Goal, Proposal, choose_variables, find_root, list_areas
 from stirred.mechanisms.topdown import promise
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
@@ -28,7 +27,7 @@ from stirred.mechanisms.topdown.promise import (
 from stirred.mechanisms.topdown.tree import ALIASES, Tree, list_leaves
 from stirred.mechanisms.topdown.workload import Mode, Workload, read_preset
 from stirred.spec import Budget, rho_squared_to_epsilon
-from stirred.text_formats import parse_toml, read_plain_text
+from stirred.text_formats import parse_toml, read_plain_text, write_toml
 
 if TYPE_CHECKING:
     from stirred.census import Census

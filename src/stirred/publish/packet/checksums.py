@@ -85,8 +85,7 @@ def _too_large() -> InputError:
 # The checksums of a packet: written when it is sealed, compared with its files when it is verified.
 #
 # The list has the format of ``sha256sum``: what is good here is good there. ``sha256sum --check`` alone does not
-# notice
-# files that are not listed.
+# notice files that are not listed.
 
 CHECKSUMS, SIGNATURE = "checksums.txt", "checksums.sig"
 PUBLIC, INTERNAL = "public", "internal"

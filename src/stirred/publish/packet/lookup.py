@@ -34,17 +34,12 @@ if TYPE_CHECKING:
 # Which number of a published table to quote; tables as they are published, with no negative estimate.
 #
 # A swap brings records from elsewhere into each cell: the count $C$ of a true number $T$ has the mean $T + q(m - T)$,
-# with $q$
-# the chance that a record moves and $m$ what the cell would hold if all records of a stratum were spread evenly. The
-# estimate
-# $E$ takes this pull back, so it has no bias, but its noise is $1/(1-q)$ times that of the count. With $s$ its
-# standard error,
-# $C - T = (E - T) - q(E - m)$ has the mean square $s^2 - 2qs^2 + \mathrm{E}[(E - C)^2]$: the count is nearer on
-# average where
-# the mean of $(E - C)^2$ is below $2qs^2$. All three numbers are public, and so is the rule, cell by cell: the count
-# where
-# $(E - C)^2 \le 2qs^2$.
-# Measured: benchmarks/quoting.py, docs/benchmarks/accuracy.md.
+# with $q$ the chance that a record moves and $m$ what the cell would hold if all records of a stratum were spread
+# evenly. The estimate $E$ takes this pull back, so it has no bias, but its noise is $1/(1-q)$ times that of the count.
+# With $s$ its standard error, $C - T = (E - T) - q(E - m)$ has the mean square $s^2 - 2qs^2 + \mathrm{E}[(E - C)^2]$:
+# the count is nearer on average where the mean of $(E - C)^2$ is below $2qs^2$. All three numbers are public, and so
+# is the rule, cell by cell: the count where $(E - C)^2 \le 2qs^2$. Measured: benchmarks/quoting.py,
+# docs/benchmarks/accuracy.md.
 
 QUOTE = "quote"  # the column of a published table that names the number to quote
 RULE = "Quote the number that the column quote names, with its interval; counts are for adding up."
@@ -150,28 +145,6 @@ def _write_ends(low: float, high: float) -> str:
 
 def _round_number(number: float | None, rounding: str, *, wide: bool) -> str:
     return f"{Decimal(repr(number)).quantize(Decimal(1 if wide else '0.1'), rounding):,}"
-
-
-def explain_table(table: "pa.Table") -> str:
-    """Explain which number of a table to quote, and how many counts lie outside their own interval."""
-    frame = pl.DataFrame(pl.from_arrow(table))
-    if "standard_error" not in frame.columns or frame["standard_error"].null_count() == frame.height > 0:
-        return "Quote the counts; how certain they are, the release does not say."
-    measure = "weighted" if "weighted" in frame.columns else "count"
-    uncertain = frame.filter(pl.col("standard_error") > 0)
-    if uncertain.is_empty():
-        return "Every number of this table is exact."
-    outside = uncertain.filter(~pl.col(measure).clip(lower_bound=0).is_between("low", "high")).height
-    counts = int((uncertain[QUOTE] == measure).sum()) if QUOTE in uncertain.columns else 0
-    words = [RULE]
-    if counts:
-        words.append(
-            f"That is the count in {counts:,} of {uncertain.height:,} uncertain cells, and else the estimate."
-        )
-    if outside:
-        share = f"{outside:,} of {uncertain.height:,} uncertain cells"
-        words.append(f"In {share} the count lies outside the interval of the estimate.")
-    return " ".join(words)
 
 
 def prepare_table(table: "pa.Table") -> "pa.Table":

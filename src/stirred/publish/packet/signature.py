@@ -83,11 +83,6 @@ def is_signed(packet: Path) -> bool:
     return has_signature_form(public_part(packet) / SIGNATURE)
 
 
-def is_signed_by(packet: Path, signer: Path) -> bool:
-    """Return whether the owner of a public key signed the checksums of every part; no file is compared."""
-    return not unsigned_parts(packet, signer)
-
-
 def unsigned_parts(packet: Path, signer: Path) -> list[str]:
     """Return the names of the parts whose checksums the owner of a public key did not sign."""
     key = _public(signer)

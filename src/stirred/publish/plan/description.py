@@ -18,14 +18,14 @@ from stirred.errors import InputError, PlanError, StirredError, did_you_mean, re
 from stirred.frames import frame_of
 from stirred.languages import Language
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.config import MechanismConfig, parse_settings, write_toml
+from stirred.mechanisms.config import MechanismConfig, parse_settings
 from stirred.mechanisms.effect import ACCEPT_KEY
 from stirred.mechanisms.registry import find_mechanism, list_mechanisms
 from stirred.mechanisms.release import Release, format_table, weigh
 from stirred.publish.plan import models
 from stirred.roots import require_names
 from stirred.spec import Budget
-from stirred.text_formats import TomlError, parse_toml, read_plain_text
+from stirred.text_formats import TomlError, parse_toml, read_plain_text, write_toml
 
 # A plan: what is to be released, how, and why.
 

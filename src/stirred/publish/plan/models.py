@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from stirred.mechanisms.config import StrictModel, write_toml
+from stirred.mechanisms.config import StrictModel
 from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism, list_mechanisms
-from stirred.text_formats import parse_toml
+from stirred.text_formats import parse_toml, write_toml
 
 if TYPE_CHECKING:
     from stirred.mechanisms.base import Mechanism

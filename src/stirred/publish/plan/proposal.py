@@ -13,9 +13,9 @@ from stirred.census.schema import RecordSchema
 from stirred.census.variables import add_keys, list_variables
 from stirred.errors import InputError, PlanError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.config import write_toml
 from stirred.mechanisms.proposal import Proposal
 from stirred.publish.plan.models import HEAD, PLACEHOLDERS, TABLE, new_plan, questions
+from stirred.text_formats import write_toml
 
 READ_NOTE = (
     "Proposed from the schema and the names of the columns; no record was read, so the plan reveals nothing."

@@ -70,8 +70,7 @@ def _take_lock(path: Path) -> int:
 # The folder ``OUT.part`` in which a result is made, until it gets its name ``OUT``.
 #
 # It carries a mark from before the first file is written until after the last one is gone. A folder without the mark
-# is
-# somebody else's: it is refused, and nothing in it is changed or deleted. Links are refused too.
+# is somebody else's: it is refused, and nothing in it is changed or deleted. Links are refused too.
 
 MARK, MARK_BEGUN = "run", "run.new"
 WHOLE_FOLDER = "whole"  # the result, in the moment before it gets its name

@@ -59,8 +59,8 @@ def write_indented(value: Any, margin: str = "\n") -> str:
 # The parts of a specification as JSON and back: domains, invariants, premetrics, and registered classes from outside.
 #
 # A part of one's own (a frozen dataclass that subclasses `Invariant`, `InputPremetric` or `OutputPremetric`) is
-# written by
-# its registered kind with its fields; fields may be text, whole numbers, fractions, margins, and tuples of these.
+# written by its registered kind with its fields; fields may be text, whole numbers, fractions, margins, and tuples of
+# these.
 
 Json = Any
 T = TypeVar("T")
@@ -297,9 +297,8 @@ def _statistic_from(document: Json) -> LargestStratum:
 
 # spec.json: a specification as a versioned file that is read back without loss.
 #
-# Budgets are exact strings ({"kind": "log", "of": "5022308"}), never floats. A file of another version is refused,
-# and a
-# file that cannot be read gives one error that says where. The JSON Schema is shipped beside this module.
+# Budgets are exact strings ({"kind": "log", "of": "5022308"}), never floats. A file of another version is refused, and
+# a file that cannot be read gives one error that says where. The JSON Schema is shipped beside this module.
 
 FORMAT = "stirred-specification"
 VERSION = 1

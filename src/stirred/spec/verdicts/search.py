@@ -742,10 +742,9 @@ def _describe_function(spec: SpecificationFields) -> str:
 # unknown.
 #
 # A specification allows B(x, x') = ε_D · d(x, x') between two data sets of one universe, and anything between others.
-# The
-# first implies the second exactly when, for all x, x' of one universe of the second at finite distance, what the
-# first
-# allows is within what the second allows: for every pair there is a mechanism that uses up what the first allows.
+# The first implies the second exactly when, for all x, x' of one universe of the second at finite distance, what the
+# first allows is within what the second allows: for every pair there is a mechanism that uses up what the first
+# allows.
 
 
 def implies(first: SpecificationFields, second: SpecificationFields) -> Verdict:

@@ -17,7 +17,6 @@ from stirred.assess.attack.published_areas import (
     block_design,
     collect_tables,
     tabulate_blocks,
-    tabulate_margins,
 )
 from stirred.assess.attack.reconstruction import (
     Effort,
@@ -26,7 +25,6 @@ from stirred.assess.attack.reconstruction import (
     calibration,
     find_nearest,
     measure_variability,
-    precision_area,
     reconstruct,
     sample_solutions,
 )
@@ -273,7 +271,10 @@ def test_contradicting_areas_fall_back_to_the_nearest_histogram() -> None:
 
 def test_confidence_is_the_share_of_random_solutions_and_certain_where_bounds_say_so() -> None:
     people = pl.DataFrame({"block": ["a"] * 4, "sex": [1, 1, 2, 2], "race": ["x", "x", "x", "y"]})
-    published = tabulate_margins(people, "block", [["sex"], ["race"]])
+    published = collect_tables(
+        {name: people.group_by("block", name).agg(pl.len().alias("count")) for name in ("sex", "race")},
+        "block",
+    )
     programme = Programme.of(published.design.members, published.counts[0])
     found = programme.find_solution()[1]
     assert found is not None
@@ -308,7 +309,6 @@ def test_calibration_and_precision_curve() -> None:
     assert top["precision"][0] > 0.97
     low = curve.filter(pl.col("class") <= 5)
     assert low["precision"].mean() < 0.7
-    assert precision_area(sure, records=people.height) > 0.8
 
 
 def test_an_interrupted_run_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -320,7 +320,10 @@ def test_an_interrupted_run_is_taken_up(tmp_path: Path, monkeypatch: pytest.Monk
             "race": draws.integers(0, 3, 90),
         }
     )
-    published = tabulate_margins(people, "block", [["sex"], ["race"]])
+    published = collect_tables(
+        {name: people.group_by("block", name).agg(pl.len().alias("count")) for name in ("sex", "race")},
+        "block",
+    )
     monkeypatch.setattr(reconstruction, "AREAS_PER_PIECE", 10)
     whole = reconstruct(published, workers=2)
 

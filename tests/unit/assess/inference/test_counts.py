@@ -9,18 +9,13 @@ from stirred.assess.attack.inference import (
     compare_releases,
     difference_areas,
     frechet_bounds,
-    infer_counts,
     make_pieces,
     poisson,
     posterior_counts,
     prior_to_posterior,
     uniform,
 )
-from stirred.census import Census
-from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.frames import frame_of
-from stirred.mechanisms.tables.exact_margins import ExactMargins
 
 NOISE = KnownNoise(law="gaussian", scale=1.5)
 
@@ -106,35 +101,3 @@ def test_two_releases_of_one_table() -> None:
     exact = compare_releases(old.drop("standard_error"), new.drop("standard_error"), by=["block"])
     assert exact.tables["changes"]["difference"].to_list() == [2.0]
     assert exact.measures[1].value == 0.5
-
-
-def test_beliefs_about_a_table_of_a_release() -> None:
-    homes = {
-        "county": [f"k{i % 4}" for i in range(120)],
-        "tenure": [("o", "r", "f")[i % 7 % 3] for i in range(120)],
-    }
-    schema = {"geography": {"spine": ["county"]}, "record": {"household": {}}}
-    census = Census.of(schema, {"household": homes})
-    release = ExactMargins(rows="county", columns="tenure", rho_squared="1/2").release(
-        census, key=Key.for_tests(3)
-    )
-    margins = [frame_of(census.counts("household", [name])) for name in ("county", "tenure")]
-    result = infer_counts(release, ["county", "tenure"], exact=margins, census=census)
-    without, hits, with_, _, odds = result.measures
-    assert (with_.value or 0) >= (without.value or 0)
-    assert hits.value is not None
-    assert without.public
-    assert not hits.public
-    assert odds.kind == "relative"
-    exact = infer_counts(
-        release, ["county"], mechanism=Exactly(rows="county", columns="tenure", rho_squared="1/2")
-    )
-    assert exact.measures[0].value is None
-
-
-class Exactly(ExactMargins):
-    """A mechanism that states no error."""
-
-    def table(self, release, by, **more):  # type: ignore[no-untyped-def]
-        del release, more
-        return pl.DataFrame({by[0]: ["k0"], "count": [30]}).to_arrow()

@@ -13,7 +13,6 @@ from stirred.assess.attack.inversion import (
     guess_joint_places,
     invert_swap,
     posterior_places,
-    remove_shrinkage,
 )
 from stirred.census import Census
 from stirred.chance import Key
@@ -71,27 +70,6 @@ def test_the_posterior_is_the_frequency() -> None:
         assert chance == pytest.approx(posterior([3, 2, 1], index, Fraction(RATE))[index])
         right = shown.group_by("g").agg((pl.col("true") == place).sum().alias("hits"))["hits"].to_numpy()
         assert apart(right / many, chance) < LIMIT
-
-
-def test_the_deshrunk_table_is_right_on_average() -> None:
-    truth, release = swapped(np.tile(PLACES, (STRATA, 1)))
-    law = rebuild_mechanism(release).exchange(release)
-    assert law is not None
-    found = remove_shrinkage(release.to_polars("household"), law, ["kind"])
-    found = found.with_columns(pl.col("place", "kind").cast(pl.String))
-    exact = truth.group_by("kind", "place").len().with_columns(pl.col("len") / STRATA)
-    even = found.select("g").unique().join(exact.select("kind", "place"), how="cross")
-    # cells without a released record have an estimate too: -λ n_h n_t / n / (1 - λ)
-    weight = float(law.selected([6])[0]) * 6 / 5
-    alone = pl.DataFrame({"place": ["a", "b", "c"], "n_t": [3, 2, 1]}).select(
-        "place", (-weight * 3 * pl.col("n_t") / 6 / (1 - weight)).alias("empty")
-    )
-    every = even.join(found, on=["g", "kind", "place"], how="left").join(alone, on="place")
-    every = every.with_columns(pl.col("estimate").fill_null(pl.col("empty")))
-    for kind, place, many in exact.iter_rows():
-        cell = every.filter((pl.col("kind") == kind) & (pl.col("place") == place))["estimate"].to_numpy()
-        assert cell.size == STRATA
-        assert apart(cell, many) < LIMIT
 
 
 def test_measures_of_a_release_and_its_people() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from oracles.cells import find_cell_range
 from stirred.assess.universe import (
     CountTables,
     cell_bounds,
@@ -19,7 +20,6 @@ from stirred.assess.universe.bounds import find_separators
 from stirred.census import Census
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.spec import AtLeast, Domain, Margin, Multiverse, RecordType, Variable
-from stirred.spec.cells import find_cell_range
 from stirred.spec.verdict import DataSet
 
 LABELLED = "ways to assign all values (labelled)"

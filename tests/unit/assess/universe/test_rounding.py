@@ -6,8 +6,12 @@ from math import exp
 import pytest
 
 from stirred.assess.universe import gaussian, geometric
-from stirred.assess.universe.invariants import chance_unchanged
 from stirred.errors import InputError
+
+
+def chance_unchanged(rho_squared: float) -> float:
+    """The chance that discrete Gaussian noise of this ρ² (sensitivity 1) is 0."""
+    return 1 / (1 + 2 * sum(exp(-rho_squared * k * k) for k in range(1, 200)))
 
 
 @pytest.mark.parametrize("beta", ["1/2", "1/20", "1/1000"])

@@ -6,9 +6,9 @@ from itertools import combinations_with_replacement, product
 
 import pytest
 
+from oracles import cells as room
+from oracles.cells import Range, find_cell_range, is_singleton
 from stirred.spec import Constraint, Domain, Margin, Multiverse, RecordType, Variable
-from stirred.spec import cells as room
-from stirred.spec.cells import Range, find_cell_range, is_singleton
 from stirred.spec.verdict import DataSet
 
 UNIT = "household"

@@ -24,8 +24,7 @@ from stirred.spec.verdicts.checker.tables import Given, check_determines, check_
 # Budgets compared with fifty digits: whether one promise gives another, and whether a mechanism breaks one.
 #
 # For a yes every number is rounded against it and must be smaller by a margin, unless an exact comparison settles it;
-# for a
-# no every mechanism must exceed what is allowed by a margin.
+# for a no every mechanism must exceed what is allowed by a margin.
 
 DECIMAL_DIGITS = 50
 SLACK = mpmath.mpf(10) ** -25
@@ -309,8 +308,7 @@ def _quadratic(law: SizeLaw) -> tuple[Fraction, tuple[Fraction, Fraction, Fracti
 # Checking the budgets of an implication: units, premetrics, laws of b, and the distances that occur.
 #
 # Every side condition is worked out here from the two specifications. What a step brings is used only where it points
-# to a
-# premise, and that premise is checked.
+# to a premise, and that premise is checked.
 
 MAX_RECORD_KINDS = 20_000  # kinds of records that are written out to see whether one can change alone
 HOMES = frozenset({"household", "housing unit"})

@@ -13,9 +13,8 @@ from stirred.spec.verdict import DataSet, Derivation, Witness, find_fault
 
 # What a derivation must look like before any rule is tried: plain objects of a bounded size.
 #
-# A derivation may come from anywhere. Its objects are of the classes named here and of no subclass, because a
-# subclass can
-# lie about what it equals; and it is small enough that every rule ends soon.
+# A derivation may come from anywhere. Its objects are of the classes named here and of no subclass, because a subclass
+# can lie about what it equals; and it is small enough that every rule ends soon.
 
 MAX_STEPS = 20_000  # steps of a derivation, a step that is shared counted each time
 MAX_DEPTH = 100
