@@ -1,6 +1,7 @@
 """Look up published specifications by name, and compare specifications."""
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from typing import Protocol, runtime_checkable
@@ -16,6 +17,7 @@ from stirred.catalog.products import (
     RATES_2010,
     S_DHC,
     SOURCE_2010,
+    STIRRED_SOURCE,
     UNSTATED,
     WHAT_IF_RATES,
     WHAT_IF_SOURCE,
@@ -32,6 +34,7 @@ from stirred.spec.notebook import write_html_table
 # The catalog itself: published specifications by name.
 
 _BY_THEOREM = "ε by Theorem 1 from b and the swap rate"
+_BY_SHARE = "ε of one exchange from b and the share that moves"
 _HOUSEHOLDS = (
     "household parts count per person with constant 1 (a person's change leaves the household link alone, and the "
     "invariants fix the number of housing units and of facilities; without that no constant holds), then the ρ² add"
@@ -67,6 +70,19 @@ def _of_what_if(row: WhatIf) -> CatalogEntry:
         b=row.largest,
         where=f"largest stratum: {row.largest:,} households ({row.where})",
         hypothetical=True,
+    )
+
+
+def _of_stirred(row: WhatIf) -> CatalogEntry:
+    """Return the entry of the same row with stirring instead of the PSA, at equal shares of moved households."""
+    plain = _of_what_if(row)
+    return replace(
+        plain,
+        name=f"{row.name}-stirred",
+        title=plain.title.replace("had swapped", "had stirred"),
+        source=STIRRED_SOURCE,
+        conversion=_BY_SHARE,
+        make=lambda rate: releases.stirred_what_if(row, WHAT_IF_RATES[0] if rate is None else rate),
     )
 
 
@@ -175,7 +191,10 @@ class Catalog(Mapping[str, Specification]):
     def __init__(self) -> None:
         known = {**_PRODUCTS, **_TOTALS}
         entries = [known[name] for name in _ORDER]
-        self._entries = {entry.name: entry for entry in (*entries, *map(_of_what_if, WHAT_IFS))}
+        self._entries = {
+            entry.name: entry
+            for entry in (*entries, *map(_of_what_if, WHAT_IFS), *map(_of_stirred, WHAT_IFS))
+        }
 
     def __getitem__(self, name: str) -> Specification:
         if not isinstance(name, str) or name in self._entries or "@" not in name:

@@ -72,7 +72,9 @@ def variants(spec: Specification) -> tuple[Assumption, ...]:
         words = f"a person may move between households: the household parts count with constant 2, {effect}"
         found.append(Assumption(words=words, specification=spec.per("person", link="free")))
     words = f"each {unit} may have been imputed into one more record"
-    found.append(Assumption(words=words, specification=spec.per(unit, copies=2)))
+    # a promise per exchange has no rule for copies where other tables than a swap's are exact too
+    with suppress(IncompatibleError):
+        found.append(Assumption(words=words, specification=spec.per(unit, copies=2)))
     if isinstance(spec.output_premetric, NormalizedRenyi) and unit == "person":
         largest = spec.domain.largest_household or 0
         words = f"per household of up to {largest:,} persons: ρ of the person parts times {largest:,}"
@@ -224,7 +226,7 @@ class CatalogEntry:
 
 
 def _at_rate(spec: Specification, rate: Fraction) -> Row:
-    tight = spec.bounds[1].budget
+    tight = spec.bounds[1].budget if len(spec.bounds) > 1 else spec.budget
     return {
         "rate": f"{rate.numerator}/{rate.denominator}",
         "epsilon": to_json_number(spec.budget.upper(6)),

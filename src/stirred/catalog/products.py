@@ -74,6 +74,7 @@ WHAT_IFS = (
 )
 WHAT_IF_RATES = (Fraction(1, 20), Fraction(1, 2))
 WHAT_IF_SOURCE = f"{PAPER}, Table 5 (stratum sizes from the 2020 DHC) and Theorem 1"
+STIRRED_SOURCE = f"proof.md of Stirring; {PAPER}, Table 5 (stratum sizes from the 2020 DHC)"
 
 MAX_STRATUM_2010 = 3_650_000  # the paper's b of 3.65 million; the exact count is not given
 RATES_2010 = (Fraction(1, 50), Fraction(1, 25))  # purported: 2 to 4 % of households

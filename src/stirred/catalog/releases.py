@@ -18,6 +18,7 @@ from stirred.catalog.products import (
     PRODUCTS,
     PROVED,
     SOURCE_2010,
+    STIRRED_SOURCE,
     WHAT_IF_SOURCE,
     Product,
     WhatIf,
@@ -31,6 +32,7 @@ from stirred.spec import (
     Constraint,
     Domain,
     Evidence,
+    Exchanges,
     Hamming,
     LargestStratum,
     Margin,
@@ -391,6 +393,27 @@ def swap(
 def what_if(row: WhatIf, rate: Fraction) -> Specification:
     """Return the specification of one row of the paper's Table 5 at a swap rate."""
     return swap(row.match, row.swap, row.largest, rate, "published", WHAT_IF_SOURCE)
+
+
+def stirred_what_if(row: WhatIf, rate: Fraction) -> Specification:
+    r"""Return the same row if the households were stirred: at least the share p moves in every stratum.
+
+    One exchange loses $|\ln\lambda|$ with $\lambda = (n-1)(1-p)/p$ in a stratum of n, most in the largest one.
+
+    >>> from stirred.catalog.products import WHAT_IFS
+    >>> print(stirred_what_if(WHAT_IFS[0], Fraction(1, 20)).budget)
+    19.3609
+    """
+    weight = (row.largest - 1) * (1 - rate) / rate
+    told = f"|ln λ| with λ = (n − 1)(1 − p)/p and p = {rate}, in the stratum of n records where it is largest"
+    return replace(
+        what_if(row, rate),
+        input_premetric=Exchanges("household"),
+        budget=Budget.log(max(weight, 1 / weight)),
+        evidence=Evidence(status="proved", source=STIRRED_SOURCE),
+        bounds=(),
+        varies=BudgetFunction(words=told, universe=f"b = {row.largest:,}", b=row.largest),
+    )
 
 
 def das_2010(rate: Fraction) -> Specification:

@@ -78,6 +78,12 @@ PARTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         ("seed",),
         "Example 1: one table with exact margins, published in three ways",
     ),
+    "beyond": (
+        "stirred.paper.beyond",
+        "stirring_beside_the_paper",
+        ("ipums",),
+        "beyond the paper: stirring beside the PSA",
+    ),
 }
 HIDDEN = ("invariants",)  # too long for a terminal; in --json and on the page
 ALL_FOLDER = "paper"  # the folder of everything

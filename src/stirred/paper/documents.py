@@ -93,7 +93,30 @@ def budget_chart(document: Mapping[str, Any]) -> Any:
     )
 
 
-CHARTS = {"figure-mape": mape_chart, "figure-budget": budget_chart}
+def stirring_chart(document: Mapping[str, Any]) -> Any:
+    """Draw the loss of one exchange against the share that moves, for the PSA and for stirring."""
+    return (
+        alt.Chart(alt.InlineData(values=list(document["curve"])))
+        .mark_line(strokeWidth=2.5)
+        .encode(
+            x=alt.X("percent:Q", title="share of records that move (%)", scale=alt.Scale(domain=[0, 80])),
+            y=alt.Y("loss:Q", title="ε of one exchange of two records"),
+            color=alt.Color(
+                "method:N",
+                title=None,
+                legend=alt.Legend(orient="top", labelLimit=400),
+                scale=alt.Scale(scheme="dark2"),
+            ),
+        )
+        .properties(
+            width=480,
+            height=300,
+            title=f"At equal shares stirring loses half ({document['inputs']['curve']:,} records)",
+        )
+    )
+
+
+CHARTS = {"figure-mape": mape_chart, "figure-budget": budget_chart, "beyond": stirring_chart}
 
 
 def write_files(document: Mapping[str, Any], folder: Path) -> list[Path]:
