@@ -308,7 +308,10 @@ def _describe_problem(
             "it has no default",
             f"add it: {key} = {write_example(inner, key)}",
         )
-    return f"{what}'s {path} is not as it should be{more}", first["msg"], write_hint(inner, key)
+    named = next(
+        (part for part in reversed(place) if part in inner.model_fields), key
+    )  # a pair of it may be wrong
+    return f"{what}'s {path} is not as it should be{more}", first["msg"], write_hint(inner, named)
 
 
 def _find_model(model: type[BaseModel], place: list[str]) -> type[BaseModel]:

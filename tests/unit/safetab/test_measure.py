@@ -10,7 +10,8 @@ import pytest
 from scipy.stats import chi2
 
 from stirred.chance import Key
-from stirred.mechanisms.census2020.noise import CellNoise, Definition
+from stirred.mechanisms.census2020.factors import Definition
+from stirred.mechanisms.census2020.noise import CellNoise
 from stirred.mechanisms.census2020.safetab.groups import GroupCounts, GroupMap, GroupSet, RegionType
 from stirred.mechanisms.census2020.safetab.persons.tables import (
     AGE4,

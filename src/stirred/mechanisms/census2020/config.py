@@ -5,57 +5,76 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from stirred.mechanisms.config import Exact, ExactOrInfinite, MechanismConfig, Share
+from stirred.mechanisms.census2020.factors import Definition, KnownInvariants, NeighbourKind, PromisedUnit
+from stirred.mechanisms.config import Exact, ExactOrInfinite, ExactText, MechanismConfig, Share
 
-# The settings that SafeTab-P and SafeTab-H share, each with its sentence.
+# The settings that SafeTab-P and SafeTab-H share; where only a sentence or an example differs, each gives its own.
 
 RACES = tuple(f"race_code_{place}" for place in range(1, 9))
 ETHNICITY = "ethnicity_code"
 
-Codes = Annotated[
-    str | None,
-    Field(
+
+class SafeTabConfig(MechanismConfig):
+    """Which groups are counted, in which regions, with which budgets and thresholds."""
+
+    preset: str = Field(
+        default="",
+        description="a published product whose budgets and thresholds are taken; empty: all are given here",
+    )
+    codes: str | None = Field(
+        default=None,
         description="a folder with the four code lists in the Bureau's format; without it, Stirred's own invented groups",
         examples=["codes"],
         json_schema_extra={"path": True},
-    ),
-]
-NoiseLaw = Annotated[
-    Literal["zcdp", "puredp"],
-    Field(
+    )
+    definition: Definition = Field(
+        default="zcdp",
         description="zcdp (budgets are ρ², discrete Gaussian noise) or puredp (budgets are ε, geometric noise)",
         examples=["zcdp"],
-    ),
-]
-WithoutNoise = Annotated[
-    Literal["inf"] | None,
-    Field(description="inf: no noise, for a rehearsal; nothing is protected", examples=["inf"]),
-]
-Clamp = Annotated[bool, Field(description="publish negative counts as 0, which makes sums too large")]
-SupposedInvariants = Annotated[
-    Literal["housing-units", "none"],
-    Field(
+    )
+    budget: dict[str, ExactText] = Field(default={}, description="budgets in the place of the preset's")
+    thresholds: dict[str, str] = Field(default={}, description="thresholds in the place of the preset's")
+    total: ExactText | None = Field(
+        default=None,
+        description="the budget of the whole release: all budgets are scaled so that they add up to it",
+    )
+    epsilon: Literal["inf"] | None = Field(
+        default=None, description="inf: no noise, for a rehearsal; nothing is protected", examples=["inf"]
+    )
+    clamp: bool = Field(default=False, description="publish negative counts as 0, which makes sums too large")
+    most_codes: int = Field(default=8, ge=1, description="the largest number of race codes", examples=[8])
+    neighbours: NeighbourKind = Field(
+        default="added-or-removed", description="what the promise compares", examples=["added-or-removed"]
+    )
+    invariants: KnownInvariants = Field(
+        default="housing-units",
         description="the promise is stated where housing units by area are known, as in the paper's table, or with none",
         examples=["housing-units"],
-    ),
-]
-RegionColumns = Annotated[
-    dict[str, str],
-    Field(
+    )
+    races: list[str] = Field(
+        default=[*RACES],
+        description="a list of the columns with detailed race codes",
+        examples=[["race_code_1", "race_code_2"]],
+    )
+    ethnicity: str = Field(
+        default=ETHNICITY, description="the column with the detailed ethnicity", examples=["ethnicity_code"]
+    )
+    regions: dict[str, str] = Field(
+        default={},
         description="the column with the code of a region type, where that is not the usual one",
         examples=[{"AIANNH": "aian_area"}],
-    ),
-]
-Island = Annotated[
-    str,
-    Field(description="the state whose records are tabulated apart, as Puerto Rico is", examples=["72"]),
-]
+    )
+    puerto_rico: str = Field(
+        default="72",
+        description="the state whose records are tabulated apart, as Puerto Rico is",
+        examples=["72"],
+    )
 
 
 # The settings of SafeTab-P.
 
 
-class SafeTabPConfig(MechanismConfig):
+class SafeTabPConfig(SafeTabConfig):
     """SafeTab-P: how many persons each detailed population group has, and large groups by sex and age.
 
     A person is counted in the groups that the detailed race and ethnicity codes lead to, in every region of the public
@@ -67,8 +86,6 @@ class SafeTabPConfig(MechanismConfig):
         description="a published product whose budgets and thresholds are taken; empty: all are given here",
         examples=["ddhc-a-2020"],
     )
-    codes: Codes = None
-    definition: NoiseLaw = "zcdp"
     budget: dict[str, Exact] = Field(
         default={},
         description="budgets by region type and level in the place of the preset's; 0 leaves a table out",
@@ -84,7 +101,6 @@ class SafeTabPConfig(MechanismConfig):
         description="the budget of the whole release: all budgets are scaled so that they add up to it",
         examples=["4.944"],
     )
-    epsilon: WithoutNoise = None
     first_stage: Share | None = Field(
         default=None,
         description="the share of each budget that decides how much detail a group gets (preset: 1/10)",
@@ -96,28 +112,16 @@ class SafeTabPConfig(MechanismConfig):
         "0.9999; 0 shows all)",
         examples=["0.9999"],
     )
-    clamp: Clamp = False
     most_codes: int = Field(
         default=8,
         ge=1,
         description="the largest number of race codes of a person; more noise for more",
         examples=[8],
     )
-    neighbours: Literal["added-or-removed", "changed"] = Field(
+    neighbours: NeighbourKind = Field(
         default="added-or-removed",
         description="what the promise compares: a person added or removed, as the production code counts, or changed",
         examples=["added-or-removed"],
-    )
-    invariants: SupposedInvariants = "housing-units"
-    races: list[str] = Field(
-        default=[*RACES],
-        description="a list of the columns with detailed race codes",
-        examples=[["race_code_1", "race_code_2"]],
-    )
-    ethnicity: str = Field(
-        default=ETHNICITY,
-        description="the column with the detailed ethnicity",
-        examples=["ethnicity_code"],
     )
     sex: str = Field(default="sex", description="the column with the sex", examples=["sex"])
     sexes: list[str] = Field(
@@ -125,14 +129,12 @@ class SafeTabPConfig(MechanismConfig):
     )
     age: str = Field(default="age", description="the column with the age in years", examples=["age"])
     record: str = Field(default="person", description="the record type that is counted", examples=["person"])
-    regions: RegionColumns = Field(default={})
-    puerto_rico: Island = "72"
 
 
 # The settings of SafeTab-H.
 
 
-class SafeTabHConfig(MechanismConfig):
+class SafeTabHConfig(SafeTabConfig):
     """SafeTab-H: households of each detailed population group by type (T3) and by tenure (T4).
 
     A household is counted in the groups of its householder. The published totals of SafeTab-P decide which groups are shown
@@ -151,9 +153,7 @@ class SafeTabHConfig(MechanismConfig):
         description="a published product whose budgets and thresholds are taken; empty: all are given here",
         examples=["ddhc-b-2020"],
     )
-    codes: Codes = None
-    definition: NoiseLaw = "zcdp"
-    budget: dict[str, Exact] = Field(
+    budget: dict[str, ExactText] = Field(
         default={},
         description="budgets by table, region type and level in the place of the preset's; 0 leaves a table out, a key "
         "without a table is for T3 and T4",
@@ -165,25 +165,22 @@ class SafeTabHConfig(MechanismConfig):
         "for T4",
         examples=[{"T3-STATE-2": "471,971,6971"}],
     )
-    total: Exact | None = Field(
+    total: ExactText | None = Field(
         default=None,
         description="the budget of the whole release: all budgets are scaled so that they add up to it",
         examples=["8.895302"],
     )
-    epsilon: WithoutNoise = None
-    clamp: Clamp = False
     most_codes: int = Field(
         default=8,
         ge=1,
         description="the largest number of race codes of a householder; more noise for more",
         examples=[8],
     )
-    neighbours: Literal["added-or-removed", "changed"] = Field(
+    neighbours: NeighbourKind = Field(
         default="added-or-removed",
         description="what the promise compares: a household added or removed, as the production code counts, or changed",
         examples=["added-or-removed"],
     )
-    invariants: SupposedInvariants = "housing-units"
     races: list[str] = Field(
         default=[*RACES],
         description="a list of the columns with the householder's detailed race codes",
@@ -226,8 +223,6 @@ class SafeTabHConfig(MechanismConfig):
         description="a list of the levels of that column that a householder has",
         examples=[["0", "1"]],
     )
-    regions: RegionColumns = Field(default={})
-    puerto_rico: Island = "72"
 
 
 # The settings of PHSafe.
@@ -255,13 +250,13 @@ class PHSafeConfig(MechanismConfig):
         description="the budgets and the τ to start from: those of the 2020 production, or none (all are then given)",
         examples=["sdhc-2020"],
     )
-    definition: Literal["zcdp", "puredp"] = Field(
+    definition: Definition = Field(
         default="zcdp",
         description="zcdp: budgets are ρ², the noise is discrete Gaussian; puredp: budgets are ε, the noise is two-sided "
         "geometric",
         examples=["zcdp"],
     )
-    neighbours: Literal["added-or-removed", "changed", "household"] = Field(
+    neighbours: PromisedUnit = Field(
         default="added-or-removed",
         description="what the promise is about, at the same noise: a person added or removed (as the original counts), a "
         "person changed who may move to another household (ρ² times 2), or a whole household changed (ρ² times 1/2)",
@@ -304,3 +299,11 @@ class PHSafeConfig(MechanismConfig):
         "a column of persons",
         examples=[{"person.age": "years"}],
     )
+
+    def settings(self) -> dict[str, object]:
+        """Return every setting, tables of budgets, τ and columns in the order of their names."""
+        found = super().settings()
+        return {
+            name: dict(sorted(value.items())) if isinstance(value, dict) else value
+            for name, value in found.items()
+        }

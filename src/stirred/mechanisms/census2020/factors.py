@@ -10,11 +10,14 @@ from typing import Final, Literal
 
 from stirred.spec.conversions import DISJOINT_CELLS, GROUP_PRIVACY, Conversion, Factor
 
-# What SafeTab's budgets per record added or removed are multiplied by for a changed record, each factor with its
-# theorem.
-#
-# The statements of the mechanisms, composed plans and the catalog of the 2020 products all read these factors and no
-# others.
+# The choices of the settings.
+
+Definition = Literal["zcdp", "puredp"]  # budgets are ρ², or ε
+NeighbourKind = Literal["added-or-removed", "changed"]
+PromisedUnit = Literal["added-or-removed", "changed", "household"]  # "changed": a person who may move
+KnownInvariants = Literal["housing-units", "none"]
+
+# SafeTab.
 
 # Group privacy is what was published for the Detailed DHC-A; the theorem needs half of it.
 SAFETAB_P_CONVERSION = Conversion(
@@ -40,14 +43,9 @@ SAFETAB_H_CONVERSION = Conversion(
 )
 
 
-# What PHSafe's budget per person added or removed is multiplied by for other units, as its Theorem 2 proves.
-#
-# The statement of the mechanism, composed plans and the catalog of the 2020 products all read these factors and no
-# others.
+# PHSafe, as its Theorem 2 proves.
 
-PromisedUnit = Literal["added-or-removed", "changed", "household"]
-# as the settings name the units; "changed" is a person who may move to another household
-PHSAFE_FACTORS: Final[Mapping[Literal["zcdp", "puredp"], Mapping[PromisedUnit, Fraction]]] = {
+PHSAFE_FACTORS: Final[Mapping[Definition, Mapping[PromisedUnit, Fraction]]] = {
     "zcdp": {"added-or-removed": Fraction(1), "changed": Fraction(2), "household": Fraction(1, 2)},
     "puredp": {"added-or-removed": Fraction(1), "changed": Fraction(2), "household": Fraction(1)},
 }

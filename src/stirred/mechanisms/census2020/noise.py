@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import exp, isqrt
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +19,11 @@ from stirred.chance.keys import Part
 from stirred.chance.laws import FallingLaw
 from stirred.chance.noise import draw_exceeding
 from stirred.errors import BudgetError
+from stirred.mechanisms.census2020.factors import Definition
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.effect import gaussian_change, geometric_change
+from stirred.spec import Budget, Multiplicative, NormalizedRenyi
 
-Definition = Literal["zcdp", "puredp"]
 Ints = NDArray[np.int64]
 NEAR_CHANCE = 1 - Fraction(1, 1 << 40)
 MAX_GAUSSIAN_DEVIATION, MAX_GEOMETRIC_SCALE = (
@@ -32,6 +32,18 @@ MAX_GAUSSIAN_DEVIATION, MAX_GEOMETRIC_SCALE = (
 )  # deviation and scale up to which the samplers have tables
 MAX_DRAWS_AT_ONCE = 1 << 22
 MAX_COUNTS_AUDITED = 2000  # counts whose noise an audit sees
+
+
+def choose_premetric(definition: Definition) -> NormalizedRenyi | Multiplicative:
+    """Return D_nor (zCDP) for Gaussian noise, D_mult (pure DP) for geometric noise."""
+    return NormalizedRenyi() if definition == "zcdp" else Multiplicative()
+
+
+def make_budget(amount: Fraction | None, definition: Definition) -> Budget:
+    """Return a budget of the settings in its output premetric: ρ for ρ², ε as it is; None is no noise."""
+    if amount is None:
+        return Budget.infinite()
+    return Budget.sqrt(amount) if definition == "zcdp" else Budget.of(amount)
 
 
 @dataclass(frozen=True)

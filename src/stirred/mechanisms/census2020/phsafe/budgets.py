@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from stirred.errors import BudgetError, InputError, did_you_mean
 from stirred.languages import Phrase, unit
-from stirred.mechanisms.census2020.factors import PHSAFE_FACTORS, PromisedUnit
-from stirred.mechanisms.census2020.noise import CellNoise, Definition
+from stirred.mechanisms.census2020.factors import PHSAFE_FACTORS, Definition, PromisedUnit
+from stirred.mechanisms.census2020.noise import CellNoise, choose_premetric, make_budget
 from stirred.mechanisms.census2020.phsafe.counting import (
     STATE,
     TABULATION_BY_NAME,
@@ -29,9 +29,7 @@ from stirred.spec import (
     Hamming,
     Ledger,
     Margin,
-    Multiplicative,
     Multiverse,
-    NormalizedRenyi,
     Specification,
     SymmetricDifference,
 )
@@ -44,9 +42,6 @@ if TYPE_CHECKING:
 
 
 # The production settings of the Supplemental DHC File of 2020, as exact numbers.
-#
-# Source: Census Bureau, PHSafe production configuration (DAS_2020_SDHC_Production_Code): ρ² per person added or
-# removed.
 
 Amounts = Mapping[str, Mapping[str, Fraction]]  # by table and level, such as "state_A-G"
 
@@ -198,14 +193,7 @@ def _parse_places(name: str) -> list[tuple[str, str]]:
 
 
 def _parse_amount(name: str, text: str) -> Fraction:
-    try:
-        amount = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise BudgetError(
-            f"the budget {name} is not an exact number",
-            why="a budget is a text such as 1/2 or 0.5",
-            fix=f'budget = {{ "{name}" = "0.5" }}',
-        ) from None
+    amount = Fraction(text)
     if amount < 0:
         raise BudgetError(
             f"the budget {name} is negative",
@@ -250,18 +238,6 @@ PREMETRICS: Final[Mapping[PromisedUnit, RecordPremetric]] = {
     "changed": Hamming("person", link="free"),
     "household": Hamming("household"),
 }
-
-
-def choose_premetric(definition: Definition) -> NormalizedRenyi | Multiplicative:
-    """Return D_nor for zCDP, D_mult for pure DP."""
-    return NormalizedRenyi() if definition == "zcdp" else Multiplicative()
-
-
-def make_budget(amount: Fraction | None, definition: Definition) -> Budget:
-    """Return a budget of the settings in its output premetric: ρ for ρ², ε as it is; None is infinite."""
-    if amount is None:
-        return Budget.infinite()
-    return Budget.sqrt(amount) if definition == "zcdp" else Budget.of(amount)
 
 
 def sum_budgets(measured: Sequence[MeasuredTable]) -> Fraction | None:

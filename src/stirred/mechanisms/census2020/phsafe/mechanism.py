@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -16,13 +16,12 @@ from stirred.census.schema import Schema
 from stirred.chance import Key
 from stirred.chance.words import Hasher
 from stirred.engine import Engine, Local, Progress, silent
-from stirred.errors import BudgetError, InputError, PlanError, did_you_mean, require_kind
+from stirred.errors import BudgetError, InputError, PlanError, did_you_mean
 from stirred.frames import frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Knob, Mechanism, check_inputs, require_inputs, totals_to_try
 from stirred.mechanisms.census2020.config import PHSafeConfig
-from stirred.mechanisms.census2020.factors import PHSAFE_CONVERSION, PHSAFE_FACTORS, PromisedUnit
-from stirred.mechanisms.census2020.noise import Definition
+from stirred.mechanisms.census2020.factors import PHSAFE_CONVERSION, PHSAFE_FACTORS
 from stirred.mechanisms.census2020.phsafe import budgets
 from stirred.mechanisms.census2020.phsafe.budgets import PRESETS, MeasuredTable, divide_budget, list_measured
 from stirred.mechanisms.census2020.phsafe.counting import (
@@ -55,7 +54,6 @@ from stirred.mechanisms.census2020.phsafe.tables import (
     select_rows,
     write_files,
 )
-from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.effect import ExpectedEffect, smallest_effect
 from stirred.mechanisms.exhibits import Exhibit, Listing
@@ -66,7 +64,7 @@ from stirred.spec.conversions import Conversion
 from stirred.spec.invariants import Views, largest_views, make_view
 
 if TYPE_CHECKING:
-    from stirred.census import Census, Schema
+    from stirred.census import Census
 
 
 # Refuse settings that contradict each other, and a census that PHSafe cannot tabulate.
@@ -74,74 +72,26 @@ if TYPE_CHECKING:
 PUERTO_RICO_CODE = "72"
 
 
-def require_kinds(
-    *, preset: object, definition: object, neighbours: object, states: object, state: object
-) -> None:
-    """Refuse settings of a wrong type, and names that are not among the choices."""
-    choices = (
-        ("preset", preset, tuple(PRESETS)),
-        ("definition", definition, ("zcdp", "puredp")),
-        ("neighbours", neighbours, ("added-or-removed", "changed", "household")),
-    )
-    for name, value, known in choices:
-        if value not in known:
-            raise InputError(
-                f"{name} is none of the choices",
-                why=f"it is one of {', '.join(map(repr, known))}",
-                fix=f"{name}={known[0]!r}",
-            )
-    require_kind("state", state, str, wanted="a name", fix='state="state"')
-    if (
-        isinstance(states, str)
-        or not isinstance(states, Sequence)
-        or not all(isinstance(name, str) for name in states)
-    ):
-        raise InputError(
-            "states is not a list of texts", why="it lists the states that are tabulated", fix='states=["06"]'
-        )
-
-
-def require_tables(*, budget: object, tau: object, columns: object) -> None:
-    """Refuse budgets, τ and columns that are not tables of names with values of the right kind."""
-    examples = {"budget": '{"PH2": "0"}', "tau": '{"PH3": 6}', "columns": '{"person.age": "years"}'}
-    for name, value in (("budget", budget), ("tau", tau), ("columns", columns)):
-        fits = _is_whole if name == "tau" else _is_text
-        good = isinstance(value, Mapping) and all(_is_text(key) and fits(item) for key, item in value.items())
-        if value is not None and not good:
-            raise InputError(
-                f"{name} is not as it should be",
-                why="it gives a whole number of at least 1 for each table"
-                if name == "tau"
-                else "it gives a text for each name",
-                fix=f"{name}={examples[name]}",
-            )
-
-
-def require_totals(
-    definition: Definition, *, preset: str, rho_squared: str | None, epsilon: str | None
-) -> None:
-    """Refuse a total that is no exact positive number, or that is not the budget of the definition."""
-    for name, value in (("rho_squared", rho_squared), ("epsilon", epsilon)):
-        if isinstance(value, float):
-            raise BudgetError(f"{name} is a float", why="floats are not exact", fix=f'{name}="2"')
-        if value is not None and str(value) != "inf" and _parse_exact(name, value) <= 0:
+def require_totals(config: PHSafeConfig) -> None:
+    """Refuse a total that is not positive, or that is not the budget of the definition."""
+    for name, value in (("rho_squared", config.rho_squared), ("epsilon", config.epsilon)):
+        if value is not None and value != "inf" and Fraction(value) <= 0:
             raise BudgetError(
                 f"{name} must be positive",
                 why="with a budget of 0 nothing can be measured",
                 fix=f'{name}="2"',
             )
-    noiseless = str(epsilon) == "inf"
-    given, other = ("rho_squared", "epsilon") if definition == "puredp" else ("epsilon", "rho_squared")
-    if {"rho_squared": rho_squared, "epsilon": epsilon}[given] is not None and not noiseless:
+    wrong, right = ("rho_squared", "epsilon") if config.definition == "puredp" else ("epsilon", "rho_squared")
+    if getattr(config, wrong) is not None and config.epsilon != "inf":
         raise BudgetError(
-            f"{given} is not the budget of {definition}",
+            f"{wrong} is not the budget of {config.definition}",
             why="zcdp counts ρ², puredp counts ε",
-            fix=f"give {other}, or change definition",
+            fix=f"give {right}, or change definition",
         )
-    if definition == "puredp" and preset and epsilon is None:
+    if config.definition == "puredp" and config.preset and config.epsilon is None:
         raise BudgetError(
             "the preset's budgets are no ε",
-            why=f"{preset} states ρ², which zcdp counts",
+            why=f"{config.preset} states ρ², which zcdp counts",
             fix='give the total: epsilon = "2", or preset = "" with every budget',
         )
 
@@ -230,23 +180,6 @@ def choose_states(found: tuple[str, ...], wanted: Sequence[str]) -> tuple[str, .
             fix="--states with the states, and another run with --states 72",
         )
     return chosen
-
-
-def _parse_exact(name: str, value: object) -> Fraction:
-    try:
-        return Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        raise BudgetError(
-            f"{name} is not an exact number", why="a budget is a text such as 1/2 or 0.5", fix=f'{name}="2"'
-        ) from None
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 # Settings of PHSafe that the schema of a census suggests.
@@ -415,7 +348,6 @@ def _round_digits(value: float | None) -> float | None:
 # PHSafe: noisy counts of persons by household and of households, each with its variance (S-DHC, PH1 to PH8).
 
 
-@dataclass(frozen=True, kw_only=True)
 class PHSafe(Mechanism):
     r"""Counts of persons by household with $\sigma^2 = (2\tau + 2)^2 / 2\rho^2$, and of households with $2/\rho^2$.
 
@@ -425,61 +357,42 @@ class PHSafe(Mechanism):
     """
 
     name: ClassVar[str] = "phsafe"
-    Config: ClassVar[type[MechanismConfig]] = PHSafeConfig
+    config: PHSafeConfig
     conversion: ClassVar[Conversion | None] = PHSAFE_CONVERSION
     seconds_per_million: ClassVar[float] = 2.0
 
-    preset: str = "sdhc-2020"
-    definition: Definition = "zcdp"
-    neighbours: PromisedUnit = "added-or-removed"
-    rho_squared: str | None = None
-    epsilon: str | None = None
-    budget: Mapping[str, str] | None = None
-    tau: Mapping[str, int] | None = None
-    states: Sequence[str] = field(default=())
-    state: str = "state"
-    columns: Mapping[str, str] | None = None
-
-    def __post_init__(self) -> None:
-        require_kinds(
-            preset=self.preset,
-            definition=self.definition,
-            neighbours=self.neighbours,
-            states=self.states,
-            state=self.state,
-        )
-        require_tables(budget=self.budget, tau=self.tau, columns=self.columns)
-        object.__setattr__(self, "states", tuple(self.states))
-        require_totals(
-            self.definition, preset=self.preset, rho_squared=self.rho_squared, epsilon=self.epsilon
-        )
-        require_names(tau=self.tau or {}, columns=self.columns or {}, states=self.states)
+    def check_settings(self) -> None:
+        """Refuse settings that contradict each other."""
+        require_totals(self.config)
+        require_names(tau=self.config.tau or {}, columns=self.config.columns or {}, states=self.config.states)
         require_tau(self.amounts, self.taus)
 
     @property
     def is_noiseless(self) -> bool:
         """Return whether no noise is added: no protection, for a rehearsal."""
-        return str(self.epsilon) == "inf"
+        return self.config.epsilon == "inf"
 
     @cached_property
     def amounts(self) -> dict[tuple[str, str], Fraction | None]:
         """Return the budget of every table and level; None is infinite."""
-        total = self.rho_squared if self.definition == "zcdp" else self.epsilon
-        wanted = None if self.is_noiseless or total is None else Fraction(str(total))
-        return divide_budget(PRESETS[self.preset], self.budget or {}, wanted, infinite=self.is_noiseless)
+        total = self.config.rho_squared if self.config.definition == "zcdp" else self.config.epsilon
+        wanted = None if self.is_noiseless or total is None else Fraction(total)
+        return divide_budget(
+            PRESETS[self.config.preset], self.config.budget or {}, wanted, infinite=self.is_noiseless
+        )
 
     @cached_property
     def taus(self) -> dict[str, int]:
         """Return how many persons of a household count at most, by table."""
-        return {**PRESETS[self.preset].tau, **(self.tau or {})}
+        return {**PRESETS[self.config.preset].tau, **(self.config.tau or {})}
 
     @property
     def nation(self) -> bool:
         """Return whether the nation is tabulated: not in a run for Puerto Rico."""
-        return self.states != (PUERTO_RICO_CODE,)
+        return self.config.states != [PUERTO_RICO_CODE]
 
     @classmethod
-    def propose(cls, schema: "Schema") -> Proposal | None:
+    def propose(cls, schema: Schema) -> Proposal | None:
         """Return the production settings."""
         return propose(schema)
 
@@ -487,21 +400,6 @@ class PHSafe(Mechanism):
     def record_type(self) -> str:
         """Return the record type of persons, whom most tables count."""
         return "person"
-
-    def parameters(self) -> dict[str, object]:
-        """Return the canonical JSON parameters."""
-        return {
-            "preset": self.preset,
-            "definition": self.definition,
-            "neighbours": self.neighbours,
-            "rho_squared": None if self.rho_squared is None else str(Fraction(str(self.rho_squared))),
-            "epsilon": None if self.epsilon is None else str(self.epsilon),
-            "budget": None if self.budget is None else dict(sorted(self.budget.items())),
-            "tau": None if self.tau is None else dict(sorted(self.tau.items())),
-            "states": list(self.states),
-            "state": self.state,
-            "columns": None if self.columns is None else dict(sorted(self.columns.items())),
-        }
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop where records or states are missing, or where no table can be made."""
@@ -566,7 +464,7 @@ class PHSafe(Mechanism):
                 name.lower(): table.to_arrow(compat_level=pl.CompatLevel.oldest())
                 for name, table in made.items()
             },
-            files=write_files(out, made, self.definition) if out is not None else (),
+            files=write_files(out, made, self.config.definition) if out is not None else (),
             checks=(
                 Check(
                     invariant=str(budgets.occupied_areas(census, columns)),
@@ -574,7 +472,7 @@ class PHSafe(Mechanism):
                     numbers=len(states),
                 ),
             ),
-            ledger=budgets.build_ledger(wanted, self.definition, self.neighbours),
+            ledger=budgets.build_ledger(wanted, self.config.definition, self.config.neighbours),
             notes=(Phrase("phsafe.note.noiseless"),) if promise.budget.is_finite is False else (),
             input_digest=truth.hex(),
             private=key.private and promise.budget.is_finite,
@@ -645,7 +543,7 @@ class PHSafe(Mechanism):
     ) -> Sequence[MeasuredNoise]:
         """Return the law of every measured table, and the rows of the released table with its noise."""
         tables = self.release(census, key=key, engine=engine).tables
-        factor = PHSAFE_FACTORS[self.definition][self.neighbours]
+        factor = PHSAFE_FACTORS[self.config.definition][self.config.neighbours]
         found = []
         for item in self._measured_tables(self._columns(census)):
             if item.budget is None:
@@ -658,34 +556,34 @@ class PHSafe(Mechanism):
 
     def without_noise(self) -> Mechanism:
         """Return the same tables with an infinite budget; a key truncates the same persons in both."""
-        return replace(self, epsilon="inf", rho_squared=None)
+        return self.replace(epsilon="inf", rho_squared=None)
 
     def knobs(self) -> Sequence[Knob]:
         """Return the knob of the total budget, which all tables share in proportion."""
         finite = [amount for amount in self.amounts.values() if amount is not None]
         if self.is_noiseless or len(finite) < len(self.amounts):
             return ()
-        name = "rho_squared" if self.definition == "zcdp" else "epsilon"
+        name = "rho_squared" if self.config.definition == "zcdp" else "epsilon"
         return (
             Knob(
                 name=name,
                 effect="a larger total is a larger budget and has a smaller error, in all tables in proportion",
                 settings=totals_to_try(sum(finite, Fraction(0))),
-                turned=lambda total: replace(self, **{name: str(total)}),  # type: ignore[arg-type]
+                turned=lambda total: self.replace(**{name: total}),
             ),
         )
 
     def _columns(self, census: "Census") -> CensusColumns:
-        require_records(census, self.state)
-        return CensusColumns.of(census, self.columns or {}, state=self.state)
+        require_records(census, self.config.state)
+        return CensusColumns.of(census, self.config.columns or {}, state=self.config.state)
 
     def _build_specification(self, census: "Census", columns: CensusColumns) -> Specification:
         return budgets.build_specification(
             census,
             columns,
             self._measured_tables(columns),
-            self.definition,
-            neighbours=self.neighbours,
+            self.config.definition,
+            neighbours=self.config.neighbours,
             nation=self.nation,
             released=self.views(census),
         )
@@ -704,8 +602,8 @@ class PHSafe(Mechanism):
         return self._measured_with(columns.available)
 
     def _measured_with(self, available: frozenset[str]) -> tuple[MeasuredTable, ...]:
-        return list_measured(self.amounts, self.taus, self.definition, available, nation=self.nation)
+        return list_measured(self.amounts, self.taus, self.config.definition, available, nation=self.nation)
 
     def _states(self, census: "Census", columns: CensusColumns) -> tuple[str, ...]:
         """Return the states that are tabulated, from the public file of areas or from the invariant."""
-        return choose_states(find_regions(census, columns), self.states)
+        return choose_states(find_regions(census, columns), self.config.states)

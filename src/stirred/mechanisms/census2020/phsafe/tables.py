@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.frames import series_of
-from stirred.mechanisms.census2020.noise import CellNoise, Definition
+from stirred.mechanisms.census2020.factors import Definition
+from stirred.mechanisms.census2020.noise import CellNoise
 from stirred.mechanisms.census2020.phsafe.budgets import MeasuredTable
 from stirred.mechanisms.census2020.phsafe.counting import (
     ALL,

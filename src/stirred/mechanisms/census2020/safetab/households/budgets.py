@@ -3,13 +3,25 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from stirred.errors import BudgetError, InputError, did_you_mean, require_kind
+from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.census2020.factors import SAFETAB_H_CONVERSION
-from stirred.mechanisms.census2020.noise import Definition
+from stirred.mechanisms.census2020.config import SafeTabHConfig
+from stirred.mechanisms.census2020.factors import (
+    SAFETAB_H_CONVERSION,
+    Definition,
+    KnownInvariants,
+    NeighbourKind,
+)
+from stirred.mechanisms.census2020.noise import choose_premetric, make_budget
+from stirred.mechanisms.census2020.safetab.base import (
+    ProductSettings,
+    larger_sum,
+    parse_thresholds,
+    replace_budgets,
+    sum_budgets,
+)
 from stirred.mechanisms.census2020.safetab.groups import (
     PUERTO_RICO,
     REGION_TYPES,
@@ -18,13 +30,12 @@ from stirred.mechanisms.census2020.safetab.groups import (
     choose_region_types,
 )
 from stirred.mechanisms.census2020.safetab.households.tables import (
+    PRESETS,
     TENURES,
     THRESHOLDS_PER_TABLE,
     TYPES,
-    HouseholdSettings,
     Place,
     TypeAndTenure,
-    find_preset,
     parse_places,
 )
 from stirred.spec import (
@@ -33,10 +44,7 @@ from stirred.spec import (
     Hamming,
     Ledger,
     Margin,
-    Multiplicative,
     Multiverse,
-    NormalizedRenyi,
-    OutputPremetric,
     Specification,
     SymmetricDifference,
 )
@@ -47,13 +55,6 @@ if TYPE_CHECKING:
 
 
 # What a run measures: its tables, region types and levels with exact budgets, from the settings and the schema alone.
-
-CHOICES: Mapping[str, tuple[str | None, ...]] = {
-    "definition": ("zcdp", "puredp"),
-    "neighbours": ("added-or-removed", "changed"),
-    "invariants": ("housing-units", "none"),
-    "epsilon": ("inf", None),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,105 +68,24 @@ class HouseholderSource:
     where: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def require_settings(settings: Mapping[str, object], paths: Sequence[str]) -> None:
-    """Refuse settings of the wrong type, and choices that do not exist."""
-    for name in paths:
-        if settings[name] is not None:
-            fix = f'{name}=Path("{name}")'
-            require_kind(name, settings[name], (str, Path), wanted="a path", fix=fix)
-    for name in ("budget", "thresholds", "types", "tenures", "regions"):
-        require_kind(name, settings[name], Mapping, wanted="a dictionary", fix=f"{name}={{}}")
-    for name in ("races", "householders"):
-        require_kind(name, settings[name], (list, tuple), wanted="a list of names", fix=f'{name}=["a"]')
-    most = settings["most_codes"]
-    require_kind("most_codes", most, int, wanted="a whole number", fix="most_codes=8")
-    if isinstance(most, int) and most < 1:
-        raise InputError("most_codes is below 1", why="a householder may have a code", fix="most_codes=8")
-    for name, known in CHOICES.items():
-        if settings[name] not in known:
-            words = [word for word in known if word is not None]
-            raise InputError(
-                f"{name} of SafeTab-H is unknown",
-                why=f"it is one of {', '.join(words)}",
-                fix=did_you_mean(str(settings[name]), words),
-            )
-
-
-def parse_exact(name: str, value: object) -> Fraction:
-    """Return an exact number from a text, a whole number or a fraction; refuse a float.
-
-    >>> parse_exact("total", "8.9")
-    Fraction(89, 10)
-    """
-    try:
-        if isinstance(value, str | int | Fraction) and not isinstance(value, bool):
-            return Fraction(value)
-    except (ValueError, ZeroDivisionError):
-        pass
-    raise BudgetError(
-        f"{name} is not an exact number",
-        why="a float is rounded" if isinstance(value, float) else "it is neither p/q nor a decimal",
-        fix=f'{name} = "1/2"',
+def settle_budgets(config: SafeTabHConfig) -> ProductSettings[Place]:
+    """Return the preset with given budgets and thresholds in the place of its own, scaled to a total."""
+    found = PRESETS[config.preset]
+    own = {place: Fraction(value) for text, value in config.budget.items() for place in parse_places(text)}
+    cuts = {
+        place: parse_thresholds(text, value, THRESHOLDS_PER_TABLE[place[0]])
+        for text, value in config.thresholds.items()
+        for place in parse_places(text)
+    }
+    return replace(
+        found,
+        budgets=replace_budgets(found.budgets, own, config.total),
+        thresholds={**found.thresholds, **cuts},
     )
 
 
-def settle_budgets(
-    name: str, budgets: Mapping[str, str], thresholds: Mapping[str, str], total: Fraction | None
-) -> HouseholdSettings:
-    """Return the preset with given budgets and thresholds in the place of its own, scaled to a total."""
-    found = find_preset(name)
-    own = {
-        place: parse_exact(f"budget of {text}", v)
-        for text, v in budgets.items()
-        for place in parse_places(text)
-    }
-    for text, value in budgets.items():
-        if parse_exact(text, value) < 0:
-            raise BudgetError(
-                f"the budget of {text} is negative", why="a budget is 0 or more", fix=f'{text} = "1/2"'
-            )
-    cuts = {
-        place: _parse_thresholds(place, text, value)
-        for text, value in thresholds.items()
-        for place in parse_places(text)
-    }
-    both = replace(found, budgets={**found.budgets, **own}, thresholds={**found.thresholds, **cuts})
-    if total is None:
-        return both
-    spent = larger_sum(both.budgets)
-    if total <= 0 or not spent:
-        raise BudgetError(
-            "the total budget cannot be divided",
-            why="it is not above 0" if total <= 0 else "no table has a budget",
-            fix='total = "8.9", with a preset or budgets of your own',
-        )
-    return replace(both, budgets={place: value * total / spent for place, value in both.budgets.items()})
-
-
-def larger_sum(budgets: Mapping[Place, Fraction]) -> Fraction:
-    """Return the cost of one household: the larger sum of the United States and Puerto Rico."""
-    sums = HouseholdSettings(budgets=budgets)
-    return max(sums.sum_budgets(UNITED_STATES), sums.sum_budgets(PUERTO_RICO))
-
-
-def _parse_thresholds(place: Place, text: str, value: str) -> tuple[int, ...]:
-    table, words = place[0], value.replace(",", " ").split()
-    number = THRESHOLDS_PER_TABLE[table]
-    try:
-        found = tuple(int(word) for word in words)[:number]
-    except ValueError:
-        found = ()
-    if len(found) < number or list(found) != sorted(found):
-        raise InputError(
-            f"the thresholds of {text} are not as they should be",
-            why=f"{table} needs {number} whole number{'s' if number > 1 else ''}, rising",
-            fix=f'{text} = "471,971,6971"' if table == "T3" else f'{text} = "471"',
-        )
-    return found
-
-
 def list_places(
-    census: "Census", settings: HouseholdSettings, kinds: Mapping[str, RegionType], cells: TypeAndTenure
+    census: "Census", settings: ProductSettings[Place], kinds: Mapping[str, RegionType], cells: TypeAndTenure
 ) -> tuple[Place, ...]:
     """Return the tables, region types and levels that have a budget and columns in the census."""
     tables = {"T3": bool(cells.type), "T4": bool(cells.tenure)}
@@ -246,24 +166,10 @@ def _parse_levels(name: str, levels: Mapping[str, str], most: int) -> tuple[tupl
 # State the promise of SafeTab-H: its specification, its notes and the account of its budgets, before anything is
 # read.
 
-NeighbourKind = Literal["added-or-removed", "changed"]
-KnownInvariants = Literal["housing-units", "none"]
 HOUSEHOLD = "household"
 CHANGED_FACTOR = (
     SAFETAB_H_CONVERSION.proved.times
 )  # what a budget is multiplied by for a changed household (proof.md, Theorem 2)
-
-
-def choose_premetric(definition: Definition) -> OutputPremetric:
-    """Return D_nor (zCDP) for Gaussian noise, D_mult (pure DP) for geometric noise."""
-    return NormalizedRenyi() if definition == "zcdp" else Multiplicative()
-
-
-def make_budget(definition: Definition, amount: Fraction | None) -> Budget:
-    """Return ρ for zCDP (amounts are ρ²) or ε for pure DP; None is no noise."""
-    if amount is None:
-        return Budget.infinite()
-    return Budget.sqrt(amount) if definition == "zcdp" else Budget.of(amount)
 
 
 def housing_unit_multiverse(census: "Census") -> Multiverse:
@@ -301,7 +207,7 @@ def build_specification(
         multiverse=housing_unit_multiverse(census) if known == "housing-units" else Multiverse.none(),
         input_premetric=Hamming(unit) if changed else SymmetricDifference(unit),
         output_premetric=choose_premetric(definition),
-        budget=make_budget(definition, spent),
+        budget=make_budget(spent, definition),
         evidence=Evidence(
             status="proved",
             source=Phrase("safetab_h.source.changed") if changed else Phrase("safetab_h.source.added"),
@@ -331,17 +237,11 @@ def build_ledger(
     account = Ledger(limit=limit, output_premetric=choose_premetric(definition))
     if budgets is None:
         return account.spend("safetab-h", "exact counts", Budget.infinite())
-    sums = {
-        island: sum(
-            (v for (_, name, _), v in budgets.items() if REGION_TYPES[name].island is island), Fraction(0)
-        )
-        for island in (False, True)
-    }
-    larger = sums[True] > sums[False]
+    larger = sum_budgets(budgets, PUERTO_RICO) > sum_budgets(budgets, UNITED_STATES)
     times = CHANGED_FACTOR if compared == "changed" else 1
     for (table, name, level), amount in budgets.items():
         if REGION_TYPES[name].island is larger:
             account = account.spend(
-                "safetab-h", f"{table}: {name}, level {level}", make_budget(definition, amount * times)
+                "safetab-h", f"{table}: {name}, level {level}", make_budget(amount * times, definition)
             )
     return account

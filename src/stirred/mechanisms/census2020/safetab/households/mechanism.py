@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import polars as pl
 import pyarrow as pa
@@ -16,33 +15,27 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress
 from stirred.errors import InputError, PlanError
 from stirred.languages import Phrase
-from stirred.mechanisms.base import Knob, Mechanism, check_inputs, require_inputs, totals_to_try
-from stirred.mechanisms.census2020.config import ETHNICITY, RACES, SafeTabHConfig
+from stirred.mechanisms.base import Mechanism, check_inputs, require_inputs
+from stirred.mechanisms.census2020.config import SafeTabHConfig
 from stirred.mechanisms.census2020.factors import SAFETAB_H_CONVERSION
-from stirred.mechanisms.census2020.noise import CellNoise, Definition
+from stirred.mechanisms.census2020.noise import CellNoise
+from stirred.mechanisms.census2020.safetab.base import ProductSettings, SafeTab, larger_sum
 from stirred.mechanisms.census2020.safetab.groups import (
-    CodeLists,
     GroupCounts,
     GroupSet,
     Regions,
     Tally,
     geographic_columns,
     make_group_maps,
-    set_columns,
 )
 from stirred.mechanisms.census2020.safetab.households.budgets import (
     CHANGED_FACTOR,
     HouseholderSource,
-    KnownInvariants,
-    NeighbourKind,
     build_ledger,
     build_specification,
     find_cells,
     find_source,
-    larger_sum,
     list_places,
-    parse_exact,
-    require_settings,
     settle_budgets,
     write_notes,
 )
@@ -51,7 +44,6 @@ from stirred.mechanisms.census2020.safetab.households.tables import (
     TABLES,
     VARIABLES,
     GroupTotals,
-    HouseholdSettings,
     Measurement,
     Place,
     PublishedGroups,
@@ -67,7 +59,6 @@ from stirred.mechanisms.census2020.safetab.households.tables import (
     require_there,
     write_files,
 )
-from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.effect import ExpectedEffect, smallest_effect
 from stirred.mechanisms.exhibits import Exhibit, Listing, format_value
@@ -78,7 +69,7 @@ from stirred.spec.conversions import Conversion
 from stirred.spec.invariants import Views, make_view
 
 if TYPE_CHECKING:
-    from stirred.census import Census, Schema
+    from stirred.census import Census
 
 
 # Settings of SafeTab-H that the schema of a census suggests.
@@ -111,7 +102,7 @@ def propose(schema: Schema) -> Proposal:
 
 
 def show_noise(
-    settings: HouseholdSettings, noises: Mapping[Place, CellNoise], release: Release | None = None
+    settings: ProductSettings[Place], noises: Mapping[Place, CellNoise], release: Release | None = None
 ) -> Exhibit:
     """Return the exhibit of the noise of every count that has a budget, or that a release has."""
     there = None if release is None else _list_region_types(release)
@@ -213,8 +204,7 @@ def show_groups(release: Release) -> Exhibit:
 PATH_SETTINGS = ("totals", "codes")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SafeTabH(Mechanism):
+class SafeTabH(SafeTab):
     """Households of each detailed population group by type (T3) and by tenure (T4), driven by SafeTab-P's T1.
 
     >>> SafeTabH().total_budget
@@ -222,117 +212,57 @@ class SafeTabH(Mechanism):
     """
 
     name: ClassVar[str] = "safetab-h"
-    Config: ClassVar[type[MechanismConfig]] = SafeTabHConfig
+    config: SafeTabHConfig
     conversion: ClassVar[Conversion | None] = SAFETAB_H_CONVERSION
     seconds_per_million: ClassVar[float] = 10.0
-    bytes_per_record: ClassVar[int] = 200
 
-    totals: Path | None = None
-    preset: str = "ddhc-b-2020"
-    codes: Path | None = None
-    definition: Definition = "zcdp"
-    budget: Mapping[str, str] = field(default_factory=dict)
-    thresholds: Mapping[str, str] = field(default_factory=dict)
-    total: str | Fraction | None = None
-    epsilon: str | None = None
-    clamp: bool = False
-    most_codes: int = 8
-    neighbours: NeighbourKind = "added-or-removed"
-    invariants: KnownInvariants = "housing-units"
-    races: Sequence[str] = RACES
-    ethnicity: str = ETHNICITY
-    household_type: str = "type"
-    types: Mapping[str, str] = field(default_factory=dict)
-    tenure: str = "tenure"
-    tenures: Mapping[str, str] = field(default_factory=dict)
-    householder: str = "relationship"
-    householders: Sequence[str] = ("0", "1")
-    regions: Mapping[str, str] = field(default_factory=dict)
-    puerto_rico: str = "72"
-
-    def __post_init__(self) -> None:
-        require_settings({name: getattr(self, name) for name in SafeTabHConfig.model_fields}, PATH_SETTINGS)
-        for name in ("races", "householders"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
-        for name in PATH_SETTINGS:
-            if getattr(self, name) is not None:
-                object.__setattr__(self, name, Path(getattr(self, name)))
-        self.exact_settings  # noqa: B018 - refuses settings that contradict themselves
+    def check_settings(self) -> None:
+        """Refuse settings that contradict themselves."""
+        _ = self.exact_settings
 
     @classmethod
-    def of(cls, config: MechanismConfig) -> Self:
-        """Return the mechanism with these settings; two of them are paths."""
-        settings = {name: getattr(config, name) for name in type(config).model_fields}
-        for name in PATH_SETTINGS:
-            settings[name] = None if settings[name] is None else Path(settings[name])
-        return cls(**settings)
-
-    @classmethod
-    def propose(cls, schema: "Schema") -> Proposal | None:
+    def propose(cls, schema: Schema) -> Proposal | None:
         """Return the published product of 2020, where the census has detailed codes."""
         return propose(schema)
 
     @property
-    def exact_settings(self) -> HouseholdSettings:
+    def exact_settings(self) -> ProductSettings[Place]:
         """Return budgets and thresholds as exact numbers."""
-        total = None if self.total is None else parse_exact("total", self.total)
-        return settle_budgets(self.preset, self.budget, self.thresholds, total)
+        return settle_budgets(self.config)
 
     @property
-    def is_noiseless(self) -> bool:
-        """Return whether the budget is infinite: no noise, no protection."""
-        return self.epsilon == "inf"
-
-    @property
-    def total_budget(self) -> Fraction:
-        """Return the budget of all tables, counted per household added or removed."""
-        return larger_sum(self.exact_settings.budgets)
-
-    @property
-    def lists(self) -> CodeLists:
-        """Return the code lists."""
-        return CodeLists.own() if self.codes is None else CodeLists.read(self.codes)
+    def total_budget(self) -> Fraction | None:
+        """Return the budget of all tables, per household added or removed; None is infinite."""
+        return None if self.is_noiseless else larger_sum(self.exact_settings.budgets)
 
     def parameters(self) -> dict[str, object]:
         """Return every setting; totals and lists by the names of their files, wherever these lie."""
-        named = {name: None if (path := getattr(self, name)) is None else path.name for name in PATH_SETTINGS}
-        return self.settings() | named
+        found = self.settings()
+        return found | {
+            name: None if found[name] is None else Path(str(found[name])).name for name in PATH_SETTINGS
+        }
 
     def identity(self) -> dict[str, object]:
         """Return what the key is bound to: every setting that decides a count or its noise."""
         own = {name: value for name, value in self.parameters().items() if name not in PATH_SETTINGS}
         return own | {"lists": self.lists.digest()}
 
-    def settings(self) -> dict[str, object]:
-        """Return the keys of a [[mechanism]]."""
-        found: dict[str, object] = {}
-        for name in SafeTabHConfig.model_fields:
-            value = getattr(self, name)
-            if isinstance(value, Path | Fraction):
-                value = str(value)
-            elif isinstance(value, Mapping):
-                value = dict(value)
-            elif isinstance(value, list | tuple):
-                value = list(value)
-            found[name] = value
-        return found
-
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: ARG002
         """Stop if the totals are missing or were made with other lists, or if nothing can be counted."""
-        if self.totals is None:
+        if self.config.totals is None:
             raise InputError(
                 "SafeTab-H needs the totals of SafeTab-P",
                 why="they decide which groups are shown and with how much detail",
                 fix="--totals a packet of stirred safetab-p, its table t1, or a pop-group-totals.txt",
             )
-        require_there(self.totals)
+        require_there(Path(self.config.totals))
         if not self._places(census):
             raise InputError(
                 "there is nothing to tabulate",
                 why="no table with a budget has the columns that it needs in this census",
                 fix="give budgets of your own, or name the columns: --household-type, --tenure, --regions",
             )
-        if is_made(self.totals):
+        if is_made(Path(self.config.totals)):
             self._read_totals()
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
@@ -341,9 +271,9 @@ class SafeTabH(Mechanism):
         return build_specification(
             census,
             self._budgets(census),
-            definition=self.definition,
-            compared=self.neighbours,
-            known=self.invariants,
+            definition=self.config.definition,
+            compared=self.config.neighbours,
+            known=self.config.invariants,
             record_type=self._source(census).record_type,
             notes=write_notes(self.exact_settings.budgets, self._places(census)),
             released=self.views(census),
@@ -373,7 +303,7 @@ class SafeTabH(Mechanism):
             Tally(
                 sets=tuple(item.item for item in groups),
                 regions=Regions(
-                    {}, "state" if "state" in geographic_columns(census) else "", self.puerto_rico
+                    {}, "state" if "state" in geographic_columns(census) else "", self.config.puerto_rico
                 ),
                 races=source.races,
                 ethnicity=source.ethnicity,
@@ -397,7 +327,9 @@ class SafeTabH(Mechanism):
             tables={table.lower(): make_table(table, frame, noises) for table, frame in rows.items()},
             files=write_files(out, rows) if out is not None else (),
             checks=check_rows(rows, totals),
-            ledger=build_ledger(self._budgets(census), self.definition, self.neighbours, promise.budget),
+            ledger=build_ledger(
+                self._budgets(census), self.config.definition, self.config.neighbours, promise.budget
+            ),
             settings=self.settings(),
             notes=self._describe_run(totals),
             input_digest=own.digest(b"input").hex(),
@@ -409,8 +341,7 @@ class SafeTabH(Mechanism):
 
     def views(self, census: "Census") -> Views:
         """Return the householder's codes of race and ethnicity, which every table counts."""
-        names = (*self.races, *filter(None, [self.ethnicity]))
-        return (make_view(census.domain, self._source(census).record_type, names),)
+        return (make_view(census.domain, self._source(census).record_type, self.code_columns),)
 
     def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:
         """Return the variables of T3 and T4, which are no columns of the census."""
@@ -453,19 +384,6 @@ class SafeTabH(Mechanism):
         noise = () if self.is_noiseless else (show_noise(self.exact_settings, made, release),)
         return noise if release is None else (*noise, show_groups(release))
 
-    def knobs(self) -> Sequence[Knob]:
-        """Return the knob of the total budget."""
-        if self.is_noiseless:
-            return ()
-        return (
-            Knob(
-                name="total",
-                effect="a larger total is a larger budget and has a smaller error",
-                settings=totals_to_try(self.total_budget),
-                turned=lambda total: replace(self, total=total),
-            ),
-        )
-
     def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:  # noqa: ARG002
         """Return the chance that the noise of a count is not 0, in the table with the least noise."""
         paid = {} if self.is_noiseless else self._budgets(census) or {}
@@ -479,20 +397,31 @@ class SafeTabH(Mechanism):
         """Return the noise of every table, region type and level, as a release draws it."""
         del engine
         paid = {} if self.is_noiseless else self._budgets(census) or {}
-        factor = CHANGED_FACTOR if self.neighbours == "changed" else 1
+        factor = CHANGED_FACTOR if self.config.neighbours == "changed" else 1
         noises = self._noises(paid)
         return [noises[at].sample_noise("-".join(map(str, at)), key, paid[at] * factor) for at in noises]
 
     def _source(self, census: "Census") -> HouseholderSource:
-        return find_source(census, self.races, self.ethnicity, self.householder, self.householders)
+        return find_source(
+            census,
+            self.config.races,
+            self.config.ethnicity,
+            self.config.householder,
+            self.config.householders,
+        )
 
     def _cells(self, census: "Census") -> TypeAndTenure:
         record = self._source(census).record_type
-        return find_cells(census, record, (self.household_type, self.tenure), self.types, self.tenures)
+        return find_cells(
+            census,
+            record,
+            (self.config.household_type, self.config.tenure),
+            self.config.types,
+            self.config.tenures,
+        )
 
     def _places(self, census: "Census") -> tuple[Place, ...]:
-        kinds = set_columns(self.regions)
-        return list_places(census, self.exact_settings, kinds, self._cells(census))
+        return list_places(census, self.exact_settings, self.region_types, self._cells(census))
 
     def _budgets(self, census: "Census") -> dict[Place, Fraction] | None:
         if self.is_noiseless:
@@ -501,23 +430,23 @@ class SafeTabH(Mechanism):
 
     def _noises(self, budgets: Mapping[Place, Fraction]) -> dict[Place, CellNoise]:
         """Return the noise of every table, region type and level that has a budget."""
-        lists, kinds = self.lists, set_columns(self.regions)
+        lists, kinds = self.lists, self.region_types
         found = {}
         for place, amount in budgets.items():
             if amount > 0:
                 _, name, level = place
-                touched = lists.sensitivity(level, fine=kinds[name].fine, most_codes=self.most_codes)
+                touched = lists.sensitivity(level, fine=kinds[name].fine, most_codes=self.config.most_codes)
                 budget = None if self.is_noiseless else amount
-                found[place] = CellNoise.of(self.definition, budget, touched)
+                found[place] = CellNoise.of(self.config.definition, budget, touched)
         return found
 
     def _read_totals(self) -> GroupTotals:
         """Read the totals, and refuse those made with other code lists."""
-        if self.totals is None:
+        if self.config.totals is None:
             raise InputError(
                 "SafeTab-H needs the totals of SafeTab-P", why="none are given", fix="totals=Path(…)"
             )
-        totals = read_totals(self.totals)
+        totals = read_totals(Path(self.config.totals))
         if totals.lists and totals.lists != self.lists.digest():
             raise InputError(
                 "the totals were made with other code lists",
@@ -528,8 +457,8 @@ class SafeTabH(Mechanism):
 
     def _groups(self, census: "Census", totals: GroupTotals) -> list[PublishedGroups]:
         """Return the groups of the totals, by region type and level; illegal iterations are in none."""
-        lists, kinds = self.lists, set_columns(self.regions)
-        maps = make_group_maps(lists, self.most_codes)
+        lists, kinds = self.lists, self.region_types
+        maps = make_group_maps(lists, self.config.most_codes)
         found = []
         for name, level in dict.fromkeys((name, level) for _, name, level in self._places(census)):
             kind = kinds[name]
@@ -544,7 +473,7 @@ class SafeTabH(Mechanism):
         noises = self._noises({place: settings.budgets[place] for place in places})
         there = {(item.item.kind.name, item.item.level) for item in groups}
         return {
-            place: Measurement(place[0], settings.thresholds.get(place, ()), noises[place], self.clamp)
+            place: Measurement(place[0], settings.thresholds.get(place, ()), noises[place], self.config.clamp)
             for place in places
             if place[1:] in there
         }

@@ -11,8 +11,8 @@ those of the person who is the householder; a household in which not exactly one
 household counts at most once whatever its records say.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
@@ -35,18 +35,16 @@ from stirred.errors import DataError, InputError, did_you_mean
 from stirred.frames import arrow_of, collect_frame, frame_of
 from stirred.languages import Phrase
 from stirred.mechanisms.census2020.noise import CellNoise
+from stirred.mechanisms.census2020.safetab.base import ProductSettings
 from stirred.mechanisms.census2020.safetab.groups import (
     BYTES_PER_RECORD,
     COUNT_SCHEMA,
     GROUP,
-    PUERTO_RICO,
     REGION_TYPES,
     SET,
-    UNITED_STATES,
     GroupCounts,
     GroupSet,
     KeySums,
-    RegionType,
     Tally,
     count_groups,
 )
@@ -58,12 +56,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 
-# The cells of T3 (household type) and T4 (tenure) at every statistics level, and the sums that are published with
-# them.
-#
-# The level of a group is the number of thresholds that its published total reaches. At a level every household of a
-# group
-# falls into exactly one cell, so that it changes one count of the group by 1 (SafeTab-H documentation, Section 4).
+# The cells of T3 (household type) and T4 (tenure) at every statistics level, and the sums that are published with them.
 
 Ints = NDArray[np.int64]
 TableName = Literal["T3", "T4"]
@@ -207,9 +200,6 @@ def _encode_column(column: str, levels: tuple[tuple[str, int], ...], most: int) 
 
 
 # The settings of published products as exact constants: the Detailed DHC-B of 2020.
-#
-# Census Bureau, DAS_2020_DDHCB_Production_Code (SafeTab-H 3.0.0), production configuration: ρ² per household added or
-# removed.
 
 Place = tuple[TableName, str, int]  # a table, a region type and a level
 TABLES: tuple[TableName, ...] = ("T3", "T4")
@@ -217,23 +207,6 @@ THRESHOLDS_PER_TABLE: Mapping[TableName, int] = {"T3": 3, "T4": 1}  # how many t
 PLACES: tuple[Place, ...] = tuple(
     (table, kind, level) for table in TABLES for kind in REGION_TYPES for level in (1, 2)
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HouseholdSettings:
-    """What a product fixes: a budget and thresholds for every table, region type and level.
-
-    >>> [str(DDHC_B_2020.sum_budgets(kinds)) for kinds in (UNITED_STATES, PUERTO_RICO)]
-    ['4447651/500000', '2377067/500000']
-    """
-
-    budgets: Mapping[Place, Fraction] = field(default_factory=dict)
-    thresholds: Mapping[Place, tuple[int, ...]] = field(default_factory=dict)
-
-    def sum_budgets(self, kinds: Iterable[RegionType]) -> Fraction:
-        """Return the budget of some region types together."""
-        names = {kind.name for kind in kinds}
-        return sum((budget for (_, name, _), budget in self.budgets.items() if name in names), Fraction(0))
 
 
 def _preset_budget(kind: str, level: int) -> Fraction:
@@ -251,22 +224,11 @@ def _preset_thresholds(kind: str, level: int) -> tuple[int, ...]:
     return (4971, 19971, 149971) if fine else (4971, 19971, 149970)
 
 
-DDHC_B_2020 = HouseholdSettings(
+DDHC_B_2020: ProductSettings[Place] = ProductSettings(
     budgets={place: _preset_budget(*place[1:]) for place in PLACES},
     thresholds={place: _preset_thresholds(*place[1:])[: THRESHOLDS_PER_TABLE[place[0]]] for place in PLACES},
 )
-PRESETS = {"": HouseholdSettings(), "ddhc-b-2020": DDHC_B_2020}
-
-
-def find_preset(name: str) -> HouseholdSettings:
-    """Return the settings of that name."""
-    if name not in PRESETS:
-        raise InputError(
-            f"there is no preset {name!r}",
-            why="a preset fixes budgets and thresholds",
-            fix=did_you_mean(name, PRESETS) + '; or preset = "" with budget and thresholds of your own',
-        )
-    return PRESETS[name]
+PRESETS: Mapping[str, ProductSettings[Place]] = {"": ProductSettings(), "ddhc-b-2020": DDHC_B_2020}
 
 
 def parse_places(text: str) -> tuple[Place, ...]:
@@ -288,21 +250,6 @@ def parse_places(text: str) -> tuple[Place, ...]:
             fix=did_you_mean(text, known),
         )
     return tuple((table, name, int(level)) for table in named or TABLES)
-
-
-__all__ = [
-    "DDHC_B_2020",
-    "PLACES",
-    "PRESETS",
-    "PUERTO_RICO",
-    "TABLES",
-    "THRESHOLDS_PER_TABLE",
-    "UNITED_STATES",
-    "HouseholdSettings",
-    "Place",
-    "find_preset",
-    "parse_places",
-]  # fmt: skip
 
 
 # Read the published totals of SafeTab-P (T1): a packet, a table of one, or a file in the Bureau's format; all public.
@@ -463,12 +410,6 @@ def _read_digest(file: Path) -> str:
 
 
 # Count households by the groups of their householder, each household once, on every engine.
-#
-# Where the census has a record for each household with the householder's codes, that record is counted. Else the
-# codes are
-# those of the person who is the householder; a household in which not exactly one person is, is in no group, so that
-# a
-# household counts at most once whatever its records say.
 
 
 def count_households(

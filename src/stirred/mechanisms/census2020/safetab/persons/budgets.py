@@ -3,17 +3,23 @@
 The settings of published products stand here as exact constants: the Detailed DHC-A of 2020.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Mapping as Table
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from stirred.chance import Key
 from stirred.errors import BudgetError, InputError, did_you_mean
 from stirred.languages import Phrase
-from stirred.mechanisms.census2020.factors import SAFETAB_P_CONVERSION
-from stirred.mechanisms.census2020.noise import CellNoise, Definition
+from stirred.mechanisms.census2020.config import SafeTabPConfig
+from stirred.mechanisms.census2020.factors import (
+    SAFETAB_P_CONVERSION,
+    Definition,
+    KnownInvariants,
+    NeighbourKind,
+)
+from stirred.mechanisms.census2020.noise import CellNoise, choose_premetric, make_budget
+from stirred.mechanisms.census2020.safetab.base import ProductSettings, parse_thresholds, replace_budgets
 from stirred.mechanisms.census2020.safetab.groups import (
     LEVELS,
     REGION_TYPES,
@@ -30,15 +36,11 @@ from stirred.spec import (
     Hamming,
     Ledger,
     Margin,
-    Multiplicative,
     Multiverse,
-    NormalizedRenyi,
-    OutputPremetric,
     RecordPremetric,
     Specification,
     SymmetricDifference,
 )
-from stirred.spec.exact import parse_fraction
 from stirred.spec.invariants import Views
 
 if TYPE_CHECKING:
@@ -48,34 +50,11 @@ if TYPE_CHECKING:
 # The settings of published products as exact constants: the Detailed DHC-A of 2020.
 
 Place = tuple[str, int]  # a region type and a level
-Thresholds = tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DetailedSettings:
-    """What a product fixes: a budget and three thresholds for every region type and level, and three numbers.
-
-    >>> from stirred.mechanisms.census2020.safetab.groups import PUERTO_RICO, UNITED_STATES
-    >>> DDHC_A_2020.sum_budgets(UNITED_STATES), DDHC_A_2020.sum_budgets(PUERTO_RICO)
-    (Fraction(618, 125), Fraction(2643, 1000))
-    """
-
-    budgets: Mapping[Place, Fraction]
-    thresholds: Mapping[Place, Thresholds]
-    first_stage: Fraction  # the share of a budget that decides how much detail a group gets
-    suppression: Fraction  # with at least this probability a group without records is not shown
-    most_codes: int  # race codes of one person
-
-    def sum_budgets(self, kinds: Iterable[RegionType]) -> Fraction:
-        """Return the budget of some region types together."""
-        names = {kind.name for kind in kinds}
-        return sum((budget for (name, _), budget in self.budgets.items() if name in names), Fraction(0))
-
-
+THRESHOLDS_PER_PLACE = 3
 _FINE, _COARSE, _REGIONAL = Fraction("2.134"), Fraction("0.159"), Fraction("0.008")
-_DETAILED: Mapping[bool, Thresholds] = {True: (471, 971, 6971), False: (971, 4971, 19971)}
+_DETAILED: Mapping[bool, tuple[int, ...]] = {True: (471, 971, 6971), False: (971, 4971, 19971)}
 
-DDHC_A_2020 = DetailedSettings(
+DDHC_A_2020: ProductSettings[Place] = ProductSettings(
     budgets={
         **{(name, 1): Fraction(0) if name == "AIANNH" else _REGIONAL for name in REGION_TYPES},
         **{(name, 2): _FINE if kind.fine else _COARSE for name, kind in REGION_TYPES.items()},
@@ -84,25 +63,8 @@ DDHC_A_2020 = DetailedSettings(
         **{(name, 1): (4971, 19971, 149971) for name in REGION_TYPES},
         **{(name, 2): _DETAILED[kind.fine] for name, kind in REGION_TYPES.items()},
     },
-    first_stage=Fraction(1, 10),
-    suppression=Fraction("0.9999"),
-    most_codes=8,
 )
-EMPTY_SETTINGS = DetailedSettings(
-    budgets={}, thresholds={}, first_stage=Fraction(1, 10), suppression=Fraction("0.9999"), most_codes=8
-)
-PRESETS = {"": EMPTY_SETTINGS, "ddhc-a-2020": DDHC_A_2020}
-
-
-def find_preset(name: str) -> DetailedSettings:
-    """Return the settings of that name."""
-    if name not in PRESETS:
-        raise InputError(
-            f"there is no preset {name!r}",
-            why="a preset fixes budgets and thresholds",
-            fix=did_you_mean(name, PRESETS) + '; or preset = "" with budget and thresholds of your own',
-        )
-    return PRESETS[name]
+PRESETS: Mapping[str, ProductSettings[Place]] = {"": ProductSettings(), "ddhc-a-2020": DDHC_A_2020}
 
 
 def parse_place(text: str) -> Place:
@@ -124,7 +86,7 @@ def parse_place(text: str) -> Place:
 
 # What a run measures and pays for: the region types and levels of a census with their budgets, thresholds and noise.
 
-Amounts = dict[Place, tuple[Fraction, Thresholds]]
+Amounts = dict[Place, tuple[Fraction, tuple[int, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +96,7 @@ class Line:
     kind: RegionType
     level: int
     budget: Fraction | None
-    thresholds: Thresholds
+    thresholds: tuple[int, ...]
     sensitivity: int
 
     @property
@@ -196,69 +158,32 @@ class Apportionment:
         return CellNoise.of(self.definition, budget, line.sensitivity)
 
 
-def divide_budget(
-    own: Table[str, str], usual: Table[Place, Fraction], total: Fraction | None
-) -> dict[Place, Fraction]:
-    """Return the budget of every region type and level that has one, scaled to a total if one is given."""
-    found = dict(usual) | {parse_place(name): parse_fraction(value, "budget") for name, value in own.items()}
-    if any(value < 0 for value in found.values()):
-        raise BudgetError(
-            "a budget is negative", why="it is spent", fix='0 leaves a table out: budget = {"TRACT-1" = "0"}'
-        )
-    found = {where: value for where, value in found.items() if value}
-    if not found:
+def set_amounts(config: SafeTabPConfig) -> Amounts:
+    """Return budget and thresholds of every region type and level that has a budget."""
+    usual = PRESETS[config.preset]
+    own = {parse_place(name): Fraction(value) for name, value in config.budget.items()}
+    money = {at: paid for at, paid in replace_budgets(usual.budgets, own, config.total).items() if paid}
+    if not money:
         raise BudgetError(
             "no table has a budget",
             why="neither a preset nor the setting budget gives one",
             fix='preset = "ddhc-a-2020", or budget = { "STATE-2" = "2" }',
         )
-    if total is None:
-        return found
-    if total <= 0:
-        raise BudgetError(
-            "the total must be positive", why="with 0 nothing can be measured", fix='total = "4.944"'
-        )
-    island = sum((value for (name, _), value in found.items() if name.startswith("PR-")), Fraction(0))
-    rest = sum(found.values(), Fraction(0)) - island
-    return {where: value * total / max(island, rest) for where, value in found.items()}
-
-
-def set_thresholds(own: Table[str, str], usual: Table[Place, Thresholds]) -> dict[Place, Thresholds]:
-    """Return the thresholds of every region type and level.
-
-    >>> set_thresholds({"STATE-2": "1,2,3"}, {})
-    {('STATE', 2): (1, 2, 3)}
-    """
-    return dict(usual) | {parse_place(name): _parse_thresholds(name, text) for name, text in own.items()}
-
-
-def _parse_thresholds(name: str, text: str) -> Thresholds:
-    try:
-        low, middle, high = (int(part) for part in str(text).split(","))
-    except ValueError:
-        low, middle, high = 1, 0, 0
-    if not low <= middle <= high:
-        raise InputError(
-            f"the thresholds of {name} are not three rising whole numbers",
-            why="a group gets 4, 9 or 23 ages where its first count reaches the first, second or third",
-            fix=f'thresholds = {{ "{name}" = "471,971,6971" }}',
-        )
-    return low, middle, high
-
-
-def set_amounts(
-    budget: Table[str, str], steps: Table[str, str], usual: DetailedSettings, total: Fraction | None
-) -> Amounts:
-    """Return budget and thresholds of every region type and level that has a budget."""
-    money, found = divide_budget(budget, usual.budgets, total), set_thresholds(steps, usual.thresholds)
+    steps = {
+        **usual.thresholds,
+        **{
+            parse_place(name): parse_thresholds(name, text, THRESHOLDS_PER_PLACE)
+            for name, text in config.thresholds.items()
+        },
+    }
     for name, level in money:
-        if (name, level) not in found:
+        if (name, level) not in steps:
             raise InputError(
                 f"{name}-{level} has a budget and no thresholds",
                 why="they decide which groups are shown by sex and age",
                 fix=f'thresholds = {{ "{name}-{level}" = "471,971,6971" }}',
             )
-    return {where: (paid, found[where]) for where, paid in money.items()}
+    return {at: (paid, steps[at]) for at, paid in money.items()}
 
 
 def make_lines(
@@ -281,8 +206,6 @@ def make_lines(
 
 # State the promise of a SafeTab-P run: its specification, its account and what must be said with it.
 
-KnownInvariants = Literal["housing-units", "none"]
-NeighbourKind = Literal["added-or-removed", "changed"]
 PROVED_FACTOR, PUBLISHED_FACTOR = (
     SAFETAB_P_CONVERSION.proved.times,
     SAFETAB_P_CONVERSION.published.times,
@@ -304,18 +227,6 @@ def housing_unit_margins(census: "Census", counted: str) -> tuple[Margin, ...]:
         homes = (*record.kinds.occupied, *record.kinds.vacant, *record.kinds.housing_units)
         where = {record.kinds.column: [str(level) for level in homes]}
     return (Margin(record.name, (leaf,), where, Phrase("safetab.homes", level=leaf)),)
-
-
-def make_budget(amount: Fraction | None, definition: Definition) -> Budget:
-    """Return ρ, the root of the usual zCDP parameter, or ε; None means no noise."""
-    if amount is None:
-        return Budget.infinite()
-    return Budget.sqrt(amount) if definition == "zcdp" else Budget.of(amount)
-
-
-def choose_premetric(definition: Definition) -> OutputPremetric:
-    """Return D_nor for zCDP, D_mult for pure DP."""
-    return NormalizedRenyi() if definition == "zcdp" else Multiplicative()
 
 
 def build_specification(

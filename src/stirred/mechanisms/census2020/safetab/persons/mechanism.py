@@ -4,10 +4,10 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Mapping as Table
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,35 +16,30 @@ from stirred.census.progress import silent
 from stirred.census.schema import Schema
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
-from stirred.errors import InputError, PlanError, did_you_mean, require_kind
+from stirred.errors import InputError, PlanError
 from stirred.frames import frame_of
 from stirred.languages import Phrase
-from stirred.mechanisms.base import Knob, Mechanism, check_inputs, require_inputs, totals_to_try
-from stirred.mechanisms.census2020.config import ETHNICITY, RACES, SafeTabPConfig
+from stirred.mechanisms.base import Mechanism, check_inputs, require_inputs
+from stirred.mechanisms.census2020.config import SafeTabPConfig
 from stirred.mechanisms.census2020.factors import SAFETAB_P_CONVERSION
-from stirred.mechanisms.census2020.noise import Definition
+from stirred.mechanisms.census2020.safetab.base import SafeTab
 from stirred.mechanisms.census2020.safetab.groups import (
-    REGION_TYPES,
     CodeLists,
     GroupCounts,
     GroupSet,
     Regions,
-    RegionType,
     Tally,
     choose_region_types,
     count_groups,
     find_regions,
     geographic_columns,
     make_group_maps,
-    set_columns,
 )
 from stirred.mechanisms.census2020.safetab.persons import budgets
 from stirred.mechanisms.census2020.safetab.persons.budgets import (
+    PRESETS,
     Apportionment,
-    KnownInvariants,
     Line,
-    NeighbourKind,
-    find_preset,
 )
 from stirred.mechanisms.census2020.safetab.persons.tables import (
     CHANCE_ONE_SIDE,
@@ -60,7 +55,6 @@ from stirred.mechanisms.census2020.safetab.persons.tables import (
     to_frame,
     write_files,
 )
-from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.effect import ExpectedEffect, smallest_effect
 from stirred.mechanisms.exhibits import Exhibit, Listing
@@ -68,89 +62,10 @@ from stirred.mechanisms.proposal import Proposal, find_root, list_areas
 from stirred.mechanisms.release import Check, Release
 from stirred.spec import Budget, Specification
 from stirred.spec.conversions import Conversion
-from stirred.spec.exact import parse_fraction
 from stirred.spec.invariants import Views, make_view
 
 if TYPE_CHECKING:
-    from stirred.census import Census, Schema
-
-
-# Refuse settings of SafeTab-P that are of the wrong kind or contradict themselves, before any census is seen.
-
-CHOICES = {
-    "definition": get_args(Definition),
-    "neighbours": get_args(NeighbourKind),
-    "invariants": get_args(KnownInvariants),
-    "epsilon": ("inf", None),
-}
-
-
-def require_kinds(
-    *,
-    codes: object,
-    columns: Mapping[str, object],
-    lists: Mapping[str, object],
-    tables: Mapping[str, object],
-    choices: Mapping[str, object],
-) -> None:
-    """Refuse a setting of a wrong type, and one that names something that does not exist."""
-    if codes is not None:
-        require_kind("codes", codes, (str, Path), wanted="a folder", fix='codes="lists"')
-    for name, value in columns.items():
-        require_kind(name, value, str, wanted="a text", fix=f'{name}="…"')
-    for name, value in lists.items():
-        require_kind(name, value, (list, tuple), wanted="a list of texts", fix=f'{name}=["…"]')
-    for name, value in tables.items():
-        if value is not None:
-            require_kind(name, value, Mapping, wanted="a table", fix=f'{name}={{"STATE-2": "…"}}')
-    for name, value in choices.items():
-        if value not in CHOICES[name]:
-            words = [word for word in CHOICES[name] if word is not None]
-            raise InputError(
-                f"{name} of SafeTab-P is unknown",
-                why=f"it is one of {', '.join(words)}",
-                fix=did_you_mean(str(value), words),
-            )
-
-
-def require_sense(
-    *,
-    races: Sequence[str],
-    ethnicity: str,
-    most_codes: int,
-    sexes: Sequence[str],
-    regions: Mapping[str, str],
-    first_stage: Fraction,
-    suppression: Fraction,
-) -> None:
-    """Refuse settings that cannot be true together."""
-    if len(sexes) != 2:
-        raise InputError(
-            "sexes are not two levels", why="T2 has a part for each of two", fix='sexes = ["1", "2"]'
-        )
-    if not races and not ethnicity:
-        raise InputError(
-            "no column holds codes", why="groups are found by codes", fix='races = ["race_code_1"]'
-        )
-    if len(races) > most_codes:
-        raise InputError(
-            f"{len(races)} columns of race codes are more than most_codes",
-            why="the noise is made for persons with at most that many codes",
-            fix=f"most_codes = {len(races)}",
-        )
-    if not 0 < first_stage < 1:
-        raise InputError(
-            "first_stage lies outside 0 to 1",
-            why="both the first look and what follows it need a part of the budget",
-            fix='first_stage = "1/10"',
-        )
-    if not 0 <= suppression < 1:
-        raise InputError(
-            "suppression is not below 1",
-            why="no bound hides every row without persons",
-            fix='suppression = "0.9999", or "0" to show all',
-        )
-    set_columns(regions)  # refuses region types that do not exist
+    from stirred.census import Census
 
 
 # The settings of SafeTab-P that the schema of a census suggests.
@@ -323,157 +238,98 @@ def _count_rows(tables: Table[str, pa.Table]) -> dict[tuple[str, str], int] | No
 STATE_TYPE = "STATE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SafeTabP(Mechanism):
+class SafeTabP(SafeTab):
     """Totals of detailed population groups (T1), and sex by age where a group is large enough (T2).
 
-    Every field is a setting of ``SafeTabPConfig``; ``find_preset`` fills those that are not given.
-
-    >>> SafeTabP().apportion().total_budget()
+    >>> SafeTabP().total_budget
     Fraction(618, 125)
     """
 
     name: ClassVar[str] = "safetab-p"
-    Config: ClassVar[type[MechanismConfig]] = SafeTabPConfig
+    config: SafeTabPConfig
     seconds_per_million: ClassVar[float] = 20.0
-    bytes_per_record: ClassVar[int] = 200
     conversion: ClassVar[Conversion | None] = SAFETAB_P_CONVERSION
 
-    preset: str = "ddhc-a-2020"
-    codes: Path | str | None = None
-    definition: Definition = "zcdp"
-    budget: Mapping[str, str] | None = None
-    thresholds: Mapping[str, str] | None = None
-    total: Fraction | str | int | None = None
-    epsilon: str | None = None
-    first_stage: Fraction | str | None = None
-    suppression: Fraction | str | None = None
-    clamp: bool = False
-    most_codes: int = 8
-    neighbours: budgets.NeighbourKind = "added-or-removed"
-    invariants: budgets.KnownInvariants = "housing-units"
-    races: Sequence[str] = RACES
-    ethnicity: str = ETHNICITY
-    sex: str = "sex"
-    sexes: Sequence[str] = ("1", "2")
-    age: str = "age"
-    record: str = "person"
-    regions: Mapping[str, str] | None = None
-    puerto_rico: str = "72"
-
-    def __post_init__(self) -> None:
-        columns = ("preset", "ethnicity", "sex", "age", "record", "puerto_rico")
-        choices = ("definition", "neighbours", "invariants", "epsilon")
-        require_kinds(
-            codes=self.codes,
-            columns={name: getattr(self, name) for name in columns},
-            lists={"races": self.races, "sexes": self.sexes},
-            tables={"budget": self.budget, "thresholds": self.thresholds, "regions": self.regions},
-            choices={name: getattr(self, name) for name in choices},
-        )
-        require_sense(
-            races=self.races,
-            ethnicity=self.ethnicity,
-            most_codes=self.most_codes,
-            sexes=self.sexes,
-            regions=self.regions or {},
-            first_stage=self._first_stage,
-            suppression=self._suppression,
-        )
-        self._set_amounts()
-
-    def _set_amounts(self) -> budgets.Amounts:
-        """Return budgets and thresholds by region type and level."""
-        total = None if self.total is None else parse_fraction(self.total, "total")
-        return budgets.set_amounts(self.budget or {}, self.thresholds or {}, find_preset(self.preset), total)
+    def check_settings(self) -> None:
+        """Refuse settings that cannot be true together."""
+        if len(self.config.sexes) != 2:
+            raise InputError(
+                "sexes are not two levels", why="T2 has a part for each of two", fix='sexes = ["1", "2"]'
+            )
+        if not self.code_columns:
+            raise InputError(
+                "no column holds codes", why="groups are found by codes", fix='races = ["race_code_1"]'
+            )
+        races = len(self.config.races)
+        if races > self.config.most_codes:
+            raise InputError(
+                f"{races} columns of race codes are more than most_codes",
+                why="the noise is made for persons with at most that many codes",
+                fix=f"most_codes = {races}",
+            )
+        if not 0 < self.first_stage < 1:
+            raise InputError(
+                "first_stage lies outside 0 to 1",
+                why="both the first look and what follows it need a part of the budget",
+                fix='first_stage = "1/10"',
+            )
+        if not 0 <= self.suppression < 1:
+            raise InputError(
+                "suppression is not below 1",
+                why="no bound hides every row without persons",
+                fix='suppression = "0.9999", or "0" to show all',
+            )
+        _ = self.region_types  # refuses region types that do not exist
+        budgets.set_amounts(self.config)
 
     @classmethod
-    def propose(cls, schema: "Schema") -> Proposal | None:
+    def propose(cls, schema: Schema) -> Proposal | None:
         """Return the preset, where persons have detailed codes."""
         return propose(schema)
 
     @property
-    def record_type(self) -> str:
-        """Return the record type that is counted."""
-        return self.record
+    def total_budget(self) -> Fraction | None:
+        """Return the budget of all tables, per person added or removed; None is infinite."""
+        return self.apportion().total_budget()
 
     @property
-    def is_noiseless(self) -> bool:
-        """Return whether the budget is infinite: no noise, no protection."""
-        return self.epsilon == "inf"
+    def first_stage(self) -> Fraction:
+        """Return the share of each budget that decides how much detail a group gets."""
+        own = self.config.first_stage
+        return PRESETS[self.config.preset].first_stage if own is None else Fraction(own)
 
     @property
-    def lists(self) -> CodeLists:
-        """Return the code lists."""
-        return CodeLists.own() if self.codes is None else CodeLists.read(Path(self.codes))
-
-    @property
-    def _first_stage(self) -> Fraction:
-        given = find_preset(self.preset).first_stage if self.first_stage is None else self.first_stage
-        return parse_fraction(given, "first_stage")
-
-    @property
-    def _suppression(self) -> Fraction:
-        given = find_preset(self.preset).suppression if self.suppression is None else self.suppression
-        return parse_fraction(given, "suppression")
-
-    def kinds(self) -> tuple[RegionType, ...]:
-        """Return all region types, with the columns of the settings."""
-        return tuple(set_columns(self.regions or {}).values())
+    def suppression(self) -> Fraction:
+        """Return the least probability that a group without persons is not shown below the states."""
+        own = self.config.suppression
+        return PRESETS[self.config.preset].suppression if own is None else Fraction(own)
 
     @property
     def _state(self) -> str:
-        return (self.regions or {}).get(STATE_TYPE, REGION_TYPES[STATE_TYPE].column)
+        return self.region_types[STATE_TYPE].column
 
     def apportion(self, census: "Census | None" = None) -> Apportionment:
         """Return the measured lines and their budgets; without a census, as if it had every region type."""
-        kinds = self.kinds()
+        kinds = tuple(self.region_types.values())
         if census is not None:
             kinds = choose_region_types(census, kinds, state=self._state)
         lines = budgets.make_lines(
-            kinds, self._set_amounts(), self.lists, most_codes=self.most_codes, noiseless=self.is_noiseless
+            kinds,
+            budgets.set_amounts(self.config),
+            self.lists,
+            most_codes=self.config.most_codes,
+            noiseless=self.is_noiseless,
         )
         return Apportionment(
             lines=lines,
-            definition=self.definition,
-            first_stage=self._first_stage,
-            suppression=self._suppression,
+            definition=self.config.definition,
+            first_stage=self.first_stage,
+            suppression=self.suppression,
         )
 
     def parameters(self) -> dict[str, object]:
         """Return every setting as exact JSON; the lists by their digest, wherever they lie."""
-        exact = ("total", "first_stage", "suppression")
-        named = (
-            "preset",
-            "definition",
-            "epsilon",
-            "neighbours",
-            "invariants",
-            "ethnicity",
-            "sex",
-            "age",
-        )
-        return {
-            **{
-                name: None if (own := getattr(self, name)) is None else str(Fraction(str(own)))
-                for name in exact
-            },
-            **{name: None if (own := getattr(self, name)) is None else str(own) for name in named},
-            "codes": None if self.codes is None else self.lists.digest(),
-            "budget": {name: str(Fraction(value)) for name, value in (self.budget or {}).items()},
-            "thresholds": dict(self.thresholds or {}),
-            "clamp": self.clamp,
-            "most_codes": self.most_codes,
-            "races": list(self.races),
-            "sexes": list(self.sexes),
-            "record": self.record,
-            "regions": dict(self.regions or {}),
-            "puerto_rico": self.puerto_rico,
-        }
-
-    def settings(self) -> dict[str, object]:
-        """Return the keys of a [[mechanism]]."""
-        return self.parameters() | {"codes": None if self.codes is None else str(self.codes)}
+        return self.settings() | {"codes": None if self.config.codes is None else self.lists.digest()}
 
     def identity(self) -> dict[str, object]:
         """Return what the key is bound to: all that decides the law of the release.
@@ -482,7 +338,7 @@ class SafeTabP(Mechanism):
         """
         said = {name: value for name, value in self.parameters().items() if name not in ("codes", "preset")}
         lines = [(line.name, str(line.budget), line.thresholds) for line in self.apportion().lines]
-        shares = (str(self._first_stage), str(self._suppression))
+        shares = (str(self.first_stage), str(self.suppression))
         return said | {
             "neighbours": "",
             "invariants": "",
@@ -498,14 +354,14 @@ class SafeTabP(Mechanism):
             self._regions(census, engine)
 
     def _refuse_columns(self, census: "Census") -> None:
-        record = census.schema.record(self.record)
+        record = census.schema.record(self.config.record)
         known = set(census.columns(record.name))
         if record.linked_to:
             known |= set(census.columns(record.linked_to))
-        for name in (*self.races, *filter(None, [self.ethnicity]), self.sex, self.age):
+        for name in (*self.code_columns, self.config.sex, self.config.age):
             if name not in known:
                 raise InputError(
-                    f"{self.record} records have no column {name}",
+                    f"{self.config.record} records have no column {name}",
                     why="population groups are counted by detailed codes, sex and age",
                     fix='name the columns: races = […], ethnicity = "", sex = "…", age = "…"',
                 )
@@ -518,7 +374,7 @@ class SafeTabP(Mechanism):
 
     def _regions(self, census: "Census", engine: Engine | None) -> Regions:
         kinds = tuple(dict.fromkeys(line.kind for line in self.apportion(census).lines))
-        return find_regions(census, kinds, state=self._state, island=self.puerto_rico, engine=engine)
+        return find_regions(census, kinds, state=self._state, island=self.config.puerto_rico, engine=engine)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """Return the zCDP or pure DP promise for persons; no record is read for it."""
@@ -536,10 +392,10 @@ class SafeTabP(Mechanism):
         return budgets.build_specification(
             census,
             here,
-            self.record,
-            self.neighbours,
+            self.config.record,
+            self.config.neighbours,
             absent,
-            stated=self.invariants,
+            stated=self.config.invariants,
             released=self.views(census),
         )
 
@@ -561,12 +417,12 @@ class SafeTabP(Mechanism):
         say = progress or silent
         say("tabulate", 0, 1)
         tally = self.tally(census, engine)
-        counts = count_groups(census, tally, record_type=self.record, engine=engine)
+        counts = count_groups(census, tally, record_type=self.config.record, engine=engine)
         say("tabulate", 1, 1)
         digest = key.bind("reader").digest(*encode_counts(tally, counts))
         own = key.bind(self.name, json.dumps(self.identity(), sort_keys=True), digest)
         found = measure_sets(tally.sets, counts, here, lists, own, say)
-        tables = make_tables(found, self.sexes, clamp=self.clamp, digest=lists.digest())
+        tables = make_tables(found, self.config.sexes, clamp=self.config.clamp, digest=lists.digest())
         files = write_files(tables, out, lists.digest()) if out is not None else ()
         return Release(
             mechanism=self.name,
@@ -576,7 +432,7 @@ class SafeTabP(Mechanism):
             files=files,
             settings=self.settings(),
             checks=(check_agreement(tables),),
-            ledger=budgets.build_ledger(here, self.neighbours, promise.budget, self.name),
+            ledger=budgets.build_ledger(here, self.config.neighbours, promise.budget, self.name),
             notes=(Phrase("safetab.note.noiseless"),) if self.is_noiseless else (),
             input_digest=hashlib.sha256(digest).hexdigest(),
             private=key.private and not self.is_noiseless,
@@ -589,23 +445,28 @@ class SafeTabP(Mechanism):
         """Return what is counted: the groups of every region, by sex and age."""
         here, lists = self.apportion(census), self.lists
         known = self._regions(census, engine)
-        maps = make_group_maps(lists, self.most_codes)
+        maps = make_group_maps(lists, self.config.most_codes)
         sets = tuple(
             GroupSet(line.kind, line.level, known.of(line.kind), maps[line.level, line.kind.fine])
             for line in here.lines
             if known.of(line.kind)
         )
-        cells = SexByAge(self.sex, tuple(self.sexes), self.age)
-        return Tally(sets=sets, regions=known, races=tuple(self.races), ethnicity=self.ethnicity, cells=cells)
+        cells = SexByAge(self.config.sex, tuple(self.config.sexes), self.config.age)
+        return Tally(
+            sets=sets,
+            regions=known,
+            races=tuple(self.config.races),
+            ethnicity=self.config.ethnicity,
+            cells=cells,
+        )
 
     def views(self, census: "Census") -> Views:
         """Return the codes of race and ethnicity, which every table counts; sex and age for larger groups."""
-        names = (*self.races, *filter(None, [self.ethnicity]))
-        return (make_view(census.domain, self.record, names),)
+        return (make_view(census.domain, self.config.record, self.code_columns),)
 
     def table_variables(self, census: "Census") -> Mapping[str, Sequence[str]] | None:  # noqa: ARG002
         """Return the variables of T1 and T2, which are no columns of the census."""
-        return {self.record: T2}
+        return {self.config.record: T2}
 
     def table(
         self,
@@ -663,18 +524,4 @@ class SafeTabP(Mechanism):
         """Return the noise of both stages of every line, as a release draws it."""
         del engine
         here = self.apportion(census)
-        return here.sample_lines(key, budgets.PROVED_FACTOR if self.neighbours == "changed" else 1)
-
-    def knobs(self) -> Sequence[Knob]:
-        """Return the knob of the total budget."""
-        start = self.apportion().total_budget()
-        if start is None:
-            return ()
-        return (
-            Knob(
-                name="total",
-                effect="a larger total is a larger budget and has a smaller error",
-                settings=totals_to_try(start),
-                turned=lambda total: replace(self, total=total),
-            ),
-        )
+        return here.sample_lines(key, budgets.PROVED_FACTOR if self.config.neighbours == "changed" else 1)
