@@ -45,6 +45,9 @@ COMPUTED = (
     "all_chances",
     "universes",
     "strata_sizes",
+    "stirring_laws",
+    "stirring_injections",
+    "stirring_trades",
 )
 INSTALL_SECONDS = 600
 

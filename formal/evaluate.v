@@ -4,7 +4,7 @@
    standard library, each result reduced to lowest terms.  A fraction is printed as numerator and denominator. *)
 From Coq Require Import ZArith QArith MSetPositive FMapPositive.
 From mathcomp Require Import all_ssreflect.
-From Stirred Require Import derangements phi compute.
+From Stirred Require Import derangements phi compute stirring_compute.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Local Open Scope nat_scope.
 Set Printing Width 1000000. Set Printing Depth 1000000.
@@ -180,6 +180,19 @@ Definition stratified : seq (seq (nat * nat * nat)) :=
 Definition strata_sizes : seq (seq N) :=
   [seq num (largest_stratum x) :: flatten [seq [:: num c.1.1; num c.1.2; num c.2] | c <- x] | x <- stratified].
 
+(* Stirring, for each lam: the chance of one permutation of n = 2 ... 6 records with c = 1, ..., n cycles *)
+Definition lams : seq Q := [:: (1 # 3)%Q; (1 # 1)%Q; (7 # 1)%Q; (40 # 1)%Q].
+Definition stirring_laws : seq (seq N) :=
+  [seq flat [seq stir_of one plus times inverse whole l n c | c <- iota 1 n] | l <- lams, n <- iota 2 5].
+(* that one record goes to a given place, and two, which closes f = 0, 1, ... cycles *)
+Definition stirring_injections : seq (seq N) :=
+  [seq flat (flatten [seq [seq injection_of one plus times inverse whole l n m f | f <- iota 0 m.+1] | m <- iota 1 2])
+    | l <- lams, n <- iota 2 5].
+(* that t = 0, 1, ... records of each of two types change hands, psi = 1 / lam, n1 and n2 from 1 to 4 *)
+Definition stirring_trades : seq (seq (seq N)) :=
+  [seq [seq flat [seq trade_of zero one plus times inverse whole (inverse l) n1 n2 t | t <- iota 0 (minn n1 n2).+1]
+    | n1 <- iota 1 4, n2 <- iota 1 4] | l <- lams].
+
 Open Scope N_scope.
 Redirect "derangement_numbers" Eval vm_compute in derangement_numbers.
 Redirect "laws" Eval vm_compute in laws.
@@ -189,3 +202,6 @@ Redirect "reductions" Eval vm_compute in reductions.
 Redirect "all_chances" Eval vm_compute in all_chances.
 Redirect "universes" Eval vm_compute in universes.
 Redirect "strata_sizes" Eval vm_compute in strata_sizes.
+Redirect "stirring_laws" Eval vm_compute in stirring_laws.
+Redirect "stirring_injections" Eval vm_compute in stirring_injections.
+Redirect "stirring_trades" Eval vm_compute in stirring_trades.
