@@ -73,10 +73,6 @@ def check_inputs(census: Census, key: Key, engine: Engine | None) -> Census:
     return census.check()
 
 
-# The contract every mechanism keeps: what it promises, releases, tabulates, shows and lets one tune.
-#
-# ``publish``, ``report`` and ``cli`` call what stands here and know no mechanism by name.
-
 QUARTER_STEPS = (
     Fraction(1),
     Fraction(6, 5),

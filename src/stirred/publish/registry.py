@@ -21,12 +21,6 @@ from stirred.spec.exact import to_json_number, write_fraction
 from stirred.spec.files import digest
 from stirred.spec.output_premetrics import round_up_digits
 
-# A specification as an entry of the OpenDP deployments registry (one YAML file, tier 3 fields where we know them).
-#
-# The registry's schema has text fields only: domain → data_domain, multiverse → unprotected_quantities, input
-# premetric → privacy_unit and its details, output premetric → variant_name, budget → privacy_parameters. The exact
-# budget and a digest of spec.json stand in the text, so that nothing exact is lost on the way.
-
 PRODUCT_TYPES = (
     "Summary statistics",
     "Machine learning model",
