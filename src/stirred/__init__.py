@@ -17,6 +17,7 @@ if _TYPE_CHECKING:
     from stirred.mechanisms.census2020.safetab.households import SafeTabH as SafeTabH
     from stirred.mechanisms.census2020.safetab.persons import SafeTabP as SafeTabP
     from stirred.mechanisms.release import Release as Release
+    from stirred.mechanisms.stirring import Stirring as Stirring
     from stirred.mechanisms.swap import ImputedStay as ImputedStay
     from stirred.mechanisms.swap import NearPlaces as NearPlaces
     from stirred.mechanisms.swap import NoisyKey as NoisyKey
@@ -94,6 +95,7 @@ _HOMES: dict[str, str] = {
     "Spark": "stirred.engine",
     "Specification": "stirred.spec",
     "SpecialTabulations": "stirred.mechanisms.tables.special",
+    "Stirring": "stirred.mechanisms.stirring",
     "SymmetricDifference": "stirred.spec",
     "TopDown": "stirred.mechanisms.topdown",
     "UnitMatching": "stirred.mechanisms.swap",

@@ -15,6 +15,7 @@ from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
 from stirred.mechanisms.census2020.safetab.households import SafeTabH
 from stirred.mechanisms.census2020.safetab.persons import SafeTabP
+from stirred.mechanisms.stirring import Stirring
 from stirred.mechanisms.swap import (
     ImputedStay,
     NearPlaces,
@@ -111,6 +112,10 @@ CASES = [
         lambda: PermutationSwapping(match=["state", "size"], swap=["county", "tract"], rate="1/2"),
     ),
     Case(
+        "stirring",
+        lambda: Stirring(match=["state", "size"], swap=["county", "tract"], rate="1/2"),
+    ),
+    Case(
         "permutation-swapping-tables",
         lambda: PermutationSwapping(
             match=["state", "size"],
@@ -125,6 +130,11 @@ CASES = [
 SWAP: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "tract"], "rate": "1/3"}
 
 VARIANTS = [
+    Case("stirring-loss", lambda: Stirring(**{**SWAP, "rate": None}, loss="2", law="auto", carry=False)),
+    Case(
+        "stirring-both",
+        lambda: Stirring(**SWAP, loss="6", shuffle_first="tenure", shuffle_levels=["rent"], law="types"),
+    ),
     Case("varying-rates", lambda: VaryingRates(**SWAP, by="tenure", rates={"rent": "1/2"})),
     Case(
         "varying-rates-rarity",

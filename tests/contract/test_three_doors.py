@@ -30,6 +30,7 @@ from stirred.publish.plan.description import plan_of
 SWAP: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "tract"], "rate": "1/3"}
 SETTINGS: dict[str, dict[str, Any]] = {
     "permutation-swapping": SWAP | {"drop": ["tenure"]},
+    "stirring": SWAP | {"loss": "6", "law": "auto", "shuffle_first": "tenure", "shuffle_levels": ["rent"]},
     "topdown": {"workload": "workload.toml", "mode": "gls", "replicates": 3, "emphasis": 2, "bypass": False},
     "special-tabulations": {
         "tables": [["county", "tenure"]],

@@ -93,6 +93,12 @@ OWN_REGISTRATIONS = (
         coverage="stirred.mechanisms.swap.coverage:MEASURED_COVERAGE",
     ),
     Registration(
+        name="stirring",
+        target="stirred.mechanisms.stirring.mechanism:Stirring",
+        summary="swap records within strata by the law that loses least",
+        settings="stirred.mechanisms.stirring.config:StirringConfig",
+    ),
+    Registration(
         name="topdown",
         target="stirred.mechanisms.topdown.mechanism:TopDown",
         summary="noisy measurements, then microdata that keep the invariants",
@@ -222,7 +228,7 @@ def list_mechanisms() -> dict[str, Registration]:
     """Return all mechanisms by name; another package cannot take a name of Stirred's own.
 
     >>> list(list_mechanisms())[:2]
-    ['permutation-swapping', 'topdown']
+    ['permutation-swapping', 'stirring']
     """
     from importlib.metadata import (
         entry_points,

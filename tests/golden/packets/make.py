@@ -160,6 +160,18 @@ CASES: dict[str, Case] = {
         plan='language = "de"\n',
         only_memory=True,
     ),
+    "stirring": Case(mechanism="stirring", settings=SWAP, tables=BY_COUNTY),
+    "stirring+both": Case(
+        mechanism="stirring",
+        settings={
+            **SWAP,
+            "loss": "6",
+            "law": "auto",
+            "carry": False,
+            "shuffle_first": "tenure",
+            "shuffle_levels": ["rent"],
+        },
+    ),
     "swapping-varying-rates": Case(
         mechanism="swapping-varying-rates", settings={**SWAP, "by": "tenure", "rates": {"rent": "1/2"}}
     ),

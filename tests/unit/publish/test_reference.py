@@ -50,6 +50,7 @@ def test_the_schema_knows_every_mechanism() -> None:
 FLAGS = {
     "permutation-swapping": "--match state size --swap county --rate 1/20 --table county tenure --table size "
     "--tables-only --no-persons --untouched drop --hold tenure --drop age --resolution household",
+    "stirring": "--match size --swap county --rate 1/20 --loss 7 --law auto --shuffle-first tenure --shuffle-levels rent",
     "topdown": "--workload small --mode classic --rho-squared 1/2 --keep-nmf --given p --names bureau --emphasis 30 "
     "--aian aiannh --optimized-block-groups place --replicates 4 --no-bypass",
     "cell-key": "--table county tenure --table size --record household --D 3 --V 2 --js 1 --pstay 1/2 --no-mono --digits 6 "

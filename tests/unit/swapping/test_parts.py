@@ -18,6 +18,7 @@ from stirred.engine.tables import to_plain
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.mechanisms.contents import digest
 from stirred.mechanisms.release import Release
+from stirred.mechanisms.stirring import Stirring
 from stirred.mechanisms.swap import (
     ImputedStay,
     NearPlaces,
@@ -28,6 +29,7 @@ from stirred.mechanisms.swap import (
     UnitMatching,
     VaryingRates,
 )
+from stirred.mechanisms.swap.pipeline import SwapMechanism
 from trusted import trusted
 
 KEY = Key.for_tests(11)
@@ -150,7 +152,7 @@ def assert_equal(one: Release, other: Release) -> None:
 
 
 BASE: dict[str, Any] = {"match": ["state", "size"], "swap": ["county", "block"], "rate": "1/4"}
-MECHANISMS: dict[str, tuple[type[PermutationSwapping], dict[str, Any]]] = {
+MECHANISMS: dict[str, tuple[type[SwapMechanism], dict[str, Any]]] = {
     "psa": (PermutationSwapping, {}),
     "no match": (PermutationSwapping, {"match": []}),
     "fine strata": (
@@ -182,10 +184,19 @@ MECHANISMS: dict[str, tuple[type[PermutationSwapping], dict[str, Any]]] = {
     "6a, text": (NoisyKey, {"match": ["size", "tenure"], "noisy": "tenure", "change": "1/4"}),
     "6a, empty": (NoisyKey, {"match": ["state", "race"], "noisy": "race", "change": "1/4", "carry": False}),
     "6b": (NoisyTables, {"tables": [["county", "tenure"], ["race", "block"]], "sigma_squared": "4"}),
+    "stirring": (Stirring, {}),
+    "stirring by types": (
+        Stirring,
+        {"match": ["state", "size", "race"], "law": "auto", "carry": False, "hold": ["owned"]},
+    ),
+    "stirring, shuffled first": (
+        Stirring,
+        {"loss": "7", "shuffle_first": "tenure", "shuffle_levels": ["rent"], "carry": False},
+    ),
 }
 
 
-def make(name: str, **changed: Any) -> PermutationSwapping:
+def make(name: str, **changed: Any) -> SwapMechanism:
     kind, settings = MECHANISMS[name]
     return kind(**{**BASE, **settings, **changed})
 

@@ -65,8 +65,8 @@ class SwapOutputConfig(MechanismConfig):
         return {} if given == [] else given
 
 
-class StrataConfig(MechanismConfig):
-    """Which records are swapped within which strata, and how often."""
+class MatchedConfig(MechanismConfig):
+    """Which records are swapped within which strata."""
 
     match: list[str] = Field(
         default=[],
@@ -77,6 +77,11 @@ class StrataConfig(MechanismConfig):
         description="a list of variables that move, together; a level of geography between them moves along",
         examples=[["county", "tract", "block_group", "block"]],
     )
+
+
+class StrataConfig(MatchedConfig):
+    """Which records are swapped within which strata, and how often."""
+
     rate: Share = Field(
         description='the swap rate p, an exact text strictly between 0 and 1; "1/20" is five percent',
         examples=["1/20"],

@@ -1,6 +1,6 @@
 """Estimate tables from a swapped release: closed forms, unbiased estimates, standard errors and intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -235,15 +235,27 @@ class PairLaw:
         return 1 - self.moves
 
 
-@lru_cache(maxsize=1 << 16)
-def pair_law(n: int, rate: Fraction) -> PairLaw:
-    """Return the pair law of the PSA in a stratum of n records at swap rate p, in floats.
+class PairSource(Protocol):
+    """A law of moves other than the PSA's, whose pairs are known by the size of a stratum."""
+
+    def pairs(self, n: int) -> PairLaw:
+        """Return the pair law in a stratum of n records."""
+        ...
+
+
+def pair_law(n: int, rate: Fraction | PairSource) -> PairLaw:
+    """Return the pair law in a stratum of n records, in floats: of the PSA at swap rate p, or of another law.
 
     >>> round(pair_law(2, Fraction(1, 2)).exchange, 12)
     0.5
     >>> pair_law(1, Fraction(1, 2)).moves
     0.0
     """
+    return _selected_pairs(n, rate) if isinstance(rate, Fraction) else rate.pairs(n)
+
+
+@lru_cache(maxsize=1 << 16)
+def _selected_pairs(n: int, rate: Fraction) -> PairLaw:
     from scipy import stats  # a second to import, and only tables with intervals need it
 
     p = float(rate)
@@ -292,7 +304,7 @@ class StratumCells:
     squares: Array  # Q = Σ w²
 
 
-def cell_shrinkage(n: npt.NDArray[np.int64], rate: Fraction) -> Array:
+def cell_shrinkage(n: npt.NDArray[np.int64], rate: Fraction | PairSource) -> Array:
     """Return λ = q n/(n−1), by which a cell moves towards independence, for each stratum size.
 
     >>> cell_shrinkage(np.array([2]), Fraction(1, 2)).round(6).tolist()
@@ -304,7 +316,7 @@ def cell_shrinkage(n: npt.NDArray[np.int64], rate: Fraction) -> Array:
     return result
 
 
-def estimate(cells: StratumCells, rate: Fraction) -> tuple[Array, Array]:
+def estimate(cells: StratumCells, rate: Fraction | PairSource) -> tuple[Array, Array]:
     r"""Unbiased $\hat N = (N' - \lambda W n_t/n)/(1-\lambda)$ and its estimated variance, entry by entry.
 
     Where $|1 - \lambda|$ is nearly 0 (the swapped file holds no information on the cell) the variance is infinite.
@@ -330,7 +342,7 @@ def variance(
     weight: Array,
     squares_inside: Array,
     squares: Array,
-    rate: Fraction,
+    rate: Fraction | PairSource,
 ) -> Array:
     """Return the exact variance of N′ given the true parts (``inside`` = Σ w u, ``squares_inside`` = Σ w² u).
 
@@ -418,7 +430,7 @@ def sum_moments(
     by: Sequence[str],
     match: Sequence[str],
     swap: Sequence[str],
-    rate: Fraction,
+    rate: Fraction | PairSource,
     weight: str = "",
     scale: Units | None = None,
 ) -> pl.DataFrame:
@@ -514,7 +526,7 @@ def _estimate_moments(
     held: list[str],
     moving: list[str],
     match: list[str],
-    rate: Fraction,
+    rate: Fraction | PairSource,
     scale: Units,
 ) -> pl.DataFrame:
     """Sum the estimate and its variance over strata, by cell."""
@@ -606,8 +618,8 @@ def _add_up(parts: Sequence[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
 MAX_POINTS_DRAWN = 400  # of a line in the report
 
 
-class SwapChoice(Protocol):
-    """The choice of variables and rate of a swap."""
+class SwapVariables(Protocol):
+    """The choice of variables of a swap."""
 
     @property
     def match(self) -> tuple[str, ...]:
@@ -618,12 +630,16 @@ class SwapChoice(Protocol):
         """Return the swap variables."""
 
     @property
-    def rate(self) -> Fraction:
-        """Return the swap rate."""
-
-    @property
     def resolution(self) -> str:
         """Return the record type that is swapped."""
+
+
+class SwapChoice(SwapVariables, Protocol):
+    """The choice of variables and rate of a swap."""
+
+    @property
+    def rate(self) -> Fraction:
+        """Return the swap rate."""
 
 
 def list_moving(match: Sequence[str], swap: Sequence[str], schema: Schema) -> list[str]:
@@ -631,8 +647,10 @@ def list_moving(match: Sequence[str], swap: Sequence[str], schema: Schema) -> li
     return [*swap, *(level for level in schema.spine if level not in match)]
 
 
-def describe_exchange(choice: SwapChoice, release: Release) -> Exchange | None:
-    """Return the law by which one record moves, or None if no records are released."""
+def describe_exchange(
+    choice: SwapVariables, release: Release, selected: Callable[[ArrayLike], Floats]
+) -> Exchange | None:
+    """Return the law by which one record moves, ``selected`` by the size of its stratum; None without records."""
     if choice.resolution not in release.microdata:
         return None
     there = scan_records(release.microdata[choice.resolution]).collect_schema().names()
@@ -644,7 +662,7 @@ def describe_exchange(choice: SwapChoice, release: Release) -> Exchange | None:
             for name in dict.fromkeys(list_moving(choice.match, choice.swap, require_schema(release)))
             if name in there
         ),
-        selected=lambda n: effective_rate(n, choice.rate),
+        selected=selected,
     )
 
 
@@ -652,7 +670,7 @@ def describe_exchange(choice: SwapChoice, release: Release) -> Exchange | None:
 class Moments(StratumKernel):
     """Sum counts and moments of the cells of whole strata; with a weight, weighted sums too."""
 
-    rate: Fraction
+    rate: Fraction | PairSource
     weight: str = ""
     scale: Units = field(default_factory=Units)
 
@@ -698,15 +716,16 @@ class Sizes(StratumKernel):
 
 
 def estimate_table(
-    choice: SwapChoice,
+    choice: SwapVariables,
     release: Release,
     by: Sequence[str],
     record_type: str,
     engine: Engine,
     *,
+    law: Fraction | PairSource,
     weight: str = "",
 ) -> pl.DataFrame:
-    r"""Count, unbiased estimate, standard error and 95 % interval of every cell.
+    r"""Count, unbiased estimate, standard error and 95 % interval of every cell; ``law`` is the swap rate of the PSA.
 
     With a weight the cell is $N' = \sum_i w_i u_{g(i)}$, where $w_i$ is the sum of the weights that the records of unit
     $i$ add to it: the moments of ``mechanisms/swap/estimates.py`` hold for any $w_i \ge 0$ that stays with its record.
@@ -722,7 +741,7 @@ def estimate_table(
     if fixed and not weight:
         return lay_out_exact(count_records(release, by, record_type=record_type, engine=engine))
     scale = _choose_units(release, record_type, weight) if weight else Units()
-    kernel = Moments(tuple(by), choice.match, tuple(swap), choice.rate, weight, scale)
+    kernel = Moments(tuple(by), choice.match, tuple(swap), law, weight, scale)
     found = map_strata(
         release, kernel, record_type=record_type, resolution=choice.resolution, areas=areas, engine=engine
     )
@@ -747,7 +766,7 @@ def _choose_units(release: Release, record_type: str, weight: str) -> Units:
     return Units.of(largest or 0.0)
 
 
-def count_stratum_sizes(choice: SwapChoice, release: Release, engine: Engine) -> pl.DataFrame:
+def count_stratum_sizes(choice: SwapVariables, release: Release, engine: Engine) -> pl.DataFrame:
     """Count the strata of each size; sizes of strata are invariants."""
     own = choice.resolution
     kernel = Sizes((), choice.match, ())

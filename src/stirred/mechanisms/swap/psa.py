@@ -70,7 +70,8 @@ class PermutationSwapping(ProvedSwapping):
         asked, place = record_type or self.resolution, engine or Local()
         if self.resolution not in release.microdata:
             return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
-        made = format_table(estimates.estimate_table(self, release, by, asked, place, weight=weight), by)
+        found = estimates.estimate_table(self, release, by, asked, place, law=self.rate, weight=weight)
+        made = format_table(found, by)
         return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(self.rate)})
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
@@ -80,7 +81,7 @@ class PermutationSwapping(ProvedSwapping):
 
     def exchange(self, release: Release) -> Exchange | None:
         """Return the law by which one record moves: selected with the effective rate of its stratum."""
-        return estimates.describe_exchange(self, release)
+        return estimates.describe_exchange(self, release, lambda n: estimates.effective_rate(n, self.rate))
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
         """Return the effective rates by stratum size, and what the guards found."""

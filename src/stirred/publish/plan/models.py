@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard
 from pydantic import Field
 from pydantic.fields import FieldInfo
 
-from stirred.mechanisms.config import StrictModel
+from stirred.mechanisms.config import StrictModel, read_extra
 from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism, list_mechanisms
 from stirred.text_formats import parse_toml, write_toml
 
@@ -336,9 +336,13 @@ def new_plan(kind: "type[Mechanism] | Registration", answers: Mapping[str, str])
 
 
 def _find_required(kind: "type[Mechanism] | Registration") -> dict[str, FieldInfo]:
-    """Return the required settings and those before the first of them; else the first setting alone."""
+    """Return the settings that are required or asked for, and those before the first; else the first setting alone."""
     fields = kind.Config.model_fields
-    required = [index for index, field in enumerate(fields.values()) if field.is_required()]
+    required = [
+        index
+        for index, field in enumerate(fields.values())
+        if field.is_required() or read_extra(field).get("asked")
+    ]
     own = [key for index, key in enumerate(fields) if index in required or (required and index < required[0])]
     return {key: fields[key] for key in own or list(fields)[:1]}
 

@@ -1,0 +1,50 @@
+"""Declare the settings of stirring."""
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from stirred.mechanisms.config import Exact, Share
+from stirred.mechanisms.swap.config import MatchedConfig, SwapOutputConfig
+
+
+class StirringConfig(SwapOutputConfig, MatchedConfig):
+    """Stir a census: the swap that loses least.
+
+    Records move within strata of equal match variables, by a law under which one exchange of two records loses as little as
+    any mechanism can lose that moves as few. Give the share that moves, the loss of an exchange, or both. What is held, and
+    what is counted by match × swap variables, stays exact: these are the invariants.
+    """
+
+    example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = ("household", ("county", "tenure"))
+    listed_where_given: ClassVar[frozenset[str]] = frozenset({"shuffle_first", "shuffle_levels"})
+
+    rate: Share | None = Field(
+        default=None,
+        description='the share of records that moves at least in every stratum, an exact text; "1/20" is five percent',
+        examples=["1/20"],
+        json_schema_extra={"asked": True},  # or a loss: a new plan begins with a rate
+    )
+    loss: Exact | None = Field(
+        default=None,
+        description="the largest ε of one exchange of two records, an exact text; with a rate both are kept",
+        examples=["8"],
+    )
+    law: Literal["auto", "cycles", "types"] = Field(
+        default="cycles",
+        description="cycles: for records that differ; types: another law in strata with two held types or places; auto: the "
+        "one that loses less",
+        examples=["auto"],
+    )
+    shuffle_first: str = Field(
+        default="",
+        description="a held or match variable; records with one of shuffle_levels are shuffled among themselves first, "
+        "which costs nothing",
+        examples=["tenure"],
+    )
+    shuffle_levels: list[str] = Field(
+        default=[],
+        description="a list of the levels of that variable that mean shuffled first",
+        examples=[["rent"]],
+        json_schema_extra={"levels_of": "shuffle_first"},
+    )

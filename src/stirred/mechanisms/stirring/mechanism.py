@@ -1,0 +1,537 @@
+"""Stirring as a mechanism: the promise from the laws of all strata, the draw, and the closed forms of tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import permutations
+from math import factorial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from stirred.chance import Key
+from stirred.engine import Engine, Local
+from stirred.errors import InputError, PrivacyError, did_you_mean
+from stirred.languages import Phrase
+from stirred.mechanisms.base import Knob, Mechanism, weight_error
+from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.effect import ExpectedEffect
+from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
+from stirred.mechanisms.stirring.config import StirringConfig
+from stirred.mechanisms.stirring.law import (
+    BY_HELD,
+    BY_PLACE,
+    CYCLES,
+    Asked,
+    LawName,
+    PermutationLaw,
+    StratumLaw,
+    StratumLaws,
+    StratumShapes,
+    choose_laws,
+    enumerate_cycles,
+    enumerate_trades,
+    exchange_loss,
+    moved_share,
+    ratio,
+    record_loss,
+    rho_squared,
+    trade_moments,
+)
+from stirred.mechanisms.stirring.moves import draw_stirring
+from stirred.mechanisms.swap import estimates
+from stirred.mechanisms.swap.exact_law import combine_strata
+from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
+from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise, copy_in_strata
+from stirred.mechanisms.swap.promise import describe_dependence, state_specification
+from stirred.mechanisms.swap.proposal import propose_swap
+from stirred.mechanisms.swap.rates import make_rate_knob
+from stirred.mechanisms.swap.records import Column, find_level_codes
+from stirred.mechanisms.swap.roles import Roles, refuse_text
+from stirred.mechanisms.swap.strata import (
+    MANY_TYPES,
+    NO_STRATUM,
+    Shapes,
+    StratumCodes,
+    count_sizes,
+    number_rows,
+)
+from stirred.spec import Bound, Budget, Exchanges, Specification
+from stirred.spec.laws import Rate
+
+if TYPE_CHECKING:
+    from stirred.census import Census, Schema
+
+LOSS_STEPS_PER_UNIT = 4  # losses are tuned in quarters
+MAX_LOSS_TUNED = 20
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Stirring(SwapMechanism):
+    """Permute the swap values of each stratum by the law that loses least at one exchange of two records.
+
+    ``rate`` is the share of records that moves at least in every stratum, ``loss`` the largest ε of one exchange; with both
+    λ is the smaller of what they allow. ``law`` is by cycles, or by types where a stratum has two held types or two places.
+    Records with one of ``shuffle_levels`` of the held or match variable ``shuffle_first`` are shuffled among themselves
+    first, which costs nothing.
+
+    >>> Stirring(match=["state", "size"], swap=["county"], rate="1/20").parameters()["rate"]
+    '1/20'
+    """
+
+    name: ClassVar[str] = "stirring"
+    Config: ClassVar[type[MechanismConfig]] = StirringConfig
+
+    rate: Fraction | None
+    loss: Fraction | None
+    law: LawName
+    shuffle_first: str
+    shuffle_levels: tuple[str, ...]
+
+    def __init__(
+        self,
+        *,
+        rate: Rate | None = None,
+        loss: Rate | None = None,
+        law: LawName = "cycles",
+        shuffle_first: str = "",
+        shuffle_levels: Sequence[str] = (),
+        **settings: Any,
+    ) -> None:
+        SwapMechanism.__init__(self, **settings)
+        asked = Asked.of(rate=rate, loss=loss, law=law)
+        refuse_text("shuffle_levels", shuffle_levels)
+        if bool(shuffle_first) != bool(shuffle_levels):
+            raise InputError(
+                "a shuffle before the stirring needs a variable and its levels",
+                why="shuffle_first or shuffle_levels is empty",
+                fix='shuffle_first="tenure", shuffle_levels=["rent"]',
+            )
+        own = {
+            "rate": asked.rate,
+            "loss": asked.loss,
+            "law": law,
+            "shuffle_first": shuffle_first,
+            "shuffle_levels": tuple(str(level) for level in shuffle_levels),
+        }
+        for label, setting in own.items():
+            object.__setattr__(self, label, setting)
+
+    @classmethod
+    def propose(cls, schema: "Schema") -> Proposal | None:
+        """Match the coarsest area and the size, stir the finer areas, hold categories."""
+        return propose_swap(schema, cls.Config)
+
+    @property
+    def asked(self) -> Asked:
+        """Return what is asked of every stratum."""
+        return Asked(self.rate, self.loss, self.law)
+
+    def parameters(self) -> dict[str, object]:
+        """Return the parameters of a run, in JSON; the order within match and swap does not change the draw."""
+        common = SwapMechanism.parameters(self)
+        first = {name: common.pop(name) for name in ("match", "swap")}
+        own: dict[str, object] = {
+            "rate": None if self.rate is None else str(self.rate),
+            "loss": None if self.loss is None else str(self.loss),
+            "law": self.law,
+        }
+        if self.shuffle_first:
+            own |= {"shuffle_first": self.shuffle_first, "shuffle_levels": list(self.shuffle_levels)}
+        return {**first, **own, **common}
+
+    def settings(self) -> dict[str, object]:
+        """Return the keys of a [[mechanism]] that make this mechanism again, all of them."""
+        first = {"shuffle_first": self.shuffle_first, "shuffle_levels": list(self.shuffle_levels)}
+        return {**SwapMechanism.settings(self), **first}
+
+    # The promise
+
+    def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
+        """Return the promise from the laws of all strata, which their sizes and types decide."""
+        shapes = strata.shapes
+        laws = choose_laws(_list_shapes(shapes), self.asked)
+        differing = _find_differing(shapes)
+        self._refuse_contradiction(shapes.n[differing], [laws[i] for i in np.flatnonzero(differing).tolist()])
+        stated = state_specification(
+            strata,
+            census,
+            (_bound_loss(shapes, laws, differing),),
+            law=None,
+            depends=describe_dependence(self),
+            released=self.views(census),
+        )
+        notes = (*stated.notes, *_note_exchange(shapes, laws, differing), *self._note_shuffle())
+        return SwapPromise(
+            specification=replace(stated, notes=notes), effect=_expect_effect(strata, laws, differing)
+        )
+
+    def exchange_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
+        """Return the same promise per exchange of two records: ε = |ln λ| of the stratum that loses most."""
+        strata = self.pipeline.count_strata(census, engine or Local())
+        stated = self.make_promise(strata, census).specification
+        laws = choose_laws(_list_shapes(strata.shapes), self.asked)
+        worst = _find_worst(laws, _find_differing(strata.shapes))
+        return replace(
+            stated,
+            input_premetric=Exchanges(self.resolution),
+            budget=Budget.zero() if worst is None else exchange_loss(worst),
+            bounds=(),
+        )
+
+    def _refuse_contradiction(self, sizes: NDArray[np.int64], laws: Sequence[StratumLaw]) -> None:
+        """Refuse a rate that some strata reach only at a larger loss than asked."""
+        asked = self.asked
+        beyond = {
+            int(n) for n, law in zip(sizes.tolist(), laws, strict=True) if not asked.keeps_loss(law.weight)
+        }
+        if not beyond or asked.cap is None:
+            return
+        n = min(beyond)
+        reached = moved_share(n, 1 / asked.cap)
+        raise InputError(
+            f"the rate {self.rate} and the loss {self.loss} contradict each other",
+            why=f"{len(beyond)} sizes of strata reach the rate only at a larger loss; in strata of {n} records a share of "
+            f"{float(reached):.4f} is reached",
+            fix="give a smaller rate, a larger loss, or only one of the two",
+        )
+
+    def _note_shuffle(self) -> tuple[str, ...]:
+        if not self.shuffle_first:
+            return ()
+        levels = ", ".join(self.shuffle_levels)
+        return (Phrase("stirring.note.shuffled", variable=self.shuffle_first, levels=levels),)
+
+    def refuse_degenerate(self) -> None:
+        """Raise nothing: settings that protect nothing cannot be made."""
+
+    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
+        """Stop at what every swap refuses, and at a shuffle by place."""
+        self._require_condition(self.roles(census), census.schema)
+        SwapMechanism.refuse(self, census, engine)
+
+    def _require_condition(self, roles: Roles, schema: "Schema") -> None:
+        """Refuse a condition on anything but a held or match variable: it would choose by place."""
+        name = self.shuffle_first
+        if not name or (name in roles.match and name not in roles.moving_variables):
+            return
+        areas = {*roles.moving_variables, *schema.spine, *(off.name for off in schema.geography.off_spine)}
+        if name in areas:
+            raise PrivacyError(
+                f"records cannot be shuffled first by {name}",
+                why="it is a place, or derived from one: two data sets that are one exchange apart would then be shuffled "
+                "differently, and no loss is finite",
+                fix="choose records by a held or match variable, never by where they live",
+            )
+        if name not in roles.held_variables:
+            raise InputError(
+                f"{name} is not a held variable that is released",
+                why="what decides who is shuffled first is an invariant and must be public",
+                fix=did_you_mean(name, roles.held_variables),
+            )
+
+    def highest_rate(self) -> float:
+        """Return the rate, or 1 where a loss alone is asked for: in a large stratum nearly all records move then."""
+        return 1.0 if self.rate is None or self.loss is not None or self.shuffle_first else float(self.rate)
+
+    def named_levels(self) -> Mapping[str, Sequence[str]]:
+        """Return the levels of the records that are shuffled first."""
+        return {self.shuffle_first: self.shuffle_levels} if self.shuffle_first else {}
+
+    # The law of moves
+
+    def prepare_frame(self, frame: Frame) -> Frame:
+        """Return the frame; refuse a condition on a variable that is not there."""
+        if self.shuffle_first and self.shuffle_first not in frame.columns:
+            raise InputError(
+                f"{self.shuffle_first} is not a held variable that is released",
+                why="what decides who is shuffled first is an invariant and must be public",
+                fix=did_you_mean(self.shuffle_first, frame.roles.held_variables),
+            )
+        if self.shuffle_first in frame.roles.moving_variables:
+            raise PrivacyError(
+                f"records cannot be shuffled first by {self.shuffle_first}",
+                why="it moves, so it tells where a record lives: no loss is finite then",
+                fix="choose records by a held or match variable",
+            )
+        return frame
+
+    def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+        """Shuffle the chosen records first, stir every stratum, and return the columns."""
+        if self.shuffle_first:
+            codes = frame.strata.codes.copy()
+            codes[~self._find_chosen(frame)] = NO_STRATUM
+            sizes = np.zeros(frame.strata.sizes.size, np.uint32)
+            found = count_sizes(codes)
+            sizes[: found.size] = found
+            even = StratumLaws((StratumLaw(CYCLES, Fraction(1)),), np.zeros(sizes.size, np.intp))
+            first = draw_stirring(
+                run.bind("shuffle"), ids=frame.ids, strata=codes, sizes=sizes, laws=even, engine=engine
+            )
+            frame = replace(frame, columns=apply_moves(frame, first, engine))
+        laws = choose_laws(_count_shapes(frame, frame.strata), self.asked)
+        kinds = {law.kind for law in laws.laws}
+        moves = draw_stirring(
+            run,
+            ids=frame.ids,
+            strata=frame.strata.codes,
+            sizes=frame.strata.sizes,
+            laws=laws,
+            held=_number_types(frame, frame.roles.hold) if BY_HELD in kinds else None,
+            places=_number_types(frame, frame.roles.moving_variables) if BY_PLACE in kinds else None,
+            engine=engine,
+        )
+        return apply_moves(frame, moves, engine)
+
+    def _find_chosen(self, frame: Frame) -> NDArray[np.bool_]:
+        column = frame.columns[self.shuffle_first]
+        return np.isin(column.codes, find_level_codes(column, self.shuffle_levels))
+
+    def permutations(self, frame: Frame) -> PermutationLaw | None:
+        """Return the law of the moves of a small census, or None if there are too many."""
+        laws = choose_laws(_count_shapes(frame, frame.strata), self.asked)
+        held = _number_types(frame, frame.roles.hold) if not frame.roles.members else None
+        places = _number_types(frame, frame.roles.moving_variables)
+        chosen = self._find_chosen(frame) if self.shuffle_first else np.zeros(frame.rows, np.bool_)
+        codes = frame.strata.codes.tolist()
+
+        def inside(group: list[int]) -> PermutationLaw:
+            own = laws[codes[group[0]]]
+            marked = [i for i, row in enumerate(group) if chosen[row]]
+            found: dict[tuple[int, ...], Fraction] = {}
+            for order in permutations(marked):
+                first = list(range(len(group)))
+                for i, j in zip(marked, order, strict=True):
+                    first[i] = j
+                if own.kind == CYCLES:
+                    law = enumerate_cycles(len(group), own.weight)
+                elif own.kind == BY_HELD:
+                    assert held is not None
+                    law = enumerate_trades([int(held[row]) for row in group], own.weight)
+                else:
+                    law = enumerate_trades([int(places[group[j]]) for j in first], own.weight)
+                for s, chance in law.items():
+                    both = tuple(first[i] for i in s)
+                    found[both] = found.get(both, Fraction(0)) + chance / factorial(len(marked))
+            return found
+
+        return combine_strata(codes, inside, rows=frame.rows)
+
+    def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
+        """Return (mechanism, census with copies, copy column): copies are strata, hence independent."""
+        return copy_in_strata(self, census, copies)
+
+    # The closed forms, by cycles: the law of one and of two records' moves is known, and with it the error of every table
+
+    @property
+    def has_closed_form(self) -> bool:
+        """Return whether all records of a stratum move by the same law: by cycles, without a shuffle before."""
+        return self.law == "cycles" and not self.shuffle_first
+
+    def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
+        """Raise an error unless records with closed forms are released and the weight stays with its record."""
+        if not self.microdata or not self.has_closed_form:
+            raise weight_error(self.name)
+        estimates.require_held(self.roles(census), weight, record_type)
+
+    def table(
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
+    ) -> pa.Table:
+        """Return counts or weighted totals with estimate, standard error and interval, where closed forms exist."""
+        asked, place = record_type or self.resolution, engine or Local()
+        if not self.has_closed_form or self.resolution not in release.microdata:
+            return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
+        law = CyclesPairs(self.asked)
+        found = estimates.estimate_table(self, release, by, asked, place, law=law, weight=weight)
+        made = format_table(found, by)
+        sizes = estimates.count_stratum_sizes(self, release, place)["size"].to_list()
+        pull = max((law.share(n) for n in sizes), default=Fraction(0))
+        return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(pull)})
+
+    def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
+        """Return whether a table is exact: nothing in it moves, or all that stays is matched."""
+        moving = estimates.list_moving(self.match, self.swap, schema)
+        return estimates.keeps_table(by, match=self.match, swap=moving)
+
+    def exchange(self, release: Release) -> Exchange | None:
+        """Return the law by which one record moves, where it is the same for all records of a stratum."""
+        if not self.has_closed_form:
+            return None
+        return estimates.describe_exchange(self, release, CyclesPairs(self.asked).shares)
+
+    def details(self) -> Mapping[str, object]:
+        """Return the loss as a function of the distance, by its formula."""
+        return {
+            "loss_per_exchange": "|ln λ| in a stratum with weight λ; strata add up",
+            "loss_by_distance": "at most (h − ⌈h/r⌉)·|ln λ| at Hamming distance h in one stratum, r the smallest of its "
+            "size, held types and places",
+            "rho_squared_per_exchange": "ln λ·(λ − 1)/(λ + 1)",
+        }
+
+    def knobs(self) -> Sequence[Knob]:
+        """Return the knobs of the rate and of the loss, those that are set."""
+        found = []
+        if self.rate is not None:
+            found.append(make_rate_knob(lambda rate: self._turned(rate=rate)))
+        if self.loss is not None:
+            steps = range(MAX_LOSS_TUNED * LOSS_STEPS_PER_UNIT, 0, -1)
+            found.append(
+                Knob(
+                    name="loss",
+                    effect="a smaller loss has a smaller budget and a larger error",
+                    settings=tuple(Fraction(step, LOSS_STEPS_PER_UNIT) for step in steps),
+                    turned=lambda loss: self._turned(loss=loss),
+                )
+            )
+        return tuple(found)
+
+    def _turned(self, **changes: Fraction) -> "Stirring":
+        return Stirring(**{**self.parameters(), **changes})  # type: ignore[arg-type]
+
+
+# The laws of the strata of a census, and what they lose together.
+
+
+def _list_shapes(shapes: Shapes) -> StratumShapes:
+    """Return one stratum of each shape of a census."""
+    return StratumShapes(
+        n=shapes.n,
+        held_types=shapes.hold_types,
+        place_types=shapes.swap_types,
+        held_first=shapes.hold_larger,
+        place_first=shapes.swap_larger,
+    )
+
+
+def _count_shapes(frame: Frame, strata: StratumCodes) -> StratumShapes:
+    """Return the shape of each stratum of a frame; with linked members all records are taken to differ."""
+    sizes = strata.sizes.astype(np.int64)
+    places = strata.types(frame.of(frame.roles.moving_variables))
+    if frame.roles.members:
+        held, first = np.where(sizes >= 2, MANY_TYPES, 1).astype(np.int64), sizes
+    else:
+        found = strata.types(frame.of(frame.roles.hold))
+        held, first = found.types.astype(np.int64), found.first_counts.astype(np.int64)
+    return StratumShapes(
+        n=sizes,
+        held_types=held,
+        place_types=places.types.astype(np.int64),
+        held_first=first,
+        place_first=places.first_counts.astype(np.int64),
+    )
+
+
+def _number_types(frame: Frame, names: tuple[str, ...]) -> NDArray[np.uint64]:
+    """Return a number for each record, equal for equal values of the variables."""
+    columns = frame.of(names)
+    if all(column.span <= 1 for column in columns):
+        return np.zeros(frame.rows, np.uint64)
+    return number_rows(columns).numbers(slice(0, frame.rows)).astype(np.uint64, copy=False)
+
+
+def _find_differing(shapes: Shapes) -> NDArray[np.bool_]:
+    """Return which shapes have two held types and two places, so that an exchange can change something."""
+    return (shapes.hold_types >= 2) & (shapes.swap_types >= 2)
+
+
+def _find_worst(laws: StratumLaws, differing: NDArray[np.bool_]) -> Fraction | None:
+    """Return the λ of the stratum whose exchanges lose most, or None where nothing differs."""
+    return max({laws[i].weight for i in np.flatnonzero(differing).tolist()}, key=ratio, default=None)
+
+
+def _bound_loss(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> Bound:
+    """Return the largest loss per unit of Hamming distance over all strata whose records differ."""
+    if not differing.any():
+        return Bound(
+            name=Phrase("bound.nothing"), budget=Budget.zero(), source=Phrase("bound.source.nothing")
+        )
+    two = (shapes.hold_types == 2) | (shapes.swap_types == 2)
+    cycle = np.where(two, 2, shapes.n)
+    weights = [laws[i].weight for i in range(shapes.n.size)]
+    doubles = np.array([abs(float(np.log(float(weight)))) for weight in weights]) * (1 - 1 / cycle)
+    nearly = np.flatnonzero(differing & (doubles >= doubles[differing].max() * (1 - 1e-9) - 1e-12))
+    cases = {(weights[i], int(cycle[i])) for i in nearly}
+    return Bound(
+        name=Phrase("bound.stirring"),
+        budget=max(record_loss(weight, types) for weight, types in cases),
+        source=Phrase("bound.source.stirring"),
+        tight=Phrase("bound.tight.stirring"),
+    )
+
+
+def _note_exchange(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> tuple[str, ...]:
+    """State what one exchange loses, in ε and in zCDP, and how many strata have a law by types."""
+    worst = _find_worst(laws, differing)
+    if worst is None:
+        return ()
+    told: list[str] = [
+        Phrase("stirring.note.exchange", loss=exchange_loss(worst).upper(4), rho=rho_squared(worst).upper(4))
+    ]
+    kinds = laws.kinds()
+    by_types = int(shapes.strata[differing & (kinds != CYCLES)].sum())
+    if by_types:
+        told.append(Phrase("stirring.note.types", count=by_types))
+    return tuple(told)
+
+
+def _expect_effect(strata: StrataSummary, laws: StratumLaws, differing: NDArray[np.bool_]) -> ExpectedEffect:
+    """Return the expected share of all records that change places; by types, of those whose type differs there."""
+    shapes = strata.shapes
+    moved = 0.0
+    for i in np.flatnonzero(differing):
+        n, law, many = int(shapes.n[i]), laws[int(i)], int(shapes.strata[i])
+        if law.kind == CYCLES:
+            moved += many * n * float(moved_share(n, law.weight))
+        else:
+            first = int(shapes.hold_larger[i] if law.kind == BY_HELD else shapes.swap_larger[i])
+            moved += many * 2 * trade_moments(first, n - first, law.weight)[0]
+    records = int((shapes.n * shapes.strata).sum()) + sum(stay.records for stay in strata.frame.stays)
+    return ExpectedEffect(kind="records", share=moved / max(records, 1), records=records)
+
+
+@dataclass(frozen=True, slots=True)
+class CyclesPairs:
+    r"""The moves of one and of two records by cycles: weights λ², λ, λ, 1, 1 over $(\lambda+n-1)(\lambda+n-2)$.
+
+    >>> CyclesPairs(Asked.of(rate="1/20")).pairs(20).moves
+    0.05
+    """
+
+    asked: Asked
+
+    def share(self, n: int) -> Fraction:
+        """Return the share that moves in a stratum of n records."""
+        return moved_share(n, self.asked.weight(n))
+
+    def shares(self, n: ArrayLike) -> NDArray[np.float64]:
+        """Return the shares that move in strata of these sizes."""
+        sizes, places = np.unique(np.asarray(n, np.int64), return_inverse=True)
+        found = np.array([float(self.share(int(size))) for size in sizes])[places]
+        return found.reshape(np.shape(n))
+
+    def pairs(self, n: int) -> estimates.PairLaw:
+        """Return the pair law in a stratum of n records."""
+        if n < 2:
+            return estimates.PairLaw(
+                moves=0.0, both_stay=1.0, exchange=0.0, stay_and_go=0.0, follow=0.0, apart=0.0
+            )
+        weight = self.asked.weight(n)
+        whole = (weight + n - 1) * (weight + n - 2)
+        one = float(1 / whole)
+        return estimates.PairLaw(
+            moves=float(self.share(n)),
+            both_stay=float(weight**2 / whole),
+            exchange=float(weight / whole),
+            stay_and_go=float(weight / whole) if n > 2 else 0.0,
+            follow=one if n > 2 else 0.0,
+            apart=one if n > 3 else 0.0,
+        )

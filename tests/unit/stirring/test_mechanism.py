@@ -1,0 +1,288 @@
+"""Stirring as a mechanism: its promise covers every pair of a universe, its closed forms are those of its law."""
+
+from fractions import Fraction
+from itertools import permutations, product
+from math import exp, log
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from stirred.census import Census
+from stirred.chance import Key
+from stirred.engine import Local
+from stirred.errors import InputError, PrivacyError
+from stirred.mechanisms.stirring import Stirring
+from stirred.mechanisms.stirring.law import CYCLES, choose_laws, enumerate_cycles
+from stirred.mechanisms.stirring.mechanism import CyclesPairs, _count_shapes
+from stirred.mechanisms.swap import PermutationSwapping
+from stirred.mechanisms.swap.estimates import StratumCells, estimate, variance
+from stirred.spec import Budget, Exchanges
+
+KEY = Key.for_tests(1)
+BASE = {"match": ["size"], "swap": ["county"]}
+
+
+def census(rows: dict[str, list]) -> Census:
+    n = len(next(iter(rows.values())))
+    schema = {
+        "geography": {"spine": ["state", "county"]},
+        "record": {"household": {"id": "hid"}},
+    }
+    return Census.of(schema, {"household": pa.table({"hid": range(n), "state": [1] * n, **rows})})
+
+
+def large(n: int = 6_000) -> Census:
+    rng = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "hid": np.arange(n) * 3,
+            "state": np.ones(n, np.int64),
+            "county": rng.integers(0, 8, n),
+            "size": rng.integers(1, 5, n),
+            "tenure": rng.choice(["own", "rent"], n),
+            "race": rng.integers(0, 12, n),
+        }
+    )
+    schema = {"geography": {"spine": ["state", "county"]}, "record": {"household": {"id": "hid"}}}
+    return Census.of(schema, {"household": table})
+
+
+UNIVERSES = [
+    # two strata; records that differ, and equal ones
+    ({"size": [1, 1, 1, 2, 2], "race": [0, 1, 2, 0, 1]}, [0, 1, 2, 0, 1]),
+    ({"size": [1, 1, 1, 1], "race": [0, 0, 1, 2]}, [0, 0, 1, 2]),
+    ({"size": [1, 1, 1, 1, 2, 2], "race": [0, 0, 1, 1, 0, 1]}, [0, 1, 2, 0, 1, 1]),
+    ({"size": [1, 1, 1, 1], "race": [0, 1, 2, 3]}, [0, 0, 0, 1]),
+]
+SETTINGS = [
+    {"rate": "1/4"},
+    {"rate": "3/4", "law": "auto"},
+    {"loss": "2", "law": "types"},
+    {"rate": "1/3", "loss": "3", "shuffle_first": "race", "shuffle_levels": ["0", "1"]},
+    {"loss": "1", "law": "auto", "shuffle_first": "race", "shuffle_levels": ["0", "1"]},
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize(("held", "places"), UNIVERSES)
+def test_the_promise_covers_all_pairs_of_a_universe(held: dict, places: list, settings: dict) -> None:
+    mechanism = Stirring(**BASE, **settings)
+    strata = [[i for i, size in enumerate(held["size"]) if size == own] for own in sorted({*held["size"]})]
+    every = {}
+    for orders in product(*({tuple(p) for p in permutations([places[i] for i in s])} for s in strata)):
+        county = [0] * len(places)
+        for stratum, order in zip(strata, orders, strict=True):
+            for i, place in zip(stratum, order, strict=True):
+                county[i] = place
+        every[tuple(county)] = census({**held, "county": county})
+    promises = {data: mechanism.specification(one) for data, one in every.items()}
+    first = next(iter(promises.values()))
+    assert all(promise.budget == first.budget for promise in promises.values())
+    budget = float(first.budget.upper(9))
+    laws = {data: mechanism.exact_law(one) for data, one in every.items()}
+    assert all(sum(law.values()) == 1 for law in laws.values())
+    pairs = 0
+    start = next(iter(every))
+    for one in [start, *list(every)[-2:]]:
+        for other in every:
+            distance = _distance(held, one, other)
+            if distance:
+                assert laws[one].keys() == laws[other].keys()
+                worst = max(abs(log(laws[one][y] / laws[other][y])) for y in laws[one])
+                assert worst <= budget * distance + 1e-9
+                pairs += 1
+    assert pairs
+
+
+def _distance(held: dict, one: tuple, other: tuple) -> int:
+    rows = [list(zip(*held.values(), data, strict=True)) for data in (one, other)]
+    for row in list(rows[0]):
+        if row in rows[1]:
+            rows[1].remove(row)
+    return len(rows[1])
+
+
+def test_the_choice_of_a_law_is_the_same_in_a_whole_universe() -> None:
+    held = {"size": [1] * 5, "race": [0, 0, 1, 1, 1]}
+    mechanism = Stirring(**BASE, rate="1/4", law="auto")
+    found = set()
+    for county in {*permutations([0, 0, 1, 2, 2])}:
+        frame = mechanism.frame(census({**held, "county": list(county)}))
+        laws = choose_laws(_count_shapes(frame, frame.strata), mechanism.asked)
+        found.add((laws[0].kind, laws[0].weight))
+    assert len(found) == 1
+    assert found.pop()[0] != CYCLES
+
+
+def test_the_budget_is_that_of_the_theory() -> None:
+    n = 200
+    data = census({"size": [1] * n, "race": list(range(n)), "county": [i % 20 for i in range(n)]})
+    stirred = Stirring(**BASE, rate="1/20", release_identifiers={"race": "a test"}, accept_reversal=["race"])
+    promise = stirred.specification(data)
+    assert promise.budget == Budget.log(19 * (n - 1)) * Fraction(n - 1, n)
+    assert promise.evidence.status == "proved"
+    per_exchange = stirred.exchange_specification(data)
+    assert per_exchange.budget == Budget.log(19 * (n - 1))
+    assert per_exchange.input_premetric == Exchanges("household")
+    assert per_exchange.multiverse == promise.multiverse
+    # per exchange ln(19·199) = 8.2378, against twice ln(…) of the Permutation Swapping Algorithm: half
+    assert any("8.2378" in str(note) for note in promise.notes)
+    old = PermutationSwapping(
+        **BASE, rate="1/20", release_identifiers={"race": "a test"}, accept_reversal=["race"]
+    )
+    assert 2 * old.specification(data).budget > Budget.log(19 * (n - 1)) * Fraction(19, 10)
+
+
+@pytest.mark.parametrize("law", ["cycles", "auto"])
+def test_threads_release_the_same_records(law: str) -> None:
+    data = large()
+    drop = {"drop": ["race"]} if law == "auto" else {}
+    mechanism = Stirring(**BASE, rate="1/5", law=law, **drop)
+    one = mechanism.release(data, key=KEY)
+    assert one.specification == mechanism.specification(data)
+    other = mechanism.release(data, key=KEY, engine=Local(workers=1))
+    assert _rows(one) == _rows(other)
+    assert all(check.kept for check in other.checks)
+    before = data.scan("household").collect().select("county", "tenure", "size").sort(pl.all())
+    after = pl.DataFrame(pl.from_arrow(one.microdata["household"])).select("county", "tenure", "size")
+    assert not after.sort(pl.all()).equals(before, null_equal=True)
+
+
+def _rows(release: object) -> list:
+    table = release.microdata["household"]  # type: ignore[attr-defined]
+    frame = pl.DataFrame(pl.from_arrow(table if isinstance(table, pa.Table) else table.to_table()))
+    return frame.select(sorted(frame.columns)).with_columns(pl.all().cast(pl.String)).sort(pl.all()).rows()
+
+
+def test_moments_of_a_cell_are_those_of_the_law() -> None:
+    rng = np.random.default_rng(3)
+    for n, asked in ((2, {"rate": "1/3"}), (3, {"loss": "1"}), (5, {"rate": "1/5"}), (5, {"rate": "9/10"})):
+        law = CyclesPairs(Stirring(**BASE, **asked).asked)
+        every = enumerate_cycles(n, law.asked.weight(n))
+        for _ in range(4):
+            w, u = rng.integers(0, 3, n), rng.integers(0, 2, n)
+            shown = {g: sum(int(w[i]) * int(u[g[i]]) for i in range(n)) for g in every}
+            squares = {g: sum(int(w[i]) ** 2 * int(u[g[i]]) for i in range(n)) for g in every}
+            mean = sum(p * shown[g] for g, p in every.items())
+            spread = float(sum(p * shown[g] ** 2 for g, p in every.items()) - mean**2)
+
+            def one(value: object) -> np.ndarray:
+                return np.array([float(value)])
+
+            size, inside = np.array([n]), one((w * u).sum())
+            found = variance(
+                size, one(u.sum()), inside, one(w.sum()), one((w * w * u).sum()), one((w * w).sum()), law
+            )
+            assert found[0] == pytest.approx(spread, abs=1e-9)
+            total = 0.0
+            for g, p in every.items():
+                cells = StratumCells(
+                    n=size,
+                    places=one(u.sum()),
+                    shown=one(shown[g]),
+                    weight=one(w.sum()),
+                    shown_squares=one(squares[g]),
+                    squares=one((w * w).sum()),
+                )
+                total += float(p) * estimate(cells, law)[0][0]
+            assert total == pytest.approx(float(inside[0]), abs=1e-9)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    data = large(3_000)
+    by = ["county", "race"]
+    truth = data.scan("household").group_by(by).len().collect()
+    mechanism = Stirring(**BASE, rate="1/5")
+    held, cells, off = 0, 0, []
+    for seed in range(12):
+        table = mechanism.table(mechanism.release(data, key=Key.for_tests(seed)), by)
+        both = (
+            pl.DataFrame(pl.from_arrow(table))
+            .join(truth, on=by, how="left")
+            .with_columns(pl.col("len").fill_null(0))
+        )
+        held += int(((both["low"] <= both["len"]) & (both["len"] <= both["high"])).sum())
+        off.append(((both["estimate"] - both["len"]) / both["standard_error"]).to_numpy())
+        cells += both.height
+    # 1,152 cells; intervals widened to whole records hold more than 95 %; below 93 % has a chance below 10⁻⁶
+    assert 0.93 < held / cells <= 1
+    scores = np.concatenate(off)
+    assert abs(scores.mean()) < 5 / np.sqrt(scores.size) * 2
+    assert 0.8 < scores.std() < 1.2
+
+
+def test_shuffled_records_move_almost_surely() -> None:
+    data = large()
+    mechanism = Stirring(**BASE, rate="1/50", shuffle_first="race", shuffle_levels=["3"], drop=["tenure"])
+    frame = mechanism.frame(data)
+    moved = (
+        mechanism.draw_swap(frame, KEY.bind("test"), Local())["county"].codes != frame.columns["county"].codes
+    )
+    chosen = mechanism._find_chosen(frame)
+    # of eight counties one in eight shuffled records comes home again
+    assert 0.8 < moved[chosen].mean() < 0.95
+    assert moved[~chosen].mean() < 0.05
+    assert (
+        mechanism.specification(data).budget
+        == Stirring(**BASE, rate="1/50", drop=["tenure"]).specification(data).budget
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "told"),
+    [
+        ({}, InputError, "rate or a loss"),
+        ({"rate": "0"}, InputError, "share 0"),
+        ({"rate": "1"}, InputError, "share 1"),
+        ({"loss": "0"}, InputError, "loss of one exchange"),
+        ({"loss": "-2"}, InputError, "loss of one exchange"),
+        ({"rate": "1/20", "shuffle_first": "race"}, InputError, "variable and its levels"),
+        ({"rate": "1/20", "law": "quick"}, InputError, "unknown law"),
+        ({"rate": "9999/10000", "loss": "1/10"}, InputError, "contradict"),
+        (
+            {"rate": "1/20", "shuffle_first": "county", "shuffle_levels": ["1"]},
+            PrivacyError,
+            "shuffled first by county",
+        ),
+        ({"rate": "1/20", "shuffle_first": "income", "shuffle_levels": ["1"]}, InputError, "income"),
+        ({"rate": "1/20", "shuffle_first": "race", "shuffle_levels": ["77"]}, InputError, "77"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_drawn(settings: dict, kind: type, told: str) -> None:
+    with pytest.raises(kind, match=told) as caught:
+        _check(settings)
+    assert caught.value.why
+    assert caught.value.fix
+
+
+def _check(settings: dict) -> None:
+    data = large(2_000)
+    mechanism = Stirring(**BASE, **settings)
+    mechanism.refuse(data)
+    mechanism.specification(data)
+
+
+def test_strata_of_one_record_stay_and_are_said() -> None:
+    data = census({"size": [1, 2, 2, 2, 3], "race": [0, 0, 1, 2, 1], "county": [0, 0, 1, 2, 1]})
+    promise = Stirring(**BASE, rate="1/2").specification(data)
+    assert any("2 records are alone" in str(words) for words in promise.untouched)
+
+
+def test_knobs_turn_rate_and_loss() -> None:
+    both = Stirring(**BASE, rate="1/20", loss="6")
+    assert [knob.name for knob in both.knobs()] == ["rate", "loss"]
+    for knob in both.knobs():
+        one = knob.turned(knob.settings[3])
+        assert getattr(one, knob.name) == knob.settings[3]
+    assert [knob.name for knob in Stirring(**BASE, loss="6").knobs()] == ["loss"]
+
+
+def test_the_expected_effect_is_the_share_of_the_law() -> None:
+    data = large()
+    assert Stirring(**BASE, rate="1/20").expected_effect(data).share == pytest.approx(0.05, rel=1e-9)
+    loss = Stirring(**BASE, loss="6").expected_effect(data)
+    sizes = data.scan("household").group_by("size").len().collect()["len"].to_numpy()
+    share = (sizes * (sizes - 1) / (exp(6) + sizes - 1)).sum() / sizes.sum()
+    assert loss.share == pytest.approx(share, rel=1e-5)
