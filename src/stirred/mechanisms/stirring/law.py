@@ -322,10 +322,15 @@ class StratumLaws:
         return np.array([law.kind for law in self.laws], np.uint8)[self.numbers]
 
     def fractions(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Return the numerator and denominator of λ of every stratum; 1 where the law is not by cycles."""
-        weights = [law.weight if law.kind == CYCLES else Fraction(1) for law in self.laws]
-        above = np.array([weight.numerator for weight in weights], np.uint64)
-        below = np.array([weight.denominator for weight in weights], np.uint64)
+        """Return the numerator and denominator of λ of every stratum; 0 and 1 where the law is not by cycles."""
+        cycles = [law.kind == CYCLES for law in self.laws]
+        above = np.array(
+            [law.weight.numerator * own for law, own in zip(self.laws, cycles, strict=True)], np.uint64
+        )
+        below = np.array(
+            [law.weight.denominator if own else 1 for law, own in zip(self.laws, cycles, strict=True)],
+            np.uint64,
+        )
         return above[self.numbers], below[self.numbers]
 
 

@@ -51,9 +51,9 @@ def draw_stirring(
     """
     place = engine or Local()
     starts = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-    grouped = group_by_stratum(ids, strata, starts, place)
-    kinds = laws.kinds()
-    parts = [_stir(words, ids, starts, grouped, laws, place)] if (kinds == CYCLES).any() else []
+    order = group_by_stratum(ids, strata, starts, place)
+    grouped, kinds = order[0], laws.kinds()
+    parts = [_stir(words, ids, strata, starts, order, laws, place)] if (kinds == CYCLES).any() else []
     for kind, numbers in ((BY_HELD, held), (BY_PLACE, places)):
         chosen = np.flatnonzero(kinds == kind)
         if chosen.size:
@@ -68,55 +68,88 @@ def draw_stirring(
 
 
 @compile_kernel
-def _group(strata: Rows, cursor: NDArray[np.int64], grouped: Rows) -> None:
+def _group(
+    ids: Words,
+    strata: Rows,
+    starts: NDArray[np.int64],
+    cursor: NDArray[np.int64],
+    last: Words,
+    mixed: NDArray[np.bool_],
+    grouped: Rows,
+    ranks: Rows,
+) -> None:
+    """Group the rows by stratum in their given order, and mark the strata whose identifiers do not ascend."""
     for row in range(strata.size):
         stratum = strata[row]
-        if stratum != NO_STRATUM:
-            grouped[cursor[stratum]] = row
-            cursor[stratum] += 1
+        if stratum == NO_STRATUM:
+            continue
+        at = cursor[stratum]
+        cursor[stratum] = at + 1
+        grouped[at] = row
+        ranks[row] = at - starts[stratum]
+        if ids[row] < last[stratum]:
+            mixed[stratum] = True
+        last[stratum] = ids[row]
 
 
 @compile_kernel
-def _sort_strata(ids: Words, starts: NDArray[np.int64], first: int, last: int, grouped: Rows) -> None:
-    """Order the strata from ``first`` to ``last`` by identifier; most files are in this order already."""
+def _sort_stratum(ids: Words, grouped: Rows, ranks: Rows) -> None:
+    """Order one stratum by identifier."""
+    if grouped.size <= SORTED_BY_INSERTION:
+        for i in range(1, grouped.size):
+            row, j = grouped[i], i
+            while j > 0 and ids[grouped[j - 1]] > ids[row]:
+                grouped[j] = grouped[j - 1]
+                j -= 1
+            grouped[j] = row
+    else:
+        grouped[:] = grouped[np.argsort(ids[grouped])]
+    for i in range(grouped.size):
+        ranks[grouped[i]] = i
+
+
+@compile_kernel
+def _sort_strata(
+    ids: Words,
+    starts: NDArray[np.int64],
+    mixed: NDArray[np.bool_],
+    first: int,
+    last: int,
+    grouped: Rows,
+    ranks: Rows,
+) -> None:
+    """Order the marked strata from ``first`` to ``last`` by identifier; most files are in this order already."""
     for s in range(first, last):
-        part = grouped[starts[s] : starts[s + 1]]
-        ordered = True
-        for i in range(1, part.size):
-            if ids[part[i - 1]] > ids[part[i]]:
-                ordered = False
-                break
-        if ordered:
-            continue
-        if part.size <= SORTED_BY_INSERTION:
-            for i in range(1, part.size):
-                row, j = part[i], i
-                while j > 0 and ids[part[j - 1]] > ids[row]:
-                    part[j] = part[j - 1]
-                    j -= 1
-                part[j] = row
-        else:
-            part[:] = part[np.argsort(ids[part])]
+        if mixed[s]:
+            _sort_stratum(ids, grouped[starts[s] : starts[s + 1]], ranks)
 
 
-def group_by_stratum(ids: Words, strata: Rows, starts: NDArray[np.int64], engine: Engine) -> Rows:
-    """Return the records of all strata, one stratum after the other, each in the order of its identifiers.
+def group_by_stratum(
+    ids: Words, strata: Rows, starts: NDArray[np.int64], engine: Engine
+) -> tuple[Rows, Rows, bool]:
+    """Return the records of all strata, one after the other, each in the order of its identifiers; and their ranks.
+
+    The last value says whether the rows of every stratum were in this order.
 
     >>> ids, strata = np.array([9, 4, 7], np.uint64), np.array([1, 0, 1], np.uint32)
     >>> group_by_stratum(ids, strata, np.array([0, 1, 3]), Local())
-    array([1, 2, 0], dtype=uint32)
+    (array([1, 2, 0], dtype=uint32), array([1, 0, 0], dtype=uint32), False)
     """
-    grouped = np.empty(int(starts[-1]), np.uint32)
-    _group(strata, starts[:-1].copy(), grouped)
+    number = starts.size - 1
+    grouped, ranks = np.empty(int(starts[-1]), np.uint32), np.zeros(strata.size, np.uint32)
+    mixed = np.zeros(number, np.bool_)
+    _group(ids, strata, starts, starts[:-1].copy(), np.zeros(number, np.uint64), mixed, grouped, ranks)
+    if not mixed.any():
+        return grouped, ranks, True
     edges = np.searchsorted(starts, np.linspace(0, starts[-1], 17)).astype(np.int64)
-    edges[0], edges[-1] = 0, starts.size - 1
+    edges[0], edges[-1] = 0, number
 
     def sort(k: int) -> None:
-        _sort_strata(ids, starts, edges[k], edges[k + 1], grouped)
+        _sort_strata(ids, starts, mixed, edges[k], edges[k + 1], grouped, ranks)
 
     for _ in engine.map(sort, range(16)):
         pass
-    return grouped
+    return grouped, ranks, False
 
 
 # By cycles.
@@ -132,39 +165,39 @@ def _draw_below(word: np.uint64, bound: np.uint64) -> tuple[np.uint64, bool]:
 @compile_kernel
 def _choose_partners(
     words: NDArray[np.uint64],
-    first: int,
+    strata: Rows,
+    ranks: Rows,
     starts: NDArray[np.int64],
-    stratum: int,
-    kinds: NDArray[np.uint8],
     numerators: Words,
     denominators: Words,
     movers: NDArray[np.int64],
     partners: NDArray[np.int64],
     uneven: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Choose for a run of grouped positions from ``first`` on who exchanges values with which earlier position.
+    """Choose for a run of rows who exchanges values with which record before it in its stratum, by their positions.
 
-    Returns how many do, and how many need another word. The first record of a stratum has nobody to exchange with.
+    Returns how many do, and how many need another word. The first record of a stratum has nobody to exchange with; a
+    stratum with another law has the numerator 0.
     """
     found = 0
     failed = 0
-    for k in range(words.shape[0]):
-        at = first + k
-        while at >= starts[stratum + 1]:
-            stratum += 1
-        rank = at - starts[stratum]
-        if rank == 0 or kinds[stratum] != CYCLES:
+    for k in range(strata.size):
+        rank = ranks[k]
+        if rank == 0:
             continue
+        stratum = strata[k]
         stay, each = numerators[stratum], denominators[stratum]
+        if stay == 0:
+            continue
         bound = stay + each * np.uint64(rank)
         drawn, even = _draw_below(words[k, 0], bound)
         if not even:
             drawn, even = _draw_below(words[k, 1], bound)
         if not even:
-            uneven[failed] = at
+            uneven[failed] = k
             failed += 1
         elif drawn >= stay:
-            movers[found] = at
+            movers[found] = starts[stratum] + rank
             partners[found] = starts[stratum] + np.int64((drawn - stay) // each)
             found += 1
     return found, failed
@@ -183,48 +216,61 @@ def _list_moves(grouped: Rows, images: Rows, receivers: Rows, givers: Rows) -> i
     """Write the records whose values come from another record, and these; returns how many."""
     found = 0
     for i in range(images.size):
-        receivers[found] = grouped[i]
-        givers[found] = grouped[images[i]]
-        found += int(images[i] != i)
+        if images[i] != i:
+            receivers[found] = grouped[i]
+            givers[found] = grouped[images[i]]
+            found += 1
     return found
 
 
 def _stir(
     words: WordSource,
     ids: Words,
+    strata: Rows,
     starts: NDArray[np.int64],
-    grouped: Rows,
+    order: tuple[Rows, Rows, bool],
     laws: StratumLaws,
     engine: Engine,
 ) -> tuple[Rows, Rows]:
-    kinds = laws.kinds()
+    grouped, ranks, ascending = order
     numerators, denominators = laws.fractions()
 
     def choose(first: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        rows = grouped[first : first + ROWS_PER_CALL]
-        drawn = words.blocks(STIR_LABEL, ids[rows])
-        stratum = int(np.searchsorted(starts, first, side="right")) - 1
-        movers, partners, uneven = (np.empty(rows.size, np.int64) for _ in range(3))
+        part = slice(first, first + ROWS_PER_CALL)
+        drawn = words.blocks(STIR_LABEL, ids[part])
+        movers, partners, uneven = (np.empty(drawn.shape[0], np.int64) for _ in range(3))
         found, failed = _choose_partners(
-            drawn, first, starts, stratum, kinds, numerators, denominators, movers, partners, uneven
+            drawn, strata[part], ranks[part], starts, numerators, denominators, movers, partners, uneven
         )
         movers, partners = movers[:found].copy(), partners[:found].copy()
         if failed:
+            rows = (first + uneven[:failed]).tolist()
+            at = starts[strata[rows]] + ranks[rows]
             more = [
-                (at, partner)
-                for at in uneven[:failed].tolist()
-                if (partner := _choose_again(words, ids[grouped[at]], at, starts, laws)) is not None
+                _choose_again(words, ids[row], int(i), starts, laws) for row, i in zip(rows, at, strict=True)
             ]
-            movers = np.concatenate((movers, np.array([at for at, _ in more], np.int64)))
-            partners = np.concatenate((partners, np.array([partner for _, partner in more], np.int64)))
-            order = np.argsort(movers)
-            movers, partners = movers[order], partners[order]
+            kept = [k for k, partner in enumerate(more) if partner is not None]
+            movers = np.concatenate((movers, at[kept]))
+            partners = np.concatenate((partners, np.array([more[k] for k in kept], np.int64)))
+            by_place = np.argsort(movers)
+            movers, partners = movers[by_place], partners[by_place]
         return movers, partners
 
     images = np.arange(grouped.size, dtype=np.uint32)
-    for movers, partners in engine.map(choose, range(0, grouped.size, ROWS_PER_CALL)):
-        _exchange(movers, partners, images)
-    receivers, givers = np.empty(grouped.size + 1, np.uint32), np.empty(grouped.size + 1, np.uint32)
+    kept: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    number = 0
+    for movers, partners in engine.map(choose, range(0, strata.size, ROWS_PER_CALL)):
+        number += movers.size
+        if ascending:
+            _exchange(movers, partners, images)
+        else:
+            kept.append((movers, partners))
+    if kept:
+        # a step is taken after those of all records before it
+        movers, partners = (np.concatenate(parts) for parts in zip(*kept, strict=True))
+        by_place = np.argsort(movers)
+        _exchange(movers[by_place], partners[by_place], images)
+    receivers, givers = np.empty(2 * number, np.uint32), np.empty(2 * number, np.uint32)
     found = _list_moves(grouped, images, receivers, givers)
     return receivers[:found].copy(), givers[:found].copy()
 
