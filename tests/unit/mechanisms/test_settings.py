@@ -124,6 +124,8 @@ def test_no_mechanism_declares_a_setting_outside_its_config() -> None:
     for item in OWN_REGISTRATIONS:
         kind = item.load()
         if kind.__init__ is not Mechanism.__init__:
+            # these rooms still have constructors of their own
+            assert kind.__module__.startswith(("stirred.mechanisms.swap", "stirred.mechanisms.topdown"))
             continue
         assert inspect.signature(kind) == make_signature(item.Config), item.name
         for one in kind.__mro__:
