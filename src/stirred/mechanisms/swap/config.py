@@ -1,5 +1,6 @@
 """Declare the settings of every swap and its presets: the PSA, its variants, targeted and 2010 swapping."""
 
+from fractions import Fraction
 from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
@@ -11,6 +12,9 @@ from stirred.mechanisms.config import Exact, MechanismConfig, Share
 
 class SwapOutputConfig(MechanismConfig):
     """What every swap publishes, whatever decides who is swapped."""
+
+    # the draw depends on the parameters, and must not change where nothing is accepted
+    listed_where_given: ClassVar[frozenset[str]] = frozenset(("release_identifiers", "accept_reversal"))
 
     resolution: str = Field(
         default="household",
@@ -123,6 +127,11 @@ class VaryingRatesConfig(SwapConfig):
         default=1, ge=1, description="the largest number of records that is still rare", examples=[1]
     )
 
+    def settings(self) -> dict[str, object]:
+        """Return every setting as a plan states it, the rates by level."""
+        rates = {level: str(Fraction(rate)) for level, rate in sorted((self.rates or {}).items())}
+        return {**super().settings(), "rates": rates}
+
 
 class ImputedStayConfig(SwapConfig):
     """Swap, but leave imputed records where they are."""
@@ -203,6 +212,20 @@ class PairwiseConfig(SwapOutputConfig):
         examples=["the method of the last census"],
     )
 
+    def parameters(self) -> dict[str, object]:
+        """Return the settings that a receipt and a key know: those of its own first, then what every swap has.
+
+        The draw depends on them and must not change: an empty list stands for no identifiers, and pairs are not named.
+        """
+        own = self.settings()
+        common = {name: own.pop(name) for name in SwapOutputConfig.model_fields}
+        reason, cycle = own.pop("without_guarantee"), own.pop("cycle")
+        common["release_identifiers"] = common["release_identifiers"] or []
+        return {**own, **common, "without_guarantee": reason, **({} if cycle == 2 else {"cycle": cycle})}
+
+
+DEFAULT_K_ANONYMITY = 3  # of recordSwap
+
 
 class TargetedConfig(PairwiseConfig):
     """Targeted record swapping: risky households change places with similar ones elsewhere, in pairs.
@@ -254,6 +277,24 @@ class TargetedConfig(PairwiseConfig):
         examples=[["block"]],
     )
 
+    @field_validator("similar", mode="before")
+    @classmethod
+    def _read_one_profile(cls, given: object) -> object:
+        """Read a list of names as one profile."""
+        names = isinstance(given, list) and all(isinstance(name, str) for name in given)
+        return [given] if names else given
+
+    def settings(self) -> dict[str, object]:
+        """Return every setting as a plan states it, with the k that is used."""
+        return {**super().settings(), "k_anonymity": self.least_alike}
+
+    @property
+    def least_alike(self) -> int:
+        """Return k, by default 3 as in recordSwap where risk variables are named."""
+        if self.k_anonymity is None:
+            return DEFAULT_K_ANONYMITY if self.risk_variables else 0
+        return self.k_anonymity
+
 
 # The settings of the 2010 swap, and its presets.
 
@@ -277,6 +318,11 @@ PRESETS: dict[str, dict[str, object]] = {
     "study-5": _STUDY_SETTINGS | {"rate": "1/20"},
     "study-50": _STUDY_SETTINGS | {"rate": "1/2"},
 }
+
+FIRST_PARAMETERS_2010 = (
+    "preset", "state", "equal", "noisy", "block_size_power", "race", "race_factor", "imputed", "imputed_levels",
+    "totally_imputed", "imputation_power", "unique", "unique_in", "prefer", "cap", "synthetic", "synthetic_by",
+)  # fmt: skip
 
 
 class Swapping2010Config(PairwiseConfig):
@@ -386,3 +432,24 @@ class Swapping2010Config(PairwiseConfig):
         description="what makes a better partner, the most important first: selected too, near, risky",
         examples=[["selected", "near", "risky"]],
     )
+
+    def fill_from_preset(self) -> "Swapping2010Config":
+        """Return the same settings, with those of the preset where none are given."""
+        given = PRESETS[self.preset]
+        return self.model_copy(
+            update={name: value for name, value in given.items() if getattr(self, name) is None}
+        )
+
+    def settings(self) -> dict[str, object]:
+        """Return every setting as a plan states it, with what a preset decided."""
+        return PairwiseConfig.settings(self.fill_from_preset())
+
+    def parameters(self) -> dict[str, object]:
+        """Return the settings that a receipt and a key know; the later ones only where they are used."""
+        found = super().parameters()
+        later = ("cap", "synthetic", "synthetic_by")
+        return {
+            name: found[name]
+            for name in dict.fromkeys((*FIRST_PARAMETERS_2010, *found))
+            if found[name] or name not in later
+        }

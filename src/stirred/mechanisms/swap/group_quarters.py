@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import lgamma
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from stirred.engine import Engine
 from stirred.errors import DataError, InputError, did_you_mean
 from stirred.languages import Phrase
 from stirred.mechanisms.release import Check, Release, require_schema
+from stirred.mechanisms.swap.config import Swapping2010Config
 from stirred.mechanisms.swap.fingerprints import require_kept
 from stirred.mechanisms.swap.roles import Roles
 from stirred.spec import Custom, Multiverse, Specification
@@ -446,51 +447,25 @@ def _to_ints(column: pa.Array | pa.ChunkedArray) -> Ints:
 
 # What a swap says and refuses where persons in group quarters are drawn anew.
 
-MODEL_FAMILIES = ("multinomial", "poisson")
 
-
-class QuartersSettings(Protocol):
-    """Settings of a swap that draws persons in group quarters anew."""
-
-    @property
-    def synthetic(self) -> tuple[tuple[str, str], ...]:
-        """Return the variables that are drawn anew, each with its model."""
-        ...
-
-    @property
-    def synthetic_by(self) -> tuple[str, ...]:
-        """Return the variables that the models depend on."""
-        ...
-
-    @property
-    def untouched(self) -> str:
-        """Return what happens to group quarters."""
-        ...
-
-    @property
-    def resolution(self) -> str:
-        """Return the record type that is swapped."""
-        ...
-
-
-def choose_quarters(law: QuartersSettings, census: "Census", roles: Roles) -> GroupQuarters | None:
+def choose_quarters(settings: Swapping2010Config, census: "Census", roles: Roles) -> GroupQuarters | None:
     """Return what is drawn anew, or None; refuse settings that fit no group quarters or no persons."""
-    if not law.synthetic:
-        if law.synthetic_by:
+    if not settings.synthetic:
+        if settings.synthetic_by:
             raise _setting_error("synthetic_by without synthetic", "nothing is drawn anew", _EXAMPLE_FIX)
         return None
-    kinds = census.schema.record(law.resolution).kinds
+    kinds = census.schema.record(settings.resolution).kinds
     if kinds is None or not kinds.group_quarters or kinds.column not in roles.released_variables:
         why = "census.toml names no levels of group quarters, or their column is not published"
         raise _setting_error(
             "no group quarters are known", why, "group_quarters = […] in census.toml, and publish the column"
         )
-    if law.untouched != "publish" or not roles.members:
+    if settings.untouched != "publish" or not roles.members:
         why = "persons in group quarters are not published"
         raise _setting_error(
             "nobody is there to be drawn anew", why, 'untouched = "publish" and carry = true'
         )
-    wanted = [name for name, _ in law.synthetic]
+    wanted = list(settings.synthetic)
     found = [(kind, names) for kind, names in roles.members if set(wanted) <= set(names)]
     if not found:
         known = {name for _, names in roles.members for name in names}
@@ -501,12 +476,7 @@ def choose_quarters(law: QuartersSettings, census: "Census", roles: Roles) -> Gr
             did_you_mean(strange, known),
         )
     persons, names = found[0]
-    for name, family in law.synthetic:
-        if family not in MODEL_FAMILIES:
-            raise _setting_error(
-                f"{name} has the model {family!r}", "there are two", did_you_mean(family, MODEL_FAMILIES)
-            )
-    for name in law.synthetic_by:
+    for name in settings.synthetic_by:
         if name in wanted or name not in {*names, *roles.released_variables}:
             why = "models depend on variables that are published and not drawn anew themselves"
             raise _setting_error(
@@ -515,12 +485,12 @@ def choose_quarters(law: QuartersSettings, census: "Census", roles: Roles) -> Gr
                 did_you_mean(name, {*names, *roles.released_variables} - {*wanted}),
             )
     return GroupQuarters(
-        homes=law.resolution,
+        homes=settings.resolution,
         persons=persons,
         kind=kinds.column,
         levels=tuple(map(str, kinds.group_quarters)),
-        models=dict(law.synthetic),
-        given=law.synthetic_by,
+        models=dict(settings.synthetic),
+        given=tuple(settings.synthetic_by),
         check=[kind for kind, _ in roles.members].index(persons) - len(roles.members),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,7 @@ from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.identifiers import IdentifyingColumn, find_identifying, find_lone_areas, refusal
 from stirred.mechanisms.release import Guard, scan_records, takes_part
+from stirred.mechanisms.swap.config import SwapOutputConfig
 from stirred.mechanisms.swap.estimates import effective_rate
 from stirred.mechanisms.swap.records import Stay
 from stirred.mechanisms.swap.roles import Roles
@@ -498,45 +499,7 @@ REVERSAL_GUARD = Phrase("guard.reversal")
 MAX_SETS_SHOWN = 5  # sets of columns in the report
 
 
-class GuardSettings(Protocol):
-    """Settings that decide what is released on purpose."""
-
-    @property
-    def microdata(self) -> bool:
-        """Return whether records are released."""
-        ...
-
-    def released_columns(self, census: "Census") -> Mapping[str, Sequence[str]]:
-        """Return the columns that leave, by record type."""
-        ...
-
-    @property
-    def tables(self) -> tuple[tuple[str, ...], ...]:
-        """Return the contingency tables that are released."""
-        ...
-
-    @property
-    def untouched(self) -> str:
-        """Return what happens to records that never take part: publish, drop or refuse."""
-        ...
-
-    @property
-    def hold(self) -> tuple[str, ...] | None:
-        """Return the held variables that are named, or None for all."""
-        ...
-
-    @property
-    def release_identifiers(self) -> Mapping[str, str]:
-        """Return the identifying columns that are released on purpose, each with its reason."""
-        ...
-
-    @property
-    def accept_reversal(self) -> tuple[str, ...]:
-        """Return the columns that are released although they undo the swap."""
-        ...
-
-
-def require_named(settings: GuardSettings, roles: Roles) -> None:
+def require_named(settings: SwapOutputConfig, roles: Roles) -> None:
     """Raise an error if a column that is accepted by name is not released, as after a misspelling."""
     known = {*roles.released_variables, *(name for _, names in roles.members for name in names)}
     for setting, names in (
@@ -552,10 +515,16 @@ def require_named(settings: GuardSettings, roles: Roles) -> None:
                 )
 
 
-def guard_identifiers(settings: GuardSettings, census: "Census", roles: Roles, engine: Engine) -> Guard:
+def guard_identifiers(
+    settings: SwapOutputConfig,
+    released: Mapping[str, Sequence[str]],
+    census: "Census",
+    roles: Roles,
+    engine: Engine,
+) -> Guard:
     """Refuse released columns that identify records, and levels of places that hold one record, unless they are named."""
     found: list[IdentifyingColumn] = []
-    for record_type, names in settings.released_columns(census).items():
+    for record_type, names in released.items():
         moves = roles.moving_variables if record_type == roles.record_type else ()
         places = [name for name in names if name in roles.spine or name in moves]
         own = [name for name in names if name not in places]
@@ -584,7 +553,7 @@ def _join_findings(first: str, second: str) -> str:
 
 
 def guard_reversal(
-    settings: GuardSettings,
+    settings: SwapOutputConfig,
     roles: Roles,
     schema: Schema,
     microdata: Mapping[str, "pa.Table | pads.Dataset"],

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
-from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
+from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.kernels import compile_kernel
 from stirred.languages import Phrase
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.release import Release
+from stirred.mechanisms.swap.config import PairwiseConfig
 from stirred.mechanisms.swap.estimates import keeps_table, list_moving
 from stirred.mechanisms.swap.frame import ColumnsAndLog, Frame, MemoryRecords, StrataSummary, apply_moves
 from stirred.mechanisms.swap.guards import expect_share_moved
@@ -29,7 +30,6 @@ from stirred.mechanisms.swap.records import Column, Digits, Members, rank_column
 from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import NO_STRATUM
 from stirred.spec import Bound, Budget
-from stirred.spec.laws import Rate, parse_rate
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -393,32 +393,18 @@ def witness_by_model() -> Witness:
 # What all pairwise swaps have in common: an infinite budget, the reason to publish, and a log for the office.
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class PairwiseSwapping(SwapMechanism):
     """A swap of disjoint pairs: no protection loss budget is finite (proof.md), and the reason to publish is a setting."""
 
     seconds_per_million: ClassVar[float] = 6.0
     bytes_per_record: ClassVar[int] = 200
 
-    rate: Fraction
-    without_guarantee: str
-    cycle: int
+    config: PairwiseConfig
 
-    def __init__(self, *, rate: Rate, without_guarantee: str = "", cycle: int = 2, **settings: Any) -> None:
-        SwapMechanism.__init__(self, **settings)
-        object.__setattr__(self, "rate", parse_rate(rate))
-        require_kind("cycle", cycle, int, wanted="a whole number", fix="cycle=2 swaps pairs")
-        if cycle < 2:
-            raise InputError(
-                "a cycle has fewer than two records",
-                why="a record cannot take its own place",
-                fix="cycle=2 swaps pairs, cycle=3 turns three records",
-            )
-        require_kind(
-            "without_guarantee", without_guarantee, str, wanted="a reason", fix='without_guarantee="…"'
-        )
-        object.__setattr__(self, "without_guarantee", without_guarantee)
-        object.__setattr__(self, "cycle", cycle)
+    @property
+    @abstractmethod
+    def rate(self) -> Fraction:
+        """Return the share of records that is swapped in any case."""
 
     @abstractmethod
     def pair_records(self, frame: Frame, run: Key) -> Pairing:
@@ -433,30 +419,6 @@ class PairwiseSwapping(SwapMechanism):
     @abstractmethod
     def levels(self) -> tuple[str, ...]:
         """Return the areas that swaps cross, from coarse to fine."""
-
-    @property
-    def published_without_guarantee(self) -> str:
-        """Return the office's reason to publish without a guarantee."""
-        return self.without_guarantee
-
-    def parameters(self) -> dict[str, object]:
-        """Return the swap's parameters, with all that is accepted and the reason."""
-        accepted = {
-            # an empty list as ever: the draw depends on the parameters
-            "release_identifiers": dict(self.release_identifiers) or [],
-            "accept_reversal": list(self.accept_reversal),
-            "without_guarantee": self.without_guarantee,
-            # listed only beyond pairs: the draw depends on the parameters, and must not change for pairs
-            **({"cycle": self.cycle} if self.cycle > 2 else {}),
-        }
-        return SwapMechanism.parameters(self) | accepted
-
-    def settings(self) -> dict[str, object]:
-        """Return the parameters, with the length of cycles also for pairs."""
-        return self.parameters() | {
-            "cycle": self.cycle,
-            "release_identifiers": dict(self.release_identifiers),
-        }
 
     # The promise: the swap's invariants, and no finite budget
 
@@ -474,8 +436,8 @@ class PairwiseSwapping(SwapMechanism):
             released=self.views(census),
         )
         notes = [Phrase("targeted.note.witness")]
-        if self.without_guarantee:
-            notes.append(Phrase("budget_note.without_guarantee", reason=self.without_guarantee))
+        if self.config.without_guarantee:
+            notes.append(Phrase("budget_note.without_guarantee", reason=self.config.without_guarantee))
         return SwapPromise(
             specification=replace(found, notes=(*notes, *found.notes)), effect=self.expect_moves(strata)
         )

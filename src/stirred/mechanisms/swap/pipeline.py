@@ -2,7 +2,8 @@
 
 The pipeline knows no budget and no rate. A new swap is three things, and nothing is copied:
 
-1. a *Config*, with ``SwapOutputConfig`` for the settings that every swap has and a field for each setting of its own;
+1. a *Config*, with ``SwapOutputConfig`` for the settings that every swap has and a field for each setting of its own
+   (``MatchedConfig`` has match and swap variables);
 2. a *law of moves*: ``draw_swap``, given a frame with its strata and the key of the run, returns the columns after the swap
    (``apply_moves`` makes them of who gives and who receives). ``prepare_frame``, ``partition_variables`` and the other
    methods of ``MoveLaw`` have defaults in ``SwapMechanism`` for laws that draw within each stratum by itself;
@@ -11,8 +12,10 @@ The pipeline knows no budget and no rate. A new swap is three things, and nothin
 
     class Stirring(SwapMechanism):
         name = "stirring"
-        Config = StirringConfig
+        config: StirringConfig
 
+        match = property(lambda self: tuple(self.config.match))
+        swap = property(lambda self: tuple(self.config.swap))
         def refuse_degenerate(self): ...                   # settings under which some output is impossible
         def highest_rate(self): ...                        # the largest share of records that moves, for a guard
         def draw_swap(self, frame, run, engine): ...       # the law of moves
@@ -34,7 +37,6 @@ import pyarrow as pa
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
-from stirred.errors import require_kind
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.base import Mechanism, Restating, check_inputs, require_inputs
 from stirred.mechanisms.contents import Law
@@ -42,6 +44,7 @@ from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.swap import parts
+from stirred.mechanisms.swap.config import SwapOutputConfig
 from stirred.mechanisms.swap.exact_law import (
     PermutationLaw,
     copy_census,
@@ -75,8 +78,8 @@ from stirred.mechanisms.swap.roles import (
     Roles,
     derive_roles,
     find_held_in_tables,
-    require_arguments,
     require_levels,
+    require_output,
     require_reasons,
     require_tables,
 )
@@ -111,48 +114,54 @@ class SwapPipeline:
 
     match: tuple[str, ...]
     swap: tuple[str, ...]
-    resolution: str
-    hold: tuple[str, ...] | None
-    drop: tuple[str, ...]
-    tables: tuple[tuple[str, ...], ...]
-    microdata: bool
-    carry: bool
-    untouched: str
-    release_identifiers: Mapping[str, str]
-    accept_reversal: tuple[str, ...]
+    settings: SwapOutputConfig  # that every swap has
+
+    @property
+    def resolution(self) -> str:
+        """Return the record type that is swapped."""
+        return self.settings.resolution
+
+    @property
+    def tables(self) -> tuple[tuple[str, ...], ...]:
+        """Return the contingency tables that are released."""
+        return tuple(tuple(by) for by in self.settings.tables)
 
     # Variables and records
 
     def roles(self, census: "Census") -> Roles:
         """Return the role of every variable; refuse a choice that would undo the swap."""
         # without records only variables of a table are released, so only these are held
-        hold = self.hold if self.microdata else find_held_in_tables(self.tables, {*self.match, *self.swap})
+        hold = (
+            self.settings.hold
+            if self.settings.microdata
+            else find_held_in_tables(self.tables, {*self.match, *self.swap})
+        )
         found = derive_roles(
             census,
             record_type=self.resolution,
             match=self.match,
             swap=self.swap,
             hold=hold,
-            drop=self.drop,
-            carry=self.carry and self.microdata,
+            drop=self.settings.drop,
+            carry=self.settings.carry and self.settings.microdata,
         )
         found = self.law.adjust_roles(found, census)
         require_tables(self.tables, found.released_variables)
-        require_named(self, found)
+        require_named(self.settings, found)
         return found
 
     def released_columns(self, census: "Census") -> Mapping[str, Sequence[str]]:
         """Return the columns of the swapped records and of those that travel along; without records, those of the tables."""
-        if not self.microdata:
+        if not self.settings.microdata:
             return {self.resolution: tuple({name: None for by in self.tables for name in by})}
         roles = self.roles(census)
         return {self.resolution: roles.released_variables, **dict(roles.members)}
 
     def views(self, census: "Census") -> Views:
         """Return the released columns of the records and of linked records; without records, the tables."""
-        kept = find_release_rule(census.schema.record(self.resolution), self.untouched)
+        kept = find_release_rule(census.schema.record(self.resolution), self.settings.untouched)
         where = None if kept is None or kept.levels is None else {kept.column: kept.levels}
-        if not self.microdata:
+        if not self.settings.microdata:
             found = [make_view(census.domain, self.resolution, by, where) for by in self.tables]
             return largest_views(census.domain, found)
         leaving = self.released_columns(census)
@@ -169,7 +178,7 @@ class SwapPipeline:
     def frame(self, census: "Census", *, along: bool = True) -> Frame:
         """Load the records of the census in memory, with their strata; ``along`` adds linked records."""
         return self.law.prepare_frame(
-            load_frame(census, self.roles(census), untouched=self.untouched, along=along)
+            load_frame(census, self.roles(census), untouched=self.settings.untouched, along=along)
         )
 
     @contextmanager
@@ -184,7 +193,9 @@ class SwapPipeline:
             source: RecordSource
             if engine.fits(size.memory):
                 frame = self.frame(census, along=along)
-                source = MemoryRecords.of(self.law, frame, engine, progress, microdata=self.microdata)
+                source = MemoryRecords.of(
+                    self.law, frame, engine, progress, microdata=self.settings.microdata
+                )
             else:
                 source = parts.open_parts(
                     self.law,
@@ -194,8 +205,8 @@ class SwapPipeline:
                     size,
                     progress,
                     held,
-                    untouched=self.untouched,
-                    microdata=self.microdata,
+                    untouched=self.settings.untouched,
+                    microdata=self.settings.microdata,
                     along=along,
                 )
             progress("read", 1, 1)
@@ -208,7 +219,7 @@ class SwapPipeline:
 
     def _count_and_refuse(self, source: RecordSource, *, cells: bool) -> StrataSummary:
         found = source.count_strata(cells=cells)
-        if self.untouched == "refuse":
+        if self.settings.untouched == "refuse":
             refuse_staying(found.frame.stays, found.frame.roles.record_type)
         return found
 
@@ -219,11 +230,14 @@ class SwapPipeline:
         roles = self.roles(census)
         self.law.prepare_frame(outline_frame(census, roles))
         require_levels(census, self.resolution, self.law.named_levels(), count=False)
-        guard_identifiers(self, census, roles, engine)
+        self._guard_identifiers(census, roles, engine)
 
     def require_levels(self, census: "Census", engine: Engine) -> None:
         """Raise an error if the settings name a level that does not occur."""
         require_levels(engine.census(census), self.resolution, self.law.named_levels())
+
+    def _guard_identifiers(self, census: "Census", roles: Roles, engine: Engine) -> Guard:
+        return guard_identifiers(self.settings, self.released_columns(census), census, roles, engine)
 
     def guard_standing(self, strata: StrataSummary) -> Guard:
         """Return the finding on records that cannot move; stop where nothing can."""
@@ -239,7 +253,7 @@ class SwapPipeline:
             made = self.release(census, promising, key=Key.fresh(), engine=engine, out=None, progress=silent)
             return tuple(mark_trial(guard) for guard in made.guards)
         return (
-            guard_identifiers(self, census, roles, engine),
+            self._guard_identifiers(census, roles, engine),
             self.guard_standing(self.count_strata(census, engine)),
             Guard(name=REVERSAL_GUARD, finding=Phrase("guard.by_the_run")),
         )
@@ -269,7 +283,7 @@ class SwapPipeline:
         ``promising`` states the promise when the strata are counted, before anything is drawn.
         """
         progress("guards", 0, 2)
-        named = guard_identifiers(self, census, self.roles(census), engine)
+        named = self._guard_identifiers(census, self.roles(census), engine)
         progress("guards", 1, 2)
         with self.open_records(census, engine, progress=progress) as source:
             progress("digest", 0, 1)
@@ -286,7 +300,7 @@ class SwapPipeline:
                 microdata = swapped.write_records()
                 # a refusal here deletes what was written: the caller sees the refusal or the file, never both
                 undone = guard_reversal(
-                    self,
+                    self.settings,
                     strata.frame.roles,
                     census.schema,
                     microdata,
@@ -336,7 +350,6 @@ def check_invariants(
 # A mechanism that owns a pipeline: it gives the contract of a mechanism to a law of moves, and promises nothing itself.
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class SwapMechanism(Mechanism):
     """Give a law of moves the contract of a mechanism; the promise is the subclass's own, and there is no default.
 
@@ -349,57 +362,27 @@ class SwapMechanism(Mechanism):
     seconds_per_million: ClassVar[float] = 2.0
     bytes_per_record: ClassVar[int] = 60
 
-    match: tuple[str, ...]
-    swap: tuple[str, ...]
-    resolution: str
-    hold: tuple[str, ...] | None
-    drop: tuple[str, ...]
-    tables: tuple[tuple[str, ...], ...]
-    microdata: bool
-    carry: bool
-    untouched: str
-    release_identifiers: Mapping[str, str]
-    accept_reversal: tuple[str, ...]
+    config: SwapOutputConfig
 
-    def __init__(
-        self,
-        *,
-        match: Sequence[str] = (),
-        swap: Sequence[str],
-        resolution: str = "household",
-        hold: Sequence[str] | None = None,
-        drop: Sequence[str] = (),
-        tables: Sequence[Sequence[str]] = (),
-        microdata: bool = True,
-        carry: bool = True,
-        untouched: str = "publish",
-        release_identifiers: Mapping[str, str] | Sequence[str] = (),
-        accept_reversal: Sequence[str] = (),
-    ) -> None:
-        lists = {
-            "match": match,
-            "swap": swap,
-            "hold": hold,
-            "drop": drop,
-            "accept_reversal": accept_reversal,
-        }
-        require_arguments(lists, tables, microdata=microdata, untouched=untouched)
-        require_kind("resolution", resolution, str, wanted="a record type", fix='resolution="household"')
-        settings = {
-            "match": tuple(match),
-            "swap": tuple(swap),
-            "resolution": resolution,
-            "hold": None if hold is None else tuple(hold),
-            "drop": tuple(drop),
-            "tables": tuple(tuple(by) for by in tables),
-            "microdata": microdata,
-            "carry": carry,
-            "untouched": untouched,
-            "release_identifiers": require_reasons(release_identifiers),
-            "accept_reversal": tuple(accept_reversal),
-        }
-        for label, setting in settings.items():
-            object.__setattr__(self, label, setting)
+    def check_settings(self) -> None:
+        """Refuse settings under which nothing is released, and identifiers without a reason."""
+        require_output(self.config.tables, microdata=self.config.microdata)
+        require_reasons(self.config.release_identifiers)
+
+    @property
+    @abstractmethod
+    def match(self) -> tuple[str, ...]:
+        """Return the variables that make the strata, or on which partners agree."""
+
+    @property
+    @abstractmethod
+    def swap(self) -> tuple[str, ...]:
+        """Return the variables that move, together."""
+
+    @property
+    def resolution(self) -> str:
+        """Return the record type that is swapped."""
+        return self.config.resolution
 
     @property
     def pipeline(self) -> SwapPipeline:
@@ -410,15 +393,7 @@ class SwapMechanism(Mechanism):
             law=self,
             match=self.match,
             swap=self.swap,
-            resolution=self.resolution,
-            hold=self.hold,
-            drop=self.drop,
-            tables=self.tables,
-            microdata=self.microdata,
-            carry=self.carry,
-            untouched=self.untouched,
-            release_identifiers=self.release_identifiers,
-            accept_reversal=self.accept_reversal,
+            settings=self.config,
         )
 
     # What each mechanism states of its own: the promise, and the law of moves
@@ -481,33 +456,6 @@ class SwapMechanism(Mechanism):
     def record_type(self) -> str:
         """Return the record type that is swapped."""
         return self.resolution
-
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of a run, in JSON; the order within match and swap does not change the draw."""
-        # listed only if not empty: the draw depends on the parameters, and must not change where nothing is accepted
-        return {
-            "match": list(self.match),
-            "swap": list(self.swap),
-            "resolution": self.resolution,
-            "hold": None if self.hold is None else list(self.hold),
-            "drop": list(self.drop),
-            "tables": [list(by) for by in self.tables],
-            "microdata": self.microdata,
-            "carry": self.carry,
-            "untouched": self.untouched,
-            **{name: names for name, names in self._accepted_settings().items() if names},
-        }
-
-    def settings(self) -> dict[str, object]:
-        """Return the parameters that Config has, with what is accepted by name, also where nothing is."""
-        return {**Mechanism.settings(self), **self._accepted_settings()}
-
-    def _accepted_settings(self) -> dict[str, object]:
-        """Return what is released although a guard would refuse it, by name."""
-        return {
-            "release_identifiers": dict(self.release_identifiers),
-            "accept_reversal": list(self.accept_reversal),
-        }
 
     def roles(self, census: "Census") -> Roles:
         """Return the role of every variable; refuse a choice that would undo the swap."""
@@ -600,7 +548,7 @@ class SwapMechanism(Mechanism):
         """Return what each permutation releases, with its probability."""
         frame = self.frame(census)
         return enumerate_releases(
-            frame, self.permutations(frame), microdata=self.microdata, tables=self.tables
+            frame, self.permutations(frame), microdata=self.config.microdata, tables=self.pipeline.tables
         )
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
@@ -613,8 +561,8 @@ def copy_in_strata(
     mechanism: SwapMechanism, census: "Census", copies: int
 ) -> tuple[Mechanism, "Census", str] | None:
     """Return (mechanism, census with copies, copy column) for a law within strata: copies are strata, hence independent."""
-    if not mechanism.microdata or mechanism.tables:
+    if not mechanism.config.microdata or mechanism.config.tables:
         return None
     made, name = copy_census(census, mechanism.resolution, copies)
-    settings = mechanism.parameters() | settings_of_copies(mechanism.match, mechanism.roles(made), name)
-    return type(mechanism)(**settings), made, name  # type: ignore[arg-type]
+    settings = settings_of_copies(mechanism.match, mechanism.roles(made), name)
+    return mechanism.replace(**settings), made, name

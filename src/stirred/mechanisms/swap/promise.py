@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.swap.bounds import claim
+from stirred.mechanisms.swap.config import MatchedConfig, SwapOutputConfig
 from stirred.mechanisms.swap.estimates import weak_strata
 from stirred.mechanisms.swap.frame import Frame, StrataSummary
 from stirred.mechanisms.swap.pipeline import SwapMechanism
@@ -229,7 +230,7 @@ def describe_dependence(mechanism: SwapMechanism) -> str:
 
     All are named, so that two different budget functions never have equal words.
     """
-    known = {*SwapMechanism.parameters(mechanism)}  # these decide the invariants
+    known = {*SwapOutputConfig.model_fields, *MatchedConfig.model_fields}  # these decide the invariants
     told = ", ".join(
         f"{label} = {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
         for label, value in mechanism.parameters().items()

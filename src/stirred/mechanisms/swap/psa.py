@@ -1,14 +1,12 @@
 """The Permutation Swapping Algorithm (the paper's Algorithm 1) as a mechanism, with its proved bounds and closed forms."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from stirred.engine import Engine, Local
 from stirred.mechanisms.base import Mechanism, weight_error
-from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
 from stirred.mechanisms.swap import estimates
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class PermutationSwapping(ProvedSwapping):
     """Swap records within strata of equal match variables: select with probability p, then derange uniformly.
 
@@ -38,7 +35,7 @@ class PermutationSwapping(ProvedSwapping):
     """
 
     name: ClassVar[str] = "permutation-swapping"
-    Config: ClassVar[type[MechanismConfig]] = SwapConfig
+    config: SwapConfig
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Return every bound on the loss that applies to these strata, the paper's Theorem 1 first."""
@@ -53,7 +50,7 @@ class PermutationSwapping(ProvedSwapping):
 
     def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
         """Raise an error unless records are released and the weight stays with its record."""
-        if not self.microdata:
+        if not self.config.microdata:
             raise weight_error(self.name)
         estimates.require_held(self.roles(census), weight, record_type)
 

@@ -5,14 +5,14 @@ Nothing here promises: every mechanism states its own bounds, and says itself wh
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.mechanisms.base import Knob, Mechanism
 from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.swap.config import SwapConfig
 from stirred.mechanisms.swap.exact_law import PermutationLaw, enumerate_moves
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
 from stirred.mechanisms.swap.guards import expect_share_moved
@@ -24,7 +24,6 @@ from stirred.mechanisms.swap.records import Column
 from stirred.mechanisms.swap.roles import require_inner_rate
 from stirred.mechanisms.swap.strata import StratumTable
 from stirred.spec import Bound, SizeLaw
-from stirred.spec.laws import Rate, parse_rate
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -43,26 +42,30 @@ def make_rate_knob(turned: Callable[[Fraction], Mechanism]) -> Knob:
     )
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class RateSwapping(SwapMechanism):
     """Swap records within strata at a swap rate; the bounds on the loss are each mechanism's own, and may be unknown."""
 
-    rate: Fraction
+    config: SwapConfig
 
-    def __init__(self, *, rate: Rate, **settings: Any) -> None:
-        SwapMechanism.__init__(self, **settings)
-        object.__setattr__(self, "rate", parse_rate(rate))
+    @property
+    def match(self) -> tuple[str, ...]:
+        """Return the match variables."""
+        return tuple(self.config.match)
+
+    @property
+    def swap(self) -> tuple[str, ...]:
+        """Return the swap variables."""
+        return tuple(self.config.swap)
+
+    @property
+    def rate(self) -> Fraction:
+        """Return the swap rate p."""
+        return Fraction(self.config.rate)
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
         """Match the coarsest area and the size, swap the finer areas, hold categories."""
         return propose_swap(schema, cls.Config)
-
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of a run, in JSON; the order within match and swap does not change the draw."""
-        common = SwapMechanism.parameters(self)
-        first = {name: common.pop(name) for name in ("match", "swap")}
-        return {**first, "rate": str(self.rate), **common}
 
     @abstractmethod
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
@@ -124,10 +127,9 @@ class RateSwapping(SwapMechanism):
         return copy_in_strata(self, census, copies)
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class ProvedSwapping(RateSwapping):
     """A swap at a rate with a proved bound that is finite at every rate between 0 and 1, so that tuning may turn it."""
 
     def knobs(self) -> Sequence[Knob]:
         """Return the knob of the swap rate, up to one half."""
-        return (make_rate_knob(lambda rate: type(self)(**{**self.parameters(), "rate": rate})),)  # type: ignore[arg-type]
+        return (make_rate_knob(lambda rate: self.replace(rate=rate)),)

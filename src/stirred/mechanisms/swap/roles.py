@@ -6,51 +6,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from stirred.census.singled import MIN_RECORDS_JUDGED
-from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
+from stirred.errors import InputError, PrivacyError, did_you_mean
 
 if TYPE_CHECKING:
     from stirred.census import Census
 
 
-# Refuse arguments of a swap that contradict themselves, before any census is seen.
-
-UNTOUCHED_CHOICES = ("publish", "drop", "refuse")
+# Refuse settings of a swap that contradict themselves, before any census is seen.
 
 
-def refuse_text(label: str, value: object) -> None:
-    """Refuse a single text in place of a list of names: its letters would be read as names."""
-    if isinstance(value, str):
-        raise InputError(
-            f"{label}={value[:40]!r} is one text",
-            why="its letters would be read as names",
-            fix=f'{label}=["{value[:40]}"]',
-        )
-    if value is not None:
-        require_kind(label, value, Sequence, wanted="a list of names", fix=f'{label}=["county"]')
-
-
-def require_arguments(
-    lists: Mapping[str, Sequence[str] | None],
-    tables: Sequence[Sequence[str]],
-    *,
-    microdata: bool,
-    untouched: str,
-) -> None:
-    """Raise an error unless every list is a list, something is released, and ``untouched`` is known."""
-    for label, value in lists.items():
-        refuse_text(label, value)
-        for name in value or ():
-            require_kind(f"an entry of {label}", name, str, wanted="a name", fix=f'{label}=["county"]')
-    refuse_text("tables", tables)
-    for by in tables:
-        refuse_text("an entry of tables", by)
-    require_kind("microdata", microdata, bool, wanted="True or False", fix="microdata=True")
-    if untouched not in UNTOUCHED_CHOICES:
-        raise InputError(
-            f"untouched={untouched!r} is unknown",
-            why="it decides what happens to records that cannot be swapped",
-            fix=did_you_mean(untouched, UNTOUCHED_CHOICES),
-        )
+def require_output(tables: Sequence[Sequence[str]], *, microdata: bool) -> None:
+    """Raise an error if nothing would be released."""
     if not microdata and not tables:
         raise InputError(
             "nothing would be released",
@@ -59,28 +25,15 @@ def require_arguments(
         )
 
 
-def require_reasons(columns: Mapping[str, str] | Sequence[str]) -> dict[str, str]:
-    """Return the columns that are released on purpose, each with its reason; one without a reason is refused.
-
-    >>> require_reasons({"income": "public register"})
-    {'income': 'public register'}
-    """
-    fix = 'release_identifiers={"income": "why it is published"}'
-    if isinstance(columns, str) or not isinstance(columns, Mapping | Sequence):
-        raise InputError(
-            "release_identifiers has no reasons",
-            why="it names the columns that identify records and are published all the same, each with its reason",
-            fix=fix,
-        )
-    pairs = dict(columns) if isinstance(columns, Mapping) else dict.fromkeys(columns, "")
-    for name, reason in pairs.items():
-        if not isinstance(reason, str) or not reason.strip():
+def require_reasons(columns: Mapping[str, str]) -> None:
+    """Raise an error if a column is released on purpose without a reason."""
+    for name, reason in columns.items():
+        if not reason.strip():
             raise InputError(
                 f"{name} is released as an identifier without a reason",
                 why="a column that tells who a record is, is published only with a written reason",
-                fix=fix,
+                fix='release_identifiers={"income": "why it is published"}',
             )
-    return pairs
 
 
 def require_tables(tables: Sequence[Sequence[str]], released: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError, PrivacyError, did_you_mean
-from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swap.config import PRESETS, Swapping2010Config
+from stirred.mechanisms.swap.config import Swapping2010Config
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, estimate_size
 from stirred.mechanisms.swap.group_quarters import choose_quarters, require_one_file, restate_for_quarters
 from stirred.mechanisms.swap.pairs import (
@@ -45,10 +44,8 @@ from stirred.mechanisms.swap.pairwise import (
 from stirred.mechanisms.swap.pipeline import SwapPromise
 from stirred.mechanisms.swap.proposal import propose_2010
 from stirred.mechanisms.swap.records import Column, find_level_codes
-from stirred.mechanisms.swap.roles import Roles, refuse_text
+from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import NO_STRATUM
-from stirred.spec.exact import parse_fraction
-from stirred.spec.laws import Rate, parse_rate
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -175,14 +172,7 @@ def draw_selected(
 
 # The 2010 swap as a mechanism, after what is public of it: the paper's Appendix C, every criterion a setting.
 
-PREFERENCES = ("selected", "near", "risky")
-OWN_SETTINGS = (
-    "block_size_power", "race", "race_factor", "imputed", "imputed_levels", "totally_imputed", "imputation_power",
-    "unique", "unique_in", "prefer",
-)  # fmt: skip
 
-
-@dataclass(frozen=True, slots=True, init=False)
 class Swapping2010(PairwiseSwapping):
     """Select households of each state by risk, and swap the place of each with an equal one of another block.
 
@@ -195,134 +185,80 @@ class Swapping2010(PairwiseSwapping):
     """
 
     name: ClassVar[str] = "swapping-2010"
-    Config: ClassVar[type[MechanismConfig]] = Swapping2010Config
+    config: Swapping2010Config
 
-    state: str
-    preset: str
-    equal: tuple[str, ...]
-    noisy: str
-    block_size_power: int
-    race: tuple[str, ...]
-    race_factor: Fraction
-    imputed: str
-    imputed_levels: tuple[str, ...]
-    totally_imputed: tuple[str, ...]
-    imputation_power: int
-    unique: tuple[str, ...]
-    unique_in: str
-    prefer: tuple[str, ...]
-    cap: Fraction | None
-    synthetic: tuple[tuple[str, str], ...]
-    synthetic_by: tuple[str, ...]
-
-    def __init__(
-        self,
-        *,
-        swap: Sequence[str],
-        state: str = "state",
-        preset: str = "",
-        rate: Rate | None = None,
-        equal: Sequence[str] | None = None,
-        noisy: str | None = None,
-        block_size_power: int | None = None,
-        race: Sequence[str] = (),
-        race_factor: Rate = 3,
-        imputed: str = "",
-        imputed_levels: Sequence[str] = (),
-        totally_imputed: Sequence[str] = (),
-        imputation_power: int = 1,
-        unique: Sequence[str] = (),
-        unique_in: str = "",
-        prefer: Sequence[str] | None = None,
-        cap: Rate | None = None,
-        synthetic: Mapping[str, str] | None = None,
-        synthetic_by: Sequence[str] = (),
-        **settings: Any,
-    ) -> None:
-        lists = {"equal": equal, "race": race, "imputed_levels": imputed_levels, "unique": unique}
-        lists |= {"totally_imputed": totally_imputed, "prefer": prefer, "synthetic_by": synthetic_by}
-        for label, value in lists.items():
-            refuse_text(label, value)
-        given = _fill_from_preset(
-            preset, rate=rate, equal=equal, noisy=noisy, block_size_power=block_size_power, prefer=prefer
-        )
-        _require_levels(imputed, imputed_levels, totally_imputed)
-        partners = tuple(given["equal"])
-        _require_choices(partners, given["noisy"], given["prefer"], swap, unique_in)
-        exact = [name for name in partners if name != given["noisy"] and name != state]
-        PairwiseSwapping.__init__(self, match=[state, *exact], swap=swap, rate=given["rate"], **settings)
-        factor = parse_fraction(race_factor, "race factor")
-        if factor < 1:
+    def check_settings(self) -> None:
+        """Refuse criteria that contradict each other."""
+        PairwiseSwapping.check_settings(self)
+        config = self.config
+        _require_levels(config.imputed, config.imputed_levels, config.totally_imputed)
+        _require_choices(self.equal, self.noisy, self.prefer, config.swap, config.unique_in)
+        if Fraction(config.race_factor) < 1:
             raise InputError(
                 "race_factor is below 1",
                 why="who is unique in the block is selected more often",
                 fix='race_factor="3"',
             )
-        own: dict[str, object] = {
-            "state": state,
-            "preset": preset,
-            "equal": partners,
-            "noisy": given["noisy"],
-            "block_size_power": given["block_size_power"],
-            "race": tuple(race),
-            "race_factor": factor,
-            "imputed": imputed,
-            "imputed_levels": tuple(imputed_levels),
-            "totally_imputed": tuple(totally_imputed),
-            "imputation_power": imputation_power,
-            "unique": tuple(unique),
-            "unique_in": unique_in,
-            "prefer": tuple(given["prefer"]),
-            "cap": None if cap is None else parse_rate(cap),
-            "synthetic": tuple((synthetic or {}).items()),
-            "synthetic_by": tuple(synthetic_by),
-        }
-        for label, setting in own.items():
-            object.__setattr__(self, label, setting)
+
+    @property
+    def match(self) -> tuple[str, ...]:
+        """Return the state and what partners are equal on without noise."""
+        state = self.config.state
+        return (state, *(name for name in self.equal if name not in (self.noisy, state)))
+
+    @property
+    def swap(self) -> tuple[str, ...]:
+        """Return the areas that move."""
+        return tuple(self.config.swap)
+
+    @property
+    def rate(self) -> Fraction:
+        """Return the share of the households of each state that are selected."""
+        return Fraction(self._chosen.rate or 0)
+
+    @property
+    def equal(self) -> tuple[str, ...]:
+        """Return the variables on which partners are equal, beside the state."""
+        return tuple(self._chosen.equal or ())
+
+    @property
+    def noisy(self) -> str:
+        """Return the one of them that is disturbed for the pairing, or nothing."""
+        return self._chosen.noisy or ""
+
+    @property
+    def prefer(self) -> tuple[str, ...]:
+        """Return what makes a better partner, the most important first."""
+        return tuple(self._chosen.prefer or ())
+
+    @property
+    def cap(self) -> Fraction | None:
+        """Return the largest share of the households of a state that moves, or None."""
+        return None if self.config.cap is None else Fraction(self.config.cap)
+
+    @property
+    def _chosen(self) -> Swapping2010Config:
+        return self.config.fill_from_preset()
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
         """Propose what a swap would match and move; the office decides who is at risk."""
         return propose_2010(schema)
 
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of a run, in JSON, with what a preset decided."""
-        common = PairwiseSwapping.parameters(self)
-        del common["match"]  # the state and what is equal decide it
-        moving = {"swap": common.pop("swap"), "rate": str(self.rate)}
-        own = {name: getattr(self, name) for name in OWN_SETTINGS}
-        return {
-            "preset": self.preset,
-            "state": self.state,
-            "equal": list(self.equal),
-            "noisy": self.noisy,
-            **{name: list(value) if isinstance(value, tuple) else value for name, value in own.items()},
-            "race_factor": str(self.race_factor),
-            **({} if self.cap is None else {"cap": str(self.cap)}),
-            **({"synthetic": dict(self.synthetic)} if self.synthetic else {}),
-            **({"synthetic_by": list(self.synthetic_by)} if self.synthetic_by else {}),
-            **moving,
-            **common,
-        }
-
-    def settings(self) -> dict[str, object]:
-        """Return the parameters, also those that are listed only where they are used."""
-        own = {
-            "cap": None if self.cap is None else str(self.cap),
-            "synthetic": dict(self.synthetic),
-            "synthetic_by": list(self.synthetic_by),
-        }
-        return PairwiseSwapping.settings(self) | own
-
     def named_levels(self) -> Mapping[str, Sequence[str]]:
         """Return the levels that mean imputed."""
-        levels = (*self.imputed_levels, *self.totally_imputed)
-        return {self.imputed: tuple(dict.fromkeys(levels))} if self.imputed else {}
+        levels = (*self.config.imputed_levels, *self.config.totally_imputed)
+        return {self.config.imputed: tuple(dict.fromkeys(levels))} if self.config.imputed else {}
 
     def adjust_roles(self, roles: Roles, census: "Census") -> Roles:
         """Return the roles with what the selection reads, which is not released unless it is held."""
         known = census.columns(self.resolution)
-        deciding = [*self.race, *self.unique, *self.equal, *([self.imputed] if self.imputed else [])]
+        deciding = [
+            *self.config.race,
+            *self.config.unique,
+            *self.equal,
+            *([self.config.imputed] if self.config.imputed else []),
+        ]
         for name in dict.fromkeys(deciding):
             if name not in known:
                 raise InputError(
@@ -332,12 +268,12 @@ class Swapping2010(PairwiseSwapping):
                 )
         unseen = tuple(name for name in dict.fromkeys(deciding) if name not in roles.released_variables)
         found = replace(roles, unseen=unseen)
-        choose_quarters(self, census, found)
+        choose_quarters(self.config, census, found)
         return found
 
     def refuse_degenerate(self) -> None:
         """Raise an error if nobody would ever be swapped."""
-        if not self.rate and not self.unique:
+        if not self.rate and not self.config.unique:
             raise PrivacyError(
                 "a rate of 0 without unique households swaps nobody",
                 why="the file would be published as it is",
@@ -350,7 +286,7 @@ class Swapping2010(PairwiseSwapping):
         areas = find_level_areas(frame, self.swap)
         rows, block = frame.rows, areas[-1]
         alike = number_combinations(
-            [self._match_column(frame, run, name) for name in (self.state, *self.equal)], rows
+            [self._match_column(frame, run, name) for name in (self.config.state, *self.equal)], rows
         )
         kinds = int(alike.max(initial=0)) + 1
         near = [number_pairs(area, alike, kinds) for area in reversed(areas[:-1])]
@@ -358,14 +294,14 @@ class Swapping2010(PairwiseSwapping):
             run,
             ids=frame.ids,
             part=part,
-            state=number_combinations(frame.of((self.state,)), rows),
+            state=number_combinations(frame.of((self.config.state,)), rows),
             block=block,
             groups=[*near, alike],
             criteria=self._criteria(frame, areas),
             prefer=self.prefer,
             rate=self.rate,
             cap=self.cap,
-            cycle=self.cycle,
+            cycle=self.config.cycle,
         )
         moved = np.flatnonzero(pairing.moved_mask)
         for number, area in reversed(list(enumerate(areas))):
@@ -383,24 +319,24 @@ class Swapping2010(PairwiseSwapping):
 
     def _criteria(self, frame: Frame, areas: Sequence[NDArray[np.int64]]) -> Criteria:
         block = areas[-1]
-        weight = block_weights(block, self.block_size_power)
+        weight = block_weights(block, self._chosen.block_size_power or 0)
         alone = np.zeros(frame.rows, np.bool_)
-        if self.race:
-            alone = measure_rarity(frame, [block], self.race)[0] == 1
-            weight = np.where(alone, weight * float(self.race_factor), weight)
+        if self.config.race:
+            alone = measure_rarity(frame, [block], self.config.race)[0] == 1
+            weight = np.where(alone, weight * float(Fraction(self.config.race_factor)), weight)
         always = np.zeros(frame.rows, np.bool_)
-        if self.unique:
-            area = areas[self.swap.index(self.unique_in)] if self.unique_in else block
-            always = measure_rarity(frame, [area], self.unique)[0] == 1
-        if self.imputed:
-            some = self._find_marked(frame, self.imputed_levels)
-            weight = weight * imputation_weights(block, some, self.imputation_power)
-            whole = self._find_marked(frame, self.totally_imputed)
+        if self.config.unique:
+            area = areas[self.swap.index(self.config.unique_in)] if self.config.unique_in else block
+            always = measure_rarity(frame, [area], self.config.unique)[0] == 1
+        if self.config.imputed:
+            some = self._find_marked(frame, self.config.imputed_levels)
+            weight = weight * imputation_weights(block, some, self.config.imputation_power)
+            whole = self._find_marked(frame, self.config.totally_imputed)
             weight, always = np.where(whole, 0.0, weight), always & ~whole
         return Criteria(weight=weight, always=always, risky=always | alone)
 
     def _find_marked(self, frame: Frame, levels: Sequence[str]) -> NDArray[np.bool_]:
-        column = frame.columns[self.imputed]
+        column = frame.columns[self.config.imputed]
         return np.isin(column.codes, find_level_codes(column, levels))
 
     @property
@@ -426,23 +362,26 @@ class Swapping2010(PairwiseSwapping):
 
     def details(self) -> Mapping[str, object]:
         """Return pairs of data sets that show why no budget is finite."""
-        certain = witness_by_number(self.rate, self.cycle) if self.rate else witness_by_risk(1)
+        certain = witness_by_number(self.rate, self.config.cycle) if self.rate else witness_by_risk(1)
         capped = None if self.cap is None else witness_by_cap(self.cap)
         return list_witnesses(
-            certain, witness_by_cycle(self.cycle), capped, witness_by_model() if self.synthetic else None
+            certain,
+            witness_by_cycle(self.config.cycle),
+            capped,
+            witness_by_model() if self.config.synthetic else None,
         )
 
     def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
         """Return the promise, without invariants of persons in group quarters if these are drawn anew."""
         found = PairwiseSwapping.make_promise(self, strata, census)
-        if not self.synthetic:
+        if not self.config.synthetic:
             return found
-        drawn = [name for name, _ in self.synthetic]
+        drawn = list(self.config.synthetic)
         return replace(found, specification=restate_for_quarters(found.specification, drawn))
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether the swap keeps the table and no variable in it is drawn anew."""
-        return not {name for name, _ in self.synthetic} & set(by) and PairwiseSwapping.keeps(self, by, schema)
+        return not {*self.config.synthetic} & {*by} and PairwiseSwapping.keeps(self, by, schema)
 
     def release(
         self,
@@ -455,12 +394,12 @@ class Swapping2010(PairwiseSwapping):
         progress: Progress | None = None,
     ) -> Release:
         """Swap; then draw persons in group quarters anew where this is wanted."""
-        if self.synthetic:
+        if self.config.synthetic:
             require_one_file(estimate_size(census, self.roles(census)).memory, engine or Local())
         made = PairwiseSwapping.release(
             self, census, key=key, engine=engine, out=out, state=state, progress=progress
         )
-        quarters = choose_quarters(self, census, self.roles(census))
+        quarters = choose_quarters(self.config, census, self.roles(census))
         if quarters is None:
             return made
         run = key.bind(self.name, "quarters", made.input_digest)
@@ -468,14 +407,14 @@ class Swapping2010(PairwiseSwapping):
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop also at a state that the swap would leave."""
-        if self.state in self.swap:
+        if self.config.state in self.swap:
             raise InputError(
-                f"{self.state} is swapped",
+                f"{self.config.state} is swapped",
                 why="no household leaves its state",
-                fix=f"take {self.state} out of swap, or name a coarser area: state=…",
+                fix=f"take {self.config.state} out of swap, or name a coarser area: state=…",
             )
         PairwiseSwapping.refuse(self, census, engine)
-        if self.synthetic:
+        if self.config.synthetic:
             require_one_file(estimate_size(census, self.roles(census)).memory, engine or Local())
 
 
@@ -483,17 +422,6 @@ def number_pairs(first: NDArray[np.int64], second: NDArray[np.int64], kinds: int
     """Combine two dense numbers into one dense number."""
     _, found = np.unique(first * kinds + second, return_inverse=True)
     return np.asarray(found, np.int64)
-
-
-def _fill_from_preset(preset: str, **given: object) -> dict[str, Any]:
-    """Return the settings that are given, and the others from the preset."""
-    if preset not in PRESETS:
-        raise InputError(
-            f"there is no preset {preset!r}",
-            why="a preset names settings of a swap that was run",
-            fix=did_you_mean(preset, [name for name in PRESETS if name]),
-        )
-    return {name: PRESETS[preset][name] if value is None else value for name, value in given.items()}
 
 
 def _require_choices(
@@ -505,11 +433,10 @@ def _require_choices(
             why="the noise is added to a variable on which partners are equal",
             fix=f'equal=[…, "{noisy}"]',
         )
-    strange = [name for name in prefer if name not in PREFERENCES]
-    if strange or len(set(prefer)) < len(prefer):
+    if len(set(prefer)) < len(prefer):
         raise InputError(
             "prefer lists what makes a better partner, each once",
-            why=f"{strange[0]!r} is unknown" if strange else "one is named twice",
+            why="one is named twice",
             fix='prefer=["selected", "near", "risky"]',
         )
     if unique_in and unique_in not in swap:

@@ -1,7 +1,7 @@
 """Targeted record swapping as a mechanism, and in one call for a flat person file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,10 +13,9 @@ from stirred.census import Census
 from stirred.census.readers.sources import to_lazy
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress
-from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
+from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.frames import collect_frame
 from stirred.languages import Phrase
-from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import Release
@@ -38,9 +37,8 @@ from stirred.mechanisms.swap.pairwise import (
     witness_by_risk,
 )
 from stirred.mechanisms.swap.proposal import propose_targeted
-from stirred.mechanisms.swap.roles import Roles, refuse_text, withhold
+from stirred.mechanisms.swap.roles import Roles, withhold
 from stirred.mechanisms.swap.strata import NO_STRATUM
-from stirred.spec.exact import parse_fraction
 from stirred.spec.laws import Rate
 
 if TYPE_CHECKING:
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
 # Targeted record swapping as a mechanism: risky households change places, in pairs, with similar ones elsewhere.
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class TargetedSwapping(PairwiseSwapping):
     """Swap risky households with similar ones across areas where they are risky, and others up to a rate.
 
@@ -62,101 +59,60 @@ class TargetedSwapping(PairwiseSwapping):
     """
 
     name: ClassVar[str] = "targeted-swapping"
-    Config: ClassVar[type[MechanismConfig]] = TargetedConfig
+    config: TargetedConfig
 
-    hierarchy: tuple[str, ...]
-    similar: tuple[tuple[str, ...], ...]
-    k_anonymity: int
-    risk_variables: tuple[str, ...]
-    risk: tuple[str, ...]
-    risk_threshold: Fraction
-    carry_along: tuple[str, ...]
-
-    def __init__(
-        self,
-        *,
-        hierarchy: Sequence[str],
-        similar: Sequence[str] | Sequence[Sequence[str]],
-        swaprate: Rate = "1/20",
-        k_anonymity: int | None = None,
-        risk_variables: Sequence[str] = (),
-        risk: Sequence[str] = (),
-        risk_threshold: Rate = 0,
-        carry_along: Sequence[str] = (),
-        **settings: Any,
-    ) -> None:
-        lists = {"hierarchy": hierarchy, "similar": similar, "risk_variables": risk_variables, "risk": risk}
-        for label, value in (lists | {"carry_along": carry_along}).items():
-            refuse_text(label, value)
-        profiles = _read_profiles(similar)
-        common = [name for name in profiles[0] if all(name in profile for profile in profiles)]
-        PairwiseSwapping.__init__(
-            self, match=common, swap=[*hierarchy, *carry_along], rate=swaprate, **settings
-        )
-        k_anonymity = (DEFAULT_K_ANONYMITY if risk_variables else 0) if k_anonymity is None else k_anonymity
-        _require_risk(k_anonymity, risk_variables, risk, hierarchy)
-        moving = {*hierarchy, *carry_along}
-        for name in (name for profile in profiles for name in profile if name in moving):
+    def check_settings(self) -> None:
+        """Refuse places that partners agree on, and risks that nothing decides or two things do."""
+        PairwiseSwapping.check_settings(self)
+        config = self.config
+        _require_risk(config.least_alike, config.risk_variables, config.risk, config.hierarchy)
+        for name in (name for profile in config.similar for name in profile if name in self.swap):
             raise InputError(
                 f"{name} is in a similarity profile and moves",
                 why="partners that agree on a place would exchange nothing",
                 fix=f"take {name} out of similar, or out of hierarchy and carry_along",
             )
-        own: dict[str, object] = {
-            "hierarchy": tuple(hierarchy),
-            "similar": profiles,
-            "k_anonymity": k_anonymity,
-            "risk_variables": tuple(risk_variables),
-            "risk": tuple(risk),
-            "risk_threshold": parse_fraction(risk_threshold, "risk threshold"),
-            "carry_along": tuple(carry_along),
-        }
-        for label, setting in own.items():
-            object.__setattr__(self, label, setting)
+
+    @property
+    def match(self) -> tuple[str, ...]:
+        """Return the variables of all similarity profiles: partners agree on them in any case."""
+        first, *others = self.config.similar
+        return tuple(name for name in first if all(name in profile for profile in others))
+
+    @property
+    def swap(self) -> tuple[str, ...]:
+        """Return the areas, and what moves with them."""
+        return (*self.config.hierarchy, *self.config.carry_along)
+
+    @property
+    def rate(self) -> Fraction:
+        """Return the share of households that move at least."""
+        return Fraction(self.config.swaprate)
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
         """Propose what a swap would match and move; the office decides who is at risk."""
         return propose_targeted(schema)
 
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of a run, in JSON."""
-        common = {
-            name: value
-            for name, value in PairwiseSwapping.parameters(self).items()
-            if name not in ("match", "swap")  # the profiles and the hierarchy decide them
-        }
-        return {
-            "hierarchy": list(self.hierarchy),
-            "similar": [list(profile) for profile in self.similar],
-            "swaprate": str(self.rate),
-            "k_anonymity": self.k_anonymity,
-            "risk_variables": list(self.risk_variables),
-            "risk": list(self.risk),
-            "risk_threshold": str(self.risk_threshold),
-            "carry_along": list(self.carry_along),
-            **common,
-        }
-
     def adjust_roles(self, roles: Roles, census: "Census") -> Roles:
         """Return the roles with what the risk depends on; given risks are read and not released."""
         known = census.columns(self.resolution)
-        for name in (name for profile in self.similar for name in profile):
+        for name in (name for profile in self.config.similar for name in profile):
             if name not in known:
                 raise InputError(
                     f"{self.resolution} records have no variable {name}",
                     why="similarity profiles are variables of the records that are swapped",
                     fix=did_you_mean(name, known),
                 )
-        found = withhold(roles, [name for name in self.risk if name in known])
-        found = add_unseen(found, [name for name in self.risk if name not in known])
-        needed = {name for profile in self.similar for name in profile}
-        needed |= {name for name in self.risk_variables if name in known}
-        own = [name for name in self.risk if name in known]
+        found = withhold(roles, [name for name in self.config.risk if name in known])
+        found = add_unseen(found, [name for name in self.config.risk if name not in known])
+        needed = {name for profile in self.config.similar for name in profile}
+        needed |= {name for name in self.config.risk_variables if name in known}
+        own = [name for name in self.config.risk if name in known]
         unseen = [name for name in (*own, *sorted(needed)) if name not in found.released_variables]
         found = replace(found, unseen=tuple(dict.fromkeys(unseen)))
         persons = {name for _, names in found.members for name in names}
-        for name in self.risk_variables:
+        for name in self.config.risk_variables:
             if name not in known and name not in persons:
                 raise InputError(
                     f"the risk cannot depend on {name}",
@@ -168,7 +124,11 @@ class TargetedSwapping(PairwiseSwapping):
 
     def refuse_degenerate(self) -> None:
         """Raise an error if nobody would ever be swapped."""
-        if not self.rate and not self.risk and not (self.k_anonymity > 1 and self.risk_variables):
+        if (
+            not self.rate
+            and not self.config.risk
+            and not (self.config.least_alike > 1 and self.config.risk_variables)
+        ):
             raise PrivacyError(
                 "a swap rate of 0 without risks swaps nobody",
                 why="the file would be published as it is",
@@ -183,7 +143,7 @@ class TargetedSwapping(PairwiseSwapping):
     def _require_memory(self, census: "Census", engine: Engine) -> None:
         found = self.roles(census)
         known = census.columns(self.resolution)
-        beyond = [name for name in (*self.risk_variables, *self.risk) if name not in known]
+        beyond = [name for name in (*self.config.risk_variables, *self.config.risk) if name not in known]
         if beyond and not engine.fits(estimate_size(engine.census(census), found).memory):
             raise memory_error(beyond[0])
 
@@ -207,38 +167,49 @@ class TargetedSwapping(PairwiseSwapping):
     def pair_records(self, frame: Frame, run: Key) -> Pairing:
         """Draw who changes places with whom."""
         part = frame.strata.codes != NO_STRATUM
-        areas = find_level_areas(frame, self.hierarchy)
-        if self.risk:
-            risks, threshold = read_risks(frame, self.risk), float(self.risk_threshold)
+        areas = find_level_areas(frame, self.config.hierarchy)
+        if self.config.risk:
+            risks, threshold = (
+                read_risks(frame, self.config.risk),
+                float(Fraction(self.config.risk_threshold)),
+            )
         else:
-            risks = measure_rarity(frame, areas, self.risk_variables)
-            threshold = 1 / self.k_anonymity if self.k_anonymity and self.risk_variables else 2.0
+            risks = measure_rarity(frame, areas, self.config.risk_variables)
+            threshold = (
+                1 / self.config.least_alike if self.config.least_alike and self.config.risk_variables else 2.0
+            )
         return draw_pairs(
             run,
             ids=frame.ids,
             taking_part=part,
             areas=areas,
-            profiles=[number_combinations(frame.of(profile), frame.rows) for profile in self.similar],
+            profiles=[
+                number_combinations(frame.of(tuple(profile)), frame.rows) for profile in self.config.similar
+            ],
             risks=risks,
             must=find_risk_levels(risks, threshold),
             rate=self.rate,
-            cycle=self.cycle,
+            cycle=self.config.cycle,
         )
 
     @property
     def rules(self) -> tuple[str, ...]:
         """Return each similarity profile in words."""
-        return tuple(" × ".join(profile) or "anyone" for profile in self.similar)
+        return tuple(" × ".join(profile) or "anyone" for profile in self.config.similar)
 
     @property
     def levels(self) -> tuple[str, ...]:
         """Return the levels that swaps cross."""
-        return self.hierarchy
+        return tuple(self.config.hierarchy)
 
     def details(self) -> Mapping[str, object]:
         """Return pairs of data sets that show why no budget is finite."""
-        certain = witness_by_number(self.rate, self.cycle) if self.rate else witness_by_risk(self.k_anonymity)
-        return list_witnesses(certain, witness_by_cycle(self.cycle))
+        certain = (
+            witness_by_number(self.rate, self.config.cycle)
+            if self.rate
+            else witness_by_risk(self.config.least_alike)
+        )
+        return list_witnesses(certain, witness_by_cycle(self.config.cycle))
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
         """Return what the guards found, and what the method does not promise."""
@@ -251,27 +222,7 @@ class TargetedSwapping(PairwiseSwapping):
         return (*PairwiseSwapping.exhibits(self, release, engine=engine), own)
 
 
-DEFAULT_K_ANONYMITY = 3  # of recordSwap
-
-
-def _read_profiles(similar: Sequence[str] | Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
-    """Return a list of profiles; a list of names is one profile."""
-    texts = [name for name in similar if isinstance(name, str)]
-    if len(texts) == len(similar):
-        return (tuple(texts),)
-    if texts:
-        raise InputError(
-            "similar mixes names and lists",
-            why="it is one profile, or a list of profiles",
-            fix='similar=[["size", "tenure"], ["size"]]',
-        )
-    return tuple(tuple(profile) for profile in similar)
-
-
 def _require_risk(k: int, variables: Sequence[str], risk: Sequence[str], hierarchy: Sequence[str]) -> None:
-    require_kind("k_anonymity", k, int, wanted="a whole number", fix="k_anonymity=3")
-    if k < 0:
-        raise InputError("k_anonymity is negative", why="it is a number of persons", fix="k_anonymity=3")
     if risk and len(risk) != len(hierarchy):
         raise InputError(
             f"{len(risk)} columns of risks are given for {len(hierarchy)} levels",

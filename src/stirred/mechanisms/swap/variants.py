@@ -1,7 +1,7 @@
 """Variants of the PSA as mechanisms: varying rates, imputed records that stay, other moves, noise."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import prod
@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from stirred.census import Schema
 from stirred.chance import Key, discrete_gaussian
 from stirred.engine import Engine, Local
-from stirred.errors import InputError, PrivacyError, did_you_mean, require_kind
+from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import MAX_OUTPUTS, Law
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.swap.config import (
@@ -50,18 +49,15 @@ from stirred.mechanisms.swap.records import (
     find_level_codes,
     rank_columns,
 )
-from stirred.mechanisms.swap.roles import refuse_text, require_inner_rate
+from stirred.mechanisms.swap.roles import require_inner_rate
 from stirred.mechanisms.swap.strata import NO_STRATUM, StratumCodes, StratumTable, count_sizes
 from stirred.mechanisms.swap.strata import form_strata as coded
 from stirred.mechanisms.swap.variant_budgets import (
     read_inner_rate,
-    read_rare_count,
     unit_matching_rates,
     variant_bounds,
 )
 from stirred.spec import Bound, Budget, Evidence, NormalizedRenyi, SizeLaw, Specification
-from stirred.spec.exact import parse_fraction
-from stirred.spec.laws import Rate, parse_rate
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -72,7 +68,6 @@ if TYPE_CHECKING:
 # The laws and their proofs are in proof.md; budgets come from budgets.py.
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class VaryingRates(ProvedSwapping):
     """Law 1: the swap rate of a record depends on its variables (1a held, 1b also swap) or on its rarity (1c).
 
@@ -84,71 +79,34 @@ class VaryingRates(ProvedSwapping):
     """
 
     name: ClassVar[str] = "swapping-varying-rates"
-    Config: ClassVar[type[MechanismConfig]] = VaryingRatesConfig
+    config: VaryingRatesConfig
 
-    by: str
-    rates: tuple[tuple[str, Fraction], ...]
-    rarity: tuple[str, ...]
-    rare: Fraction | None
-    counts_up_to: int
-
-    def __init__(
-        self,
-        *,
-        by: str = "",
-        rates: Mapping[str, Rate] | None = None,
-        rarity: Sequence[str] = (),
-        rare: Rate | None = None,
-        counts_up_to: int = 1,
-        **settings: Any,
-    ) -> None:
-        ProvedSwapping.__init__(self, **settings)
-        refuse_text("rarity", rarity)
-        require_kind("by", by, str, wanted="the name of a variable", fix='by="tenure"')
-        if rates is not None:
-            require_kind("rates", rates, Mapping, wanted="rates by level", fix='rates={"rented": "1/10"}')
-        if bool(by) == bool(rarity) or bool(by) != bool(rates) or bool(rarity) != (rare is not None):
+    def check_settings(self) -> None:
+        """Refuse rates from two sources or from none, and rates at which a record never or always moves."""
+        ProvedSwapping.check_settings(self)
+        by, rarity, chosen = self.config.by, self.config.rarity, self.config.rare is not None
+        if bool(by) == bool(rarity) or bool(by) != bool(self.config.rates) or bool(rarity) != chosen:
             raise InputError(
                 "varying swap rates need one source",
                 why="rates come either from a variable or from rarity",
                 fix='by="tenure", rates={"rent": "1/10"}; or rarity=["race", "block"], rare="1/2"',
             )
-        table = tuple(sorted((str(level), read_inner_rate(rate)) for level, rate in (rates or {}).items()))
-        if len({level for level, _ in table}) < len(table):
-            raise InputError(
-                "a level has two swap rates",
-                why="each level of the variable has one rate",
-                fix="name each level once",
-            )
-        values = {
-            "by": by,
-            "rates": table,
-            "rarity": tuple(rarity),
-            "rare": None if rare is None else read_inner_rate(rare),
-            "counts_up_to": read_rare_count(counts_up_to),
-        }
-        for label, value in values.items():
-            object.__setattr__(self, label, value)
+        for rate in self.all_rates()[1:]:
+            read_inner_rate(rate)
 
-    def parameters(self) -> dict[str, object]:
-        """Return the PSA's parameters, and the source of the rates."""
-        return {
-            **ProvedSwapping.parameters(self),
-            "by": self.by,
-            "rates": {level: str(rate) for level, rate in self.rates},
-            "rarity": list(self.rarity),
-            "rare": None if self.rare is None else str(self.rare),
-            "counts_up_to": self.counts_up_to,
-        }
+    @property
+    def rates(self) -> tuple[tuple[str, Fraction], ...]:
+        """Return the levels that have a rate of their own, in their order."""
+        return tuple(sorted((level, Fraction(rate)) for level, rate in (self.config.rates or {}).items()))
 
     def named_levels(self) -> Mapping[str, Sequence[str]]:
         """Return the levels that have a rate of their own."""
-        return {self.by: [level for level, _ in self.rates]} if self.by else {}
+        return {self.config.by: [level for level, _ in self.rates]} if self.config.by else {}
 
     def all_rates(self) -> tuple[Fraction, ...]:
         """Return the rate of each class of records, the common one first."""
-        special = [rate for _, rate in self.rates]
-        return (self.rate, *special) if self.rare is None else (self.rate, *special, self.rare)
+        rare = () if self.config.rare is None else (Fraction(self.config.rare),)
+        return (self.rate, *(rate for _, rate in self.rates), *rare)
 
     def highest_rate(self) -> float:
         """Return the largest of all rates."""
@@ -160,19 +118,19 @@ class VaryingRates(ProvedSwapping):
 
     def law(self, held: Sequence[str]) -> str:
         """Return the name of the law, 1a if the rate depends only on held variables."""
-        if self.rarity:
+        if self.config.rarity:
             return "1c"
-        return "1a" if self.by in held else "1b"
+        return "1a" if self.config.by in held else "1b"
 
     def bounds(self, strata: StratumTable, *, held: Sequence[str] = ()) -> tuple[Bound, ...]:
         """Return the bounds of law 1; a variable that is not in ``held`` is assumed to move."""
         rates = self.all_rates()
-        more = {"counts_up_to": self.counts_up_to} if self.rarity else {}
+        more = {"counts_up_to": self.config.counts_up_to} if self.config.rarity else {}
         return variant_bounds(self.law(held), strata, min(rates), highest=max(rates), **more)
 
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame, or raise an error if a rate depends on a variable that is not released."""
-        for name in (self.by, *self.rarity):
+        for name in (self.config.by, *self.config.rarity):
             if name and name not in frame.roles.released_variables:
                 raise InputError(
                     f"no rate can depend on {name}",
@@ -196,20 +154,20 @@ class VaryingRates(ProvedSwapping):
     def partition_variables(self, frame: Frame) -> tuple[str, ...]:
         """Return the match variables; with rarity, those that it names, because it is counted everywhere."""
         match = frame.roles.match
-        return tuple(name for name in match if name in self.rarity) if self.rarity else match
+        return tuple(name for name in match if name in self.config.rarity) if self.config.rarity else match
 
     def classes(self, frame: Frame) -> NDArray[np.uint16]:
         """Return the class of every record, from the input file."""
         found = np.zeros(frame.rows, np.uint16)
-        if self.by:
-            column = frame.columns[self.by]
+        if self.config.by:
+            column = frame.columns[self.config.by]
             for i, (level, _) in enumerate(self.rates):
                 found[np.isin(column.codes, find_level_codes(column, [level]))] = i + 1
             return found
-        digits = Digits.of([frame.columns[name] for name in self.rarity])
+        digits = Digits.of([frame.columns[name] for name in self.config.rarity])
         numbers = digits.numbers() if digits.fits else rank_columns(digits.columns).codes
         _, places, counts = np.unique(numbers, return_inverse=True, return_counts=True)
-        found[counts[places] <= self.counts_up_to] = 1
+        found[counts[places] <= self.config.counts_up_to] = 1
         return found
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
@@ -220,11 +178,10 @@ class VaryingRates(ProvedSwapping):
     def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
         """Return what the swap returns, with rarity counted within each copy."""
         made = ProvedSwapping.replicate(self, census, copies)
-        if made is None or not self.rarity:
+        if made is None or not self.config.rarity:
             return made
         mechanism, many, name = made
-        rare = {**mechanism.parameters(), "rarity": [*self.rarity, name]}
-        return type(self)(**rare), many, name  # type: ignore[arg-type]
+        return mechanism.replace(rarity=[*self.config.rarity, name]), many, name
 
     def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Draw once with a rate for each class and return the columns."""
@@ -245,7 +202,6 @@ class VaryingRates(ProvedSwapping):
             require_inner_rate(rate)
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class ImputedStay(ProvedSwapping):
     """Law 2: never swap imputed records; data sets that differ in one are infinitely far apart.
 
@@ -254,52 +210,42 @@ class ImputedStay(ProvedSwapping):
     """
 
     name: ClassVar[str] = "swapping-imputed-stay"
-    Config: ClassVar[type[MechanismConfig]] = ImputedStayConfig
+    config: ImputedStayConfig
 
-    imputed: str
-    levels: tuple[str, ...]
-
-    def __init__(self, *, imputed: str, levels: Sequence[str], **settings: Any) -> None:
-        ProvedSwapping.__init__(self, **settings)
-        refuse_text("levels", levels)
-        if not levels:
+    def check_settings(self) -> None:
+        """Refuse a mark without levels."""
+        ProvedSwapping.check_settings(self)
+        if not self.config.levels:
             raise InputError(
                 "no level marks imputed records",
                 why="levels is empty",
                 fix='imputed="allocated", levels=["1"]',
             )
-        object.__setattr__(self, "imputed", imputed)
-        object.__setattr__(self, "levels", tuple(str(level) for level in levels))
-
-    def parameters(self) -> dict[str, object]:
-        """Return the PSA's parameters, and the mark of imputed records."""
-        return {**ProvedSwapping.parameters(self), "imputed": self.imputed, "levels": list(self.levels)}
 
     def named_levels(self) -> Mapping[str, Sequence[str]]:
         """Return the levels that mark imputed records."""
-        return {self.imputed: self.levels}
+        return {self.config.imputed: self.config.levels}
 
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame with imputed records left out of the strata."""
-        if self.imputed not in frame.columns or self.imputed in self.swap:
+        imputed, levels = self.config.imputed, tuple(self.config.levels)
+        if imputed not in frame.columns or imputed in self.swap:
             raise InputError(
-                f"{self.imputed} is not a held variable that is released",
+                f"{imputed} is not a held variable that is released",
                 why="the mark of imputed records is an invariant and must be public",
-                fix=did_you_mean(self.imputed, frame.roles.held_variables),
+                fix=did_you_mean(imputed, frame.roles.held_variables),
             )
-        column = frame.columns[self.imputed]
-        marked = np.isin(column.codes, find_level_codes(column, self.levels)) & (
-            frame.strata.codes != NO_STRATUM
-        )
+        column = frame.columns[imputed]
+        marked = np.isin(column.codes, find_level_codes(column, levels)) & (frame.strata.codes != NO_STRATUM)
         codes = frame.strata.codes.copy()
         codes[marked] = NO_STRATUM
         sizes = count_sizes(codes)
         whole = np.zeros(frame.strata.sizes.size, np.uint32)
         whole[: sizes.size] = sizes
         stay = Stay(
-            column=self.imputed,
-            levels=self.levels,
-            codes=find_level_codes(column, self.levels),
+            column=imputed,
+            levels=levels,
+            codes=find_level_codes(column, levels),
             records=int(marked.sum()),
             why=IMPUTED,
         )
@@ -335,12 +281,11 @@ def _find_changed(
     return changed
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class NoVacuous(ProvedSwapping):
     """Law 3: reject a draw as a whole if it moves records but does not change the table of its stratum."""
 
     name: ClassVar[str] = "swapping-no-vacuous"
-    Config: ClassVar[type[MechanismConfig]] = NoVacuousConfig
+    config: NoVacuousConfig
 
     @classmethod
     def propose(cls, schema: Schema) -> Proposal | None:
@@ -439,7 +384,6 @@ def _has_two_types(strata: StratumCodes, values: NDArray[Any]) -> NDArray[np.boo
     return result
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class NearPlaces(ProvedSwapping):
     """Law 4: prefer the nearer of the two arrangements of a random pair of moved records, Λ to 1.
 
@@ -447,24 +391,22 @@ class NearPlaces(ProvedSwapping):
     """
 
     name: ClassVar[str] = "swapping-near-places"
-    Config: ClassVar[type[MechanismConfig]] = NearPlacesConfig
+    config: NearPlacesConfig
 
-    preference: Fraction
-
-    def __init__(self, *, preference: Rate, **settings: Any) -> None:
-        ProvedSwapping.__init__(self, **settings)
-        weight = parse_fraction(preference, "preference for near places")
-        if weight < 1:
+    def check_settings(self) -> None:
+        """Refuse a preference for far places."""
+        ProvedSwapping.check_settings(self)
+        if self.preference < 1:
             raise InputError(
                 "the preference for near places must be at least 1",
                 why="below 1 it would prefer far places",
                 fix="give 2 or 3",
             )
-        object.__setattr__(self, "preference", weight)
 
-    def parameters(self) -> dict[str, object]:
-        """Return the PSA's parameters, and Λ."""
-        return {**ProvedSwapping.parameters(self), "preference": str(self.preference)}
+    @property
+    def preference(self) -> Fraction:
+        """Return Λ, how much the nearer of two arrangements is preferred."""
+        return Fraction(self.config.preference)
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Return the bounds of law 4."""
@@ -540,7 +482,6 @@ def rearrange_pairs(
     return Moves(receivers=moves.receivers, givers=giver[moves.receivers], attempts=moves.attempts)
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class UnitMatching(ProvedSwapping):
     """Law 5: first a swap at rate αp in coarser pools, then one at (1−α)p in the strata.
 
@@ -548,35 +489,31 @@ class UnitMatching(ProvedSwapping):
     """
 
     name: ClassVar[str] = "swapping-unit-matching"
-    Config: ClassVar[type[MechanismConfig]] = UnitMatchingConfig
+    config: UnitMatchingConfig
 
-    loose: tuple[str, ...]
-    alpha: Fraction
-
-    def __init__(self, *, loose: Sequence[str], alpha: Rate, **settings: Any) -> None:
-        ProvedSwapping.__init__(self, **settings)
-        unit_matching_rates(self.rate, alpha)
-        refuse_text("loose", loose)
-        lacking = [name for name in loose if name not in self.match]
-        if lacking or not loose:
+    def check_settings(self) -> None:
+        """Refuse a share outside 0 to 1, and variables that are not matched."""
+        ProvedSwapping.check_settings(self)
+        unit_matching_rates(self.rate, self.alpha)
+        loose = self.config.loose
+        if not loose or any(name not in self.match for name in loose):
             raise InputError(
                 "only match variables can be loosened",
                 why="loose is empty, or names a variable that is not matched",
                 fix='match=["state", "size"], loose=["size"]',
             )
-        object.__setattr__(self, "loose", tuple(loose))
-        object.__setattr__(self, "alpha", parse_rate(alpha))
 
-    def parameters(self) -> dict[str, object]:
-        """Return the PSA's parameters, the loosened variables and α."""
-        return {**ProvedSwapping.parameters(self), "loose": list(self.loose), "alpha": str(self.alpha)}
+    @property
+    def alpha(self) -> Fraction:
+        """Return α, the part of the swap rate that is spent in the pools."""
+        return Fraction(self.config.alpha)
 
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame with pools as strata: pools decide invariants and budget, and each is in one part."""
-        pooled = tuple(name for name in frame.roles.match if name not in self.loose)
+        pooled = tuple(name for name in frame.roles.match if name not in self.config.loose)
         part = frame.strata.codes != NO_STRATUM
         pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)
-        hold = (*self.loose, *frame.roles.hold)
+        hold = (*self.config.loose, *frame.roles.hold)
         return replace(frame, roles=replace(frame.roles, match=pooled, hold=hold), strata=pools)
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
@@ -632,7 +569,6 @@ class UnitMatching(ProvedSwapping):
 # Variants of the PSA with noise before or after the swap: a noisy swap key, and noisy tables of the swapped file.
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class NoisyKey(RateSwapping):
     """Law 6a: redraw the match variable ``noisy`` among its levels with probability ``change`` before matching.
 
@@ -640,41 +576,38 @@ class NoisyKey(RateSwapping):
     """
 
     name: ClassVar[str] = "swapping-noisy-key"
-    Config: ClassVar[type[MechanismConfig]] = NoisyKeyConfig
+    config: NoisyKeyConfig
 
-    noisy: str
-    change: Fraction
-
-    def __init__(self, *, noisy: str, change: Rate, **settings: Any) -> None:
-        RateSwapping.__init__(self, **settings)
-        if noisy not in self.match:
+    def check_settings(self) -> None:
+        """Refuse noise on a variable that is not matched."""
+        RateSwapping.check_settings(self)
+        if self.config.noisy not in self.match:
             raise InputError(
-                f"{noisy} is not a match variable",
+                f"{self.config.noisy} is not a match variable",
                 why="noise is added to a match variable",
-                fix=f'match=[…, "{noisy}"]',
+                fix=f'match=[…, "{self.config.noisy}"]',
             )
-        object.__setattr__(self, "noisy", noisy)
-        object.__setattr__(self, "change", parse_rate(change))
 
-    def parameters(self) -> dict[str, object]:
-        """Return the PSA's parameters, and the kernel of the noise."""
-        return {**RateSwapping.parameters(self), "noisy": self.noisy, "change": str(self.change)}
+    @property
+    def change(self) -> Fraction:
+        """Return the probability that the noisy variable is drawn again."""
+        return Fraction(self.config.change)
 
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame in strata without the noisy variable; only these stay invariant, each in one part."""
-        pooled = tuple(name for name in frame.roles.match if name != self.noisy)
+        pooled = tuple(name for name in frame.roles.match if name != self.config.noisy)
         part = frame.strata.codes != NO_STRATUM
         pools = coded(frame.of(pooled), rows=frame.rows, taking_part=None if part.all() else part)
         return replace(
             frame,
-            roles=replace(frame.roles, match=pooled, hold=(self.noisy, *frame.roles.hold)),
+            roles=replace(frame.roles, match=pooled, hold=(self.config.noisy, *frame.roles.hold)),
             strata=pools,
         )
 
     @property
     def variables_needing_all_levels(self) -> tuple[str, ...]:
         """Return the noisy variable, because a value is redrawn among all levels that occur anywhere."""
-        return (self.noisy,)
+        return (self.config.noisy,)
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Return the bounds of law 6a: an unknown one, beside the largest loss found by enumeration."""
@@ -697,9 +630,9 @@ class NoisyKey(RateSwapping):
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
         """Return the law of Algorithm 1 for every combination of noisy keys, by its probability."""
-        column = frame.columns[self.noisy]
+        column = frame.columns[self.config.noisy]
         levels = np.unique(column.codes).tolist()
-        others = [name for name in self.match if name != self.noisy]
+        others = [name for name in self.match if name != self.config.noisy]
         if len(levels) ** frame.rows > MAX_OUTPUTS:
             return None
         rest = list(zip(*(frame.columns[name].codes.tolist() for name in others), strict=True))
@@ -723,13 +656,13 @@ class NoisyKey(RateSwapping):
 
     def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Draw the noisy key of every record, then swap within its strata."""
-        column = frame.columns[self.noisy]
-        levels = dict(frame.levels).get(self.noisy, np.unique(column.codes))
+        column = frame.columns[self.config.noisy]
+        levels = dict(frame.levels).get(self.config.noisy, np.unique(column.codes))
         redrawn = toss_coins(run.bind("noisy"), "swap/near", frame.ids, self.change)
         drawn = levels[_draw_below(run, frame.ids, levels.size)]
         noisy = replace(column, codes=np.where(redrawn, drawn, column.codes))
         part = frame.strata.codes != NO_STRATUM
-        match = [noisy if name == self.noisy else frame.columns[name] for name in self.match]
+        match = [noisy if name == self.config.noisy else frame.columns[name] for name in self.match]
         strata = coded(match, rows=frame.rows, taking_part=None if part.all() else part)
         moves = draw_moves(
             run, ids=frame.ids, strata=strata.codes, rate=self.rate, sizes=strata.sizes, engine=engine
@@ -751,7 +684,6 @@ def _draw_below(run: Key, ids: NDArray[np.uint64], bound: int) -> NDArray[np.int
     return result
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class NoisyTables(ProvedSwapping):
     r"""Law 6b: tables of the swapped file, each cell with discrete Gaussian noise of variance about $\sigma^2$.
 
@@ -760,30 +692,22 @@ class NoisyTables(ProvedSwapping):
     """
 
     name: ClassVar[str] = "swapping-noisy-tables"
-    Config: ClassVar[type[MechanismConfig]] = NoisyTablesConfig
+    config: NoisyTablesConfig
 
-    sigma_squared: Fraction
-
-    def __init__(self, *, sigma_squared: Rate, tables: Sequence[Sequence[str]], **settings: Any) -> None:
-        if settings.pop("microdata", False):
-            raise InputError(
-                "noisy tables release no records",
-                why="the swapped records would show the counts without their noise",
-                fix="leave out microdata=True, or use PermutationSwapping",
-            )
-        ProvedSwapping.__init__(self, tables=tables, microdata=False, **settings)
-        variance = parse_fraction(sigma_squared, "variance of the noise")
-        if variance <= 0:
+    def check_settings(self) -> None:
+        """Refuse noise without variance."""
+        ProvedSwapping.check_settings(self)
+        if self.sigma_squared <= 0:
             raise InputError(
                 "the variance of the noise must be positive",
                 why="a variance of 0 would add no noise",
                 fix='sigma_squared="4"',
             )
-        object.__setattr__(self, "sigma_squared", variance)
 
-    def parameters(self) -> dict[str, object]:
-        """Return the PSA's parameters, and σ²."""
-        return {**ProvedSwapping.parameters(self), "sigma_squared": str(self.sigma_squared)}
+    @property
+    def sigma_squared(self) -> Fraction:
+        """Return σ², the variance of the noise in a cell."""
+        return Fraction(self.config.sigma_squared)
 
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
         """Return the bounds of law 6b, which are the swap's by post-processing."""
@@ -812,7 +736,7 @@ class NoisyTables(ProvedSwapping):
 
     def _noise(self, swap: Specification, frame: Frame) -> Specification:
         moving, hold = {*frame.roles.moving_variables}, {*frame.roles.hold}
-        tables = sum(1 for by in self.tables if moving & {*by} and hold & {*by})
+        tables = sum(1 for by in self.config.tables if moving & {*by} and hold & {*by})
         return replace(
             swap,
             output_premetric=NormalizedRenyi(),
