@@ -264,7 +264,7 @@ def test_the_rare_rate_is_used_and_not_another() -> None:
 
 @pytest.mark.parametrize("count", [0, -1, True, "1", 1.5])
 def test_a_count_that_makes_nobody_rare_is_refused(count: object) -> None:
-    with pytest.raises(InputError, match="at least 1"):
+    with pytest.raises(InputError, match="counts_up_to is not as it should be"):
         VaryingRates(**SWAP, rarity=["h"], rare="1/2", counts_up_to=count)
 
 
@@ -282,7 +282,7 @@ def test_one_text_is_no_list_of_names() -> None:
         lambda: PermutationSwapping(**SWAP, tables=["sh"]),
         lambda: PermutationSwapping(**SWAP, tables="s"),
     ):
-        with pytest.raises(InputError, match="is one text"):
+        with pytest.raises(InputError, match="should be a valid list"):
             make()
 
 

@@ -217,7 +217,7 @@ def test_refusals() -> None:
 
 
 def test_noisy_tables_release_no_records() -> None:
-    with pytest.raises(InputError, match="release no records"):
+    with pytest.raises(InputError, match="no records are released"):
         make("6b", microdata=True)
 
 

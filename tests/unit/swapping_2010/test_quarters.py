@@ -224,7 +224,7 @@ def test_the_promise_says_so() -> None:
     [
         ({"synthetic": {}}, "synthetic_by without synthetic"),
         ({"synthetic": {"rase": "multinomial"}}, "no published variable rase"),
-        ({"synthetic": {"race": "gamma"}}, "has the model"),
+        ({"synthetic": {"race": "gamma"}}, "'multinomial' or 'poisson'"),
         ({"synthetic_by": ["race"]}, "no model depends on race"),
         ({"untouched": "drop"}, "nobody is there"),
     ],

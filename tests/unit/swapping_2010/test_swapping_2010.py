@@ -230,10 +230,11 @@ def test_cycles_turn_equal_households_of_different_blocks() -> None:
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"cycle": 1}, "fewer than two"),
+        ({"cycle": 1}, "greater than or equal to 2"),
         ({"noisy": "size"}, "partners need not be equal"),
-        ({"prefer": ["close"]}, "each once"),
-        ({"preset": "1990"}, "no preset"),
+        ({"prefer": ["close"]}, "'selected', 'near' or 'risky'"),
+        ({"prefer": ["near", "near"]}, "each once"),
+        ({"preset": "1990"}, "'2010', 'study-5' or 'study-50'"),
         ({"unique_in": "place"}, "no area that moves"),
         ({"imputed": "allocated"}, "a variable and its levels"),
         ({"race_factor": "1/2"}, "below 1"),

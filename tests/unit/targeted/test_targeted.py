@@ -326,8 +326,8 @@ def test_without_a_reason_it_is_not_published(tmp_path: Any) -> None:
         ({"risk_variables": [], "k_anonymity": 3}, "nothing to count"),
         ({"risk": ["size"]}, "1 columns of risks are given for 3 levels"),
         ({"similar": [["lau"]]}, "is in a similarity profile and moves"),
-        ({"similar": ["size", ["htype"]]}, "mixes names and lists"),
-        ({"k_anonymity": -1}, "negative"),
+        ({"similar": ["size", ["htype"]]}, "similar is not as it should be"),
+        ({"k_anonymity": -1}, "greater than or equal to 0"),
         ({"swaprate": "3/2"}, "outside"),
     ],
 )
