@@ -13,6 +13,7 @@ from layouts import LAYOUTS
 from stirred.census import Schema
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.registry import Registration, list_mechanisms
+from stirred.mechanisms.swap.config import SwapConfig
 from stirred.mechanisms.swap.psa import PermutationSwapping
 from stirred.spec import SizeLaw
 from stirred.web.document import document_of, edit_text, text_of
@@ -20,30 +21,21 @@ from stirred.web.forms import DEFAULT_SUFFIX, NAME_PREFIX, SHOWN_FIELD, fields_o
 from stirred.web.workbench import Workbench
 
 
-class ForeignConfig(MechanismConfig):
+class ForeignConfig(SwapConfig):
     """Swap as another package does it."""
 
-    swap: list[str] = Field(description="a list of variables that move", examples=[["block"]])
-    match: list[str] = Field(default=[], description="a list of variables that agree", examples=[["state"]])
-    rate: str = Field(description="the swap rate", examples=["1/20"])
     style: Literal["gentle", "firm"] = Field(default="gentle", description="how it is done")
 
 
 class Foreign(PermutationSwapping):
     """A mechanism of another package."""
 
-    __slots__ = ()
     name: ClassVar[str] = "foreign-swap"
-    Config: ClassVar[type[MechanismConfig]] = ForeignConfig
+    config: ForeignConfig
 
     @classmethod
     def propose(cls, schema: Schema) -> None:
         """Nothing: a plan then begins with the examples of the settings."""
-
-    @classmethod
-    def of(cls, config: MechanismConfig) -> "Foreign":
-        assert isinstance(config, ForeignConfig)
-        return cls(swap=config.swap, match=config.match, rate=config.rate)
 
 
 @pytest.fixture

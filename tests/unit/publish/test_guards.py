@@ -162,7 +162,7 @@ def test_hold_does_not_accept_it_and_a_name_that_is_not_released_is_refused() ->
             PermutationSwapping(**settings, release_identifiers=unreasoned)
     with pytest.raises(InputError, match="accept_reversal names incme"):
         PermutationSwapping(**settings, accept_reversal=["incme"]).refuse(census)
-    with pytest.raises(InputError, match="one text"):
+    with pytest.raises(InputError, match="should be a valid list"):
         PermutationSwapping(**settings, accept_reversal="income")
 
 

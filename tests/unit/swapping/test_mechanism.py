@@ -273,7 +273,7 @@ def test_refusals_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
         psa(swap=["county"]).roles(there)
     with pytest.raises(InputError, match="nothing is to be swapped"):
         psa(swap=[]).roles(there)
-    with pytest.raises(InputError, match="is one text"):
+    with pytest.raises(InputError, match="should be a valid list"):
         psa(swap="county")
     with pytest.raises(BudgetError, match="float"):
         psa(rate=0.05)
