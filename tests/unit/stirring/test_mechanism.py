@@ -239,7 +239,7 @@ def test_shuffled_records_move_almost_surely() -> None:
         ({"loss": "0"}, InputError, "loss of one exchange"),
         ({"loss": "-2"}, InputError, "loss of one exchange"),
         ({"rate": "1/20", "shuffle_first": "race"}, InputError, "variable and its levels"),
-        ({"rate": "1/20", "law": "quick"}, InputError, "unknown law"),
+        ({"rate": "1/20", "law": "quick"}, InputError, "law is not as it should be"),
         ({"rate": "9999/10000", "loss": "1/10"}, InputError, "contradict"),
         (
             {"rate": "1/20", "shuffle_first": "county", "shuffle_levels": ["1"]},

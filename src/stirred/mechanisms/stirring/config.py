@@ -17,7 +17,10 @@ class StirringConfig(SwapOutputConfig, MatchedConfig):
     """
 
     example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = ("household", ("county", "tenure"))
-    listed_where_given: ClassVar[frozenset[str]] = frozenset({"shuffle_first", "shuffle_levels"})
+    listed_where_given: ClassVar[frozenset[str]] = SwapOutputConfig.listed_where_given | {
+        "shuffle_first",
+        "shuffle_levels",
+    }
 
     rate: Share | None = Field(
         default=None,
@@ -48,3 +51,9 @@ class StirringConfig(SwapOutputConfig, MatchedConfig):
         examples=[["rent"]],
         json_schema_extra={"levels_of": "shuffle_first"},
     )
+
+    def parameters(self) -> dict[str, object]:
+        """Return the settings that a receipt and a key know, what decides the moves first."""
+        found = super().parameters()
+        first = ("match", "swap", "rate", "loss", "law", "shuffle_first", "shuffle_levels")
+        return {name: found[name] for name in dict.fromkeys((*first, *found)) if name in found}

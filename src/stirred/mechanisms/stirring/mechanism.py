@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import permutations
 from math import factorial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,6 @@ from stirred.engine import Engine, Local
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Knob, Mechanism, weight_error
-from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
@@ -26,7 +25,6 @@ from stirred.mechanisms.stirring.law import (
     BY_PLACE,
     CYCLES,
     Asked,
-    LawName,
     PermutationLaw,
     StratumLaw,
     StratumLaws,
@@ -50,7 +48,7 @@ from stirred.mechanisms.swap.promise import describe_dependence, state_specifica
 from stirred.mechanisms.swap.proposal import propose_swap
 from stirred.mechanisms.swap.rates import make_rate_knob
 from stirred.mechanisms.swap.records import Column, find_level_codes
-from stirred.mechanisms.swap.roles import Roles, refuse_text
+from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import (
     MANY_TYPES,
     NO_STRATUM,
@@ -60,7 +58,6 @@ from stirred.mechanisms.swap.strata import (
     number_rows,
 )
 from stirred.spec import Bound, Budget, Exchanges, Specification
-from stirred.spec.laws import Rate
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -69,7 +66,6 @@ LOSS_STEPS_PER_UNIT = 4  # losses are tuned in quarters
 MAX_LOSS_TUNED = 20
 
 
-@dataclass(frozen=True, slots=True, init=False)
 class Stirring(SwapMechanism):
     """Permute the swap values of each stratum by the law that loses least at one exchange of two records.
 
@@ -83,42 +79,38 @@ class Stirring(SwapMechanism):
     """
 
     name: ClassVar[str] = "stirring"
-    Config: ClassVar[type[MechanismConfig]] = StirringConfig
+    config: StirringConfig
 
-    rate: Fraction | None
-    loss: Fraction | None
-    law: LawName
-    shuffle_first: str
-    shuffle_levels: tuple[str, ...]
-
-    def __init__(
-        self,
-        *,
-        rate: Rate | None = None,
-        loss: Rate | None = None,
-        law: LawName = "cycles",
-        shuffle_first: str = "",
-        shuffle_levels: Sequence[str] = (),
-        **settings: Any,
-    ) -> None:
-        SwapMechanism.__init__(self, **settings)
-        asked = Asked.of(rate=rate, loss=loss, law=law)
-        refuse_text("shuffle_levels", shuffle_levels)
-        if bool(shuffle_first) != bool(shuffle_levels):
+    def check_settings(self) -> None:
+        """Refuse a rate or a loss that nothing can have, neither of them, and a shuffle of nobody."""
+        SwapMechanism.check_settings(self)
+        Asked.of(rate=self.config.rate, loss=self.config.loss, law=self.config.law)
+        if bool(self.config.shuffle_first) != bool(self.config.shuffle_levels):
             raise InputError(
                 "a shuffle before the stirring needs a variable and its levels",
                 why="shuffle_first or shuffle_levels is empty",
                 fix='shuffle_first="tenure", shuffle_levels=["rent"]',
             )
-        own = {
-            "rate": asked.rate,
-            "loss": asked.loss,
-            "law": law,
-            "shuffle_first": shuffle_first,
-            "shuffle_levels": tuple(str(level) for level in shuffle_levels),
-        }
-        for label, setting in own.items():
-            object.__setattr__(self, label, setting)
+
+    @property
+    def match(self) -> tuple[str, ...]:
+        """Return the match variables."""
+        return tuple(self.config.match)
+
+    @property
+    def swap(self) -> tuple[str, ...]:
+        """Return the swap variables."""
+        return tuple(self.config.swap)
+
+    @property
+    def rate(self) -> Fraction | None:
+        """Return the share of records that moves at least, or None where a loss alone is asked for."""
+        return None if self.config.rate is None else Fraction(self.config.rate)
+
+    @property
+    def loss(self) -> Fraction | None:
+        """Return the largest ε of one exchange, or None where a rate alone is asked for."""
+        return None if self.config.loss is None else Fraction(self.config.loss)
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
@@ -128,25 +120,7 @@ class Stirring(SwapMechanism):
     @property
     def asked(self) -> Asked:
         """Return what is asked of every stratum."""
-        return Asked(self.rate, self.loss, self.law)
-
-    def parameters(self) -> dict[str, object]:
-        """Return the parameters of a run, in JSON; the order within match and swap does not change the draw."""
-        common = SwapMechanism.parameters(self)
-        first = {name: common.pop(name) for name in ("match", "swap")}
-        own: dict[str, object] = {
-            "rate": None if self.rate is None else str(self.rate),
-            "loss": None if self.loss is None else str(self.loss),
-            "law": self.law,
-        }
-        if self.shuffle_first:
-            own |= {"shuffle_first": self.shuffle_first, "shuffle_levels": list(self.shuffle_levels)}
-        return {**first, **own, **common}
-
-    def settings(self) -> dict[str, object]:
-        """Return the keys of a [[mechanism]] that make this mechanism again, all of them."""
-        first = {"shuffle_first": self.shuffle_first, "shuffle_levels": list(self.shuffle_levels)}
-        return {**SwapMechanism.settings(self), **first}
+        return Asked(self.rate, self.loss, self.config.law)
 
     # The promise
 
@@ -200,10 +174,10 @@ class Stirring(SwapMechanism):
         )
 
     def _note_shuffle(self) -> tuple[str, ...]:
-        if not self.shuffle_first:
+        if not self.config.shuffle_first:
             return ()
-        levels = ", ".join(self.shuffle_levels)
-        return (Phrase("stirring.note.shuffled", variable=self.shuffle_first, levels=levels),)
+        levels = ", ".join(self.config.shuffle_levels)
+        return (Phrase("stirring.note.shuffled", variable=self.config.shuffle_first, levels=levels),)
 
     def refuse_degenerate(self) -> None:
         """Raise nothing: settings that protect nothing cannot be made."""
@@ -215,7 +189,7 @@ class Stirring(SwapMechanism):
 
     def _require_condition(self, roles: Roles, schema: "Schema") -> None:
         """Refuse a condition on anything but a held or match variable: it would choose by place."""
-        name = self.shuffle_first
+        name = self.config.shuffle_first
         if not name or (name in roles.match and name not in roles.moving_variables):
             return
         areas = {*roles.moving_variables, *schema.spine, *(off.name for off in schema.geography.off_spine)}
@@ -235,25 +209,29 @@ class Stirring(SwapMechanism):
 
     def highest_rate(self) -> float:
         """Return the rate, or 1 where a loss alone is asked for: in a large stratum nearly all records move then."""
-        return 1.0 if self.rate is None or self.loss is not None or self.shuffle_first else float(self.rate)
+        return (
+            1.0
+            if self.rate is None or self.loss is not None or self.config.shuffle_first
+            else float(self.rate)
+        )
 
     def named_levels(self) -> Mapping[str, Sequence[str]]:
         """Return the levels of the records that are shuffled first."""
-        return {self.shuffle_first: self.shuffle_levels} if self.shuffle_first else {}
+        return {self.config.shuffle_first: self.config.shuffle_levels} if self.config.shuffle_first else {}
 
     # The law of moves
 
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame; refuse a condition on a variable that is not there."""
-        if self.shuffle_first and self.shuffle_first not in frame.columns:
+        if self.config.shuffle_first and self.config.shuffle_first not in frame.columns:
             raise InputError(
-                f"{self.shuffle_first} is not a held variable that is released",
+                f"{self.config.shuffle_first} is not a held variable that is released",
                 why="what decides who is shuffled first is an invariant and must be public",
-                fix=did_you_mean(self.shuffle_first, frame.roles.held_variables),
+                fix=did_you_mean(self.config.shuffle_first, frame.roles.held_variables),
             )
-        if self.shuffle_first in frame.roles.moving_variables:
+        if self.config.shuffle_first in frame.roles.moving_variables:
             raise PrivacyError(
-                f"records cannot be shuffled first by {self.shuffle_first}",
+                f"records cannot be shuffled first by {self.config.shuffle_first}",
                 why="it moves, so it tells where a record lives: no loss is finite then",
                 fix="choose records by a held or match variable",
             )
@@ -261,7 +239,7 @@ class Stirring(SwapMechanism):
 
     def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Shuffle the chosen records first, stir every stratum, and return the columns."""
-        if self.shuffle_first:
+        if self.config.shuffle_first:
             codes = frame.strata.codes.copy()
             codes[~self._find_chosen(frame)] = NO_STRATUM
             sizes = np.zeros(frame.strata.sizes.size, np.uint32)
@@ -287,15 +265,15 @@ class Stirring(SwapMechanism):
         return apply_moves(frame, moves, engine)
 
     def _find_chosen(self, frame: Frame) -> NDArray[np.bool_]:
-        column = frame.columns[self.shuffle_first]
-        return np.isin(column.codes, find_level_codes(column, self.shuffle_levels))
+        column = frame.columns[self.config.shuffle_first]
+        return np.isin(column.codes, find_level_codes(column, self.config.shuffle_levels))
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
         """Return the law of the moves of a small census, or None if there are too many."""
         laws = choose_laws(_count_shapes(frame, frame.strata), self.asked)
         held = _number_types(frame, frame.roles.hold) if not frame.roles.members else None
         places = _number_types(frame, frame.roles.moving_variables)
-        chosen = self._find_chosen(frame) if self.shuffle_first else np.zeros(frame.rows, np.bool_)
+        chosen = self._find_chosen(frame) if self.config.shuffle_first else np.zeros(frame.rows, np.bool_)
         codes = frame.strata.codes.tolist()
 
         def inside(group: list[int]) -> PermutationLaw:
@@ -329,11 +307,11 @@ class Stirring(SwapMechanism):
     @property
     def has_closed_form(self) -> bool:
         """Return whether all records of a stratum move by the same law: by cycles, without a shuffle before."""
-        return self.law == "cycles" and not self.shuffle_first
+        return self.config.law == "cycles" and not self.config.shuffle_first
 
     def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
         """Raise an error unless records with closed forms are released and the weight stays with its record."""
-        if not self.microdata or not self.has_closed_form:
+        if not self.config.microdata or not self.has_closed_form:
             raise weight_error(self.name)
         estimates.require_held(self.roles(census), weight, record_type)
 
@@ -395,7 +373,7 @@ class Stirring(SwapMechanism):
         return tuple(found)
 
     def _turned(self, **changes: Fraction) -> "Stirring":
-        return Stirring(**{**self.parameters(), **changes})  # type: ignore[arg-type]
+        return self.replace(**changes)
 
 
 # The laws of the strata of a census, and what they lose together.
