@@ -212,8 +212,18 @@ def test_the_settings_make_the_mechanism_again(name: str, folder: Path) -> None:
         assert stated[setting] == value
 
 
+def check_receipt(kind: type[Mechanism], settings: dict[str, Any], packet: Packet) -> None:
+    """The receipt names all settings and what was spent."""
+    entry = json.loads((packet.public / "receipt.json").read_text())["mechanisms"][0]
+    assert set(entry["settings"]) == set(kind.Config.model_fields)
+    for setting, value in settings.items():
+        assert entry["settings"][setting] == value
+    assert entry["ledger"]
+    assert all(line["by"] and line["on"] and line["budget"] for line in entry["ledger"])
+
+
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_a_packet_of_a_command_is_assessed_looked_up_redone_and_compared(
+def test_a_packet_of_a_command_has_a_receipt_and_is_assessed_looked_up_redone_and_compared(
     name: str, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kind = kind_of(name)
@@ -233,15 +243,4 @@ def test_a_packet_of_a_command_is_assessed_looked_up_redone_and_compared(
     assert main(["packet", "compare", "packet", "again", "--out", "both.html"]) == 0
     assert main(["packet", "contents", "packet", "again"]) == 0
     capsys.readouterr()
-
-
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_the_receipt_names_all_settings_and_what_was_spent(name: str, folder: Path) -> None:
-    kind = kind_of(name)
-    assert command(name, kind, "packet") == 0
-    entry = json.loads((folder / "packet/public/receipt.json").read_text())["mechanisms"][0]
-    assert set(entry["settings"]) == set(kind.Config.model_fields)
-    for setting, value in SETTINGS[name].items():
-        assert entry["settings"][setting] == value
-    assert entry["ledger"]
-    assert all(line["by"] and line["on"] and line["budget"] for line in entry["ledger"])
+    check_receipt(kind, SETTINGS[name], packet)

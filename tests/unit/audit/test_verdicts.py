@@ -81,25 +81,40 @@ class Case:
     verdict: str
     part: str = ""
     runs: int = 2400
+    planted: bool = (
+        False  # whether test_planted_bugs.py asks the same of fewer runs, in every run of the tests
+    )
 
 
 MARGINS: dict[str, Any] = {"rows": "county", "columns": "tenure", "rho_squared": "1/20"}
 CASES = [
-    Case("swap, right", PermutationSwapping(**SWAP), lambda: square(4), "pass"),
+    Case("swap, right", PermutationSwapping(**SWAP), lambda: square(4), "pass", planted=True),
     Case(
-        "swap, one cycle instead of a derangement", CyclicShuffle(**SWAP), lambda: square(4), "fail", "loss"
+        "swap, one cycle instead of a derangement",
+        CyclicShuffle(**SWAP),
+        lambda: square(4),
+        "fail",
+        "loss",
+        planted=True,
     ),
-    Case("swap, a lone selection is dropped", NoRedraw(**SWAP), lambda: square(4), "fail", "law", 4000),
-    Case("swap, the true place in one more column", LeakedPlace(**SWAP), lambda: square(4), "fail", "law"),
+    Case("swap, a lone selection is dropped", NoRedraw(**SWAP), lambda: square(4), "fail", "law", 4000, True),
+    Case(
+        "swap, the true place in one more column",
+        LeakedPlace(**SWAP),
+        lambda: square(4),
+        "fail",
+        "law",
+        planted=True,
+    ),
     Case("swap, rows in the order of the true place", OrderLeak(**SWAP), lambda: square(4), "fail", "order"),
     Case("swap, a true place in the notes", NotesLeak(**SWAP), lambda: square(4), "fail", "texts"),
     Case(
         "swap, true places in the file's metadata", MetadataLeak(**SWAP), lambda: square(4), "fail", "texts"
     ),
-    Case("geometric counts, right", GeometricCounts(), lambda: square(2), "pass"),
-    Case("geometric counts, tails cut", CutTail(), lambda: square(2), "fail", "law"),
-    Case("exact margins, right", ExactMargins(**MARGINS), many, "pass"),
-    Case("exact margins, half the variance", NarrowNoise(**MARGINS), many, "fail", "noise"),
+    Case("geometric counts, right", GeometricCounts(), lambda: square(2), "pass", planted=True),
+    Case("geometric counts, tails cut", CutTail(), lambda: square(2), "fail", "law", planted=True),
+    Case("exact margins, right", ExactMargins(**MARGINS), many, "pass", planted=True),
+    Case("exact margins, half the variance", NarrowNoise(**MARGINS), many, "fail", "noise", planted=True),
     Case("Gaussian tables, right", GaussianTables(tables=[["tenure"]], rho_squared="1/20"), many, "pass"),
     Case("OpenDP Gaussian, right", PeerCounts(), many, "pass", runs=6000),
     Case("OpenDP Laplace, right", PeerCounts(law="geometric", scale=8), many, "pass", runs=6000),
@@ -186,7 +201,9 @@ MANY_RUNS = 8000  # cases with so many are slow
 @pytest.mark.parametrize(
     "case",
     [
-        pytest.param(case, id=case.what, marks=[pytest.mark.slow] if case.runs >= MANY_RUNS else [])
+        pytest.param(
+            case, id=case.what, marks=[pytest.mark.slow] if case.planted or case.runs >= MANY_RUNS else []
+        )
         for case in CASES
     ],
 )

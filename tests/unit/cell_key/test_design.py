@@ -98,11 +98,14 @@ def test_what_cannot_be_designed_is_refused(wishes: dict[str, float]) -> None:
         design_table(**wishes)  # type: ignore[arg-type]
 
 
-def test_laws_with_a_lowered_chance_to_stay_are_those_of_ptable() -> None:
-    """All 104 designs of tests/data/peers, computed once by ptable 1.0.0.9000; it rounds to 1e-8 and stops at 1e-7."""
+@pytest.mark.parametrize(
+    ("step", "number", "others"), [(7, 15, 12), pytest.param(1, 104, 76, marks=pytest.mark.slow)]
+)
+def test_laws_with_a_lowered_chance_to_stay_are_those_of_ptable(step: int, number: int, others: int) -> None:
+    """The 104 designs of tests/data/peers, computed once by ptable 1.0.0.9000; it rounds to 1e-8 and stops at 1e-7."""
     laws = pl.read_csv(EXTRACTS / "peers" / "ptable_laws.csv", schema_overrides={"pstay": pl.Float64})
     differ = 0
-    designs = list(laws.group_by(["D", "V", "js", "pstay", "mono"], maintain_order=True))
+    designs = list(laws.group_by(["D", "V", "js", "pstay", "mono"], maintain_order=True))[::step]
     for (largest, variance, js, stay, mono), rows in designs:
         wishes = {"js": js, "stay": stay, "mono": mono}
         table = design_table(largest, variance, lowered=True, **wishes)
@@ -118,8 +121,8 @@ def test_laws_with_a_lowered_chance_to_stay_are_those_of_ptable() -> None:
                 )
             except InputError:
                 differ += 1
-    assert len(designs) == 104
-    assert differ == 76  # the two rules are not the same
+    assert len(designs) == number
+    assert differ == others  # the two rules are not the same
 
 
 def test_the_rule_of_ptable_is_a_setting() -> None:
