@@ -14,7 +14,7 @@ PINNED := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-has
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all demo test test-slow proof lint format bench docs browser java r constraints clean
+.PHONY: help setup setup-all demo test test-slow proof lint kernels format bench docs programs browser java r constraints clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -44,14 +44,19 @@ demo: setup  ## run the main job on an embedded synthetic census; ends by naming
 lint: setup-all  ## ruff (lint, format) and mypy --strict
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
-	@$(BIN)/mypy --num-workers 2
+	@$(BIN)/mypy
 
 format: setup-all  ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
 
-test: setup-all browser java lint  ## lint, then every test but the slow ones
+test:  ## lint, then every test but the slow ones
+	@$(MAKE) --no-print-directory -j 2 setup-all programs
+	@$(MAKE) --no-print-directory -j 2 lint kernels
 	@$(PYTEST) -m "not slow"
+
+kernels: setup-all
+	@$(BIN)/python tools/compile_kernels.py
 
 test-slow: setup-all browser java r  ## the slower statistical and scale checks, and slow code blocks of the docs
 	@$(PYTEST) -m slow
@@ -66,6 +71,10 @@ bench: setup-all  ## every benchmark at its default size
 docs: setup-all  ## the documentation as HTML in build/docs
 	@$(BIN)/python -m sphinx -q -W -b html docs build/docs
 	@echo "open build/docs/index.html"
+
+programs:  # one after the other, since both may call apt-get
+	@bash tools/browser
+	@bash tools/java
 
 browser:
 	@bash tools/browser
