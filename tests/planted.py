@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from stirred import ExactMargins
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Engine, Progress
@@ -23,7 +24,6 @@ from stirred.mechanisms.swap.exact_law import PermutationLaw, combine_strata
 from stirred.mechanisms.swap.frame import Frame, apply_moves
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.records import Column
-from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.spec import Budget, Hamming, Multiplicative, Multiverse, Specification
 from stirred.spec.laws import count_derangements
 

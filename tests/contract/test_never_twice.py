@@ -19,13 +19,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from contract.registry import example
+from stirred import ExactMargins, GaussianTables
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.swap import NoisyKey, NoisyTables, NoVacuous, PermutationSwapping
-from stirred.mechanisms.tables.exact_margins import ExactMargins
-from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish.plan import load
 from stirred.publish.tuning import Target, rehearse, tune

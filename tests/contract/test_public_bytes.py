@@ -11,8 +11,8 @@ import pytest
 from contract.leaks import unexplained
 from contract.registry import EVERY, Case
 from contract.test_contract import KEY, SCHEMA, census
+from stirred import GaussianTables
 from stirred.census import Census
-from stirred.mechanisms.tables.gaussian import GaussianTables
 
 HOUSEHOLDS = 240
 # without a finite bound and without a reason to publish all the same: no packet is made of it

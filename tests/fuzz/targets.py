@@ -17,6 +17,7 @@ from fuzz.guard import ForbiddenError, HangError, guarded
 from fuzz.mutation import mutated
 from slow.kills.jobs import Job
 from small_census import CENSUS
+from stirred import Packet, Workload
 from stirred.census import check, read
 from stirred.census import toml as schemas
 from stirred.census.describe import describe
@@ -24,14 +25,13 @@ from stirred.cli.main import main
 from stirred.errors import ForgedStateError, StirredError
 from stirred.mechanisms.census2020.safetab.groups import CodeLists
 from stirred.mechanisms.census2020.safetab.households.tables import read_totals
-from stirred.mechanisms.tables.cell_key.perturbation import read_table
-from stirred.mechanisms.topdown.workload import Workload, read_preset
+from stirred.mechanisms.tables.cell_key import read_table
+from stirred.mechanisms.topdown.workload import read_preset
 from stirred.publish import load, parse, run, verify
 from stirred.publish.composition import state_promise
-from stirred.publish.packet.checksums import seal
-from stirred.publish.packet.folder import Packet
+from stirred.publish.packet import seal
 from stirred.publish.packet.lookup import look_up
-from stirred.publish.packet.signature import is_signed_by, new_signer, sign
+from stirred.publish.packet.signature import new_signer, sign, unsigned_parts
 from stirred.publish.run.part import PartFolder
 from stirred.publish.run.state import UnfinishedRun
 from stirred.spec.files import dumps
@@ -185,7 +185,7 @@ class Targets:
     def _unsigned(self) -> None:
         """A packet that somebody else sealed is found by its signature."""
         with contextlib.suppress(StirredError):
-            signed = is_signed_by(self.packet, self.public) and not verify(self.packet)
+            signed = not unsigned_parts(self.packet, self.public) and not verify(self.packet)
             if signed and _unlike(self.packet, self.sealed):
                 raise AcceptedForgeryError("a changed packet is signed")
 

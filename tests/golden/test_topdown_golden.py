@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
+from stirred import Workload
 from stirred.mechanisms.topdown import promise
-from stirred.mechanisms.topdown.workload import Workload
 
 PERSONS = Workload.preset("pl94-persons")
 UNITS = Workload.preset("pl94-units")

@@ -516,7 +516,7 @@ def within(town: Town, value: int, distance: Distance, kept: Kept) -> bool:
 
 def ask_distance(tally: Tally, case: int, town: Town, maker: Maker) -> None:
     """The smallest distance is never below the true one, exact means equal, and odds are never below ε times it."""
-    from stirred.spec.card.words import bound_odds
+    from stirred.spec.card import bound_odds
     from stirred.spec.nearest import smallest_distance
 
     kept, distance, views = maker.kept(), maker.distance(near=0), views_of(maker)
@@ -608,7 +608,7 @@ def breach(town: Town, laws: Any, claim: Statement) -> str:
 def ask_swap(tally: Tally, case: int, maker: Maker) -> None:
     """A permutation swap of a tiny census loses at most what it states, in its universe and per person; odds likewise."""
     from stirred.mechanisms.swap import PermutationSwapping
-    from stirred.spec.card.words import bound_odds
+    from stirred.spec.card import bound_odds
 
     r = maker.random
     town = r.choice([t for t in towns() if "block" in t.spine and t.kind == HOUSEHOLD])

@@ -6,10 +6,11 @@ import polars as pl
 import pytest
 
 from shared_data import shared
+from stirred import CellKey
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.frames import frame_of
-from stirred.mechanisms.tables.cell_key import CellKey, IntervalTable, design_table
+from stirred.mechanisms.tables.cell_key import IntervalTable, design_table
 
 pytestmark = pytest.mark.slow
 

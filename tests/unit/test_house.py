@@ -353,3 +353,40 @@ def test_no_mechanism_is_named_outside_its_room() -> None:
         "stirred.mechanisms.swap.budget"
     }
     assert names_mechanisms('"the swap rate of topdown-2020"') == set()
+
+
+# Tests of behaviour go through public names, so that a move inside a room breaks few of them.
+TESTS = Path(__file__).resolve().parents[1]
+MOST_DEEP_FILES = 160  # files of tests that import three levels deep: it may fall and not grow
+
+
+def deep_imports(path: Path) -> list[tuple[str, str]]:
+    """The modules three levels deep or deeper, and the names that a file imports from them."""
+    found = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+    deep = [node for node in found if re.match(r"stirred(\.\w+){3}", node.module or "")]
+    return [(str(node.module), alias.name) for node in deep for alias in node.names]
+
+
+def nearest_export(module: str, name: str) -> str:
+    """The shortest package above a module that lists the same thing as public; "" where none does."""
+    value = getattr(importlib.import_module(module), name, None)
+    parts = module.split(".")
+    for depth in range(1, len(parts)):
+        above = importlib.import_module(".".join(parts[:depth]))
+        if name in getattr(above, "__all__", ()) and getattr(above, name) is value:
+            return above.__name__
+    return ""
+
+
+def test_tests_import_public_names_from_where_they_are_public() -> None:
+    found = {path: deep_imports(path) for path in sorted(TESTS.rglob("*.py"))}
+    public = [
+        f"{path.relative_to(TESTS)}: import {name} from {home}, not from {module}"
+        for path, names in found.items()
+        for module, name in names
+        if (home := nearest_export(module, name))
+    ]
+    assert public == []
+    deep = [path for path, names in found.items() if names]
+    assert len(deep) <= MOST_DEEP_FILES, "test behaviour through public names: stirred, or the room's own"
+    assert nearest_export("stirred.mechanisms.tables.exact_margins", "ExactMargins") == "stirred"

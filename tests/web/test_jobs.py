@@ -18,8 +18,8 @@ import pytest
 from bench_client import BenchClient, form_in
 from small_town import write_town
 from stirred.cli.output import log_progress
+from stirred.publish import verify
 from stirred.publish.packet import Packet
-from stirred.publish.packet.checksums import verify
 from stirred.web.jobs import JobQueue, steps_of_job
 from stirred.web.workbench import Workbench
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from stirred import Workload
 from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
@@ -16,7 +17,6 @@ from stirred.mechanisms.topdown.run.records import (
     make_rows,
     make_unit_rows,
 )
-from stirred.mechanisms.topdown.workload import Workload
 from stirred.spec.files import save
 
 KEY = Key.for_tests(5)

@@ -7,11 +7,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from stirred import Workload
 from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.workload import SpineOptions, Workload
+from stirred.mechanisms.topdown.workload import SpineOptions
 from stirred.spec.files import save
 
 KEY = Key.for_tests(5)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from planted import square
+from stirred import Workload
 from stirred.assess.audit import audit
 from stirred.assess.audit.noise_tests import NoiseGroup, NoiseLaw, judge_group
 from stirred.assess.audit.pairs import law_test
@@ -28,7 +29,6 @@ from stirred.mechanisms.swap import (
     VaryingRates,
 )
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.workload import Workload
 
 SWAP = {"swap": ["county"], "rate": "1/3"}
 SIZED = {"match": ["size"], **SWAP}

@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from planted import CyclicLaw, GeometricCounts, NoRedrawLaw, square
+from stirred import CellKey
 from stirred.assess.audit import AuditResult, audit
 from stirred.assess.audit.datasets import enumerate_universe
 from stirred.census import Census
@@ -13,7 +14,6 @@ from stirred.errors import InputError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import read_content
 from stirred.mechanisms.swap import NearPlaces, NoVacuous, PermutationSwapping, VaryingRates
-from stirred.mechanisms.tables.cell_key import CellKey
 
 EXACT = ("exact",)
 

@@ -17,10 +17,10 @@ from planted import (
     NoRedraw,
     square,
 )
+from stirred import ExactMargins
 from stirred.assess.audit import AuditResult, audit
 from stirred.census import Census
 from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.tables.exact_margins import ExactMargins
 
 
 def failed(found: AuditResult) -> set[str]:

@@ -21,6 +21,7 @@ from planted import (
     NoRedraw,
     square,
 )
+from stirred import ExactMargins, GaussianTables
 from stirred.assess.audit import AuditResult, AuditTest, audit
 from stirred.assess.audit.result import decide
 from stirred.census import Census
@@ -28,8 +29,6 @@ from stirred.frames import collect_frame
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.tables.exact_margins import ExactMargins
-from stirred.mechanisms.tables.gaussian import GaussianTables
 from third_party import PeerCounts, many
 
 CONFIDENCE = 1 - 1e-7

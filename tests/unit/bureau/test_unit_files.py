@@ -4,11 +4,11 @@ from pathlib import Path
 
 import polars as pl
 
+from stirred import Workload
 from stirred.census import read
 from stirred.census.bureau import MDF_COLUMNS, MDF_PERSONS_FILE, MDF_UNITS_FILE
 from stirred.mechanisms.topdown.histogram import cell_expression
 from stirred.mechanisms.topdown.run.records import make_facility_rows, make_unit_rows
-from stirred.mechanisms.topdown.workload import Workload
 
 WORKLOAD = Workload.preset("dhc-units")
 TYPES = WORKLOAD.histogram.axis("hhtype")

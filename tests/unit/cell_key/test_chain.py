@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from stirred import load, run
 from stirred.chance import Key
-from stirred.publish.plan.description import load
-from stirred.publish.run.execute import run
 from stirred.spec.files import load as load_spec
 
 CENSUS = """name = "small"

@@ -6,8 +6,9 @@ import pytest
 from scipy.optimize import minimize
 
 from shared_data import EXTRACTS
+from stirred import CellKey
 from stirred.errors import InputError
-from stirred.mechanisms.tables.cell_key import CellKey, design_table
+from stirred.mechanisms.tables.cell_key import design_table
 from stirred.mechanisms.tables.cell_key.perturbation import design_law
 
 

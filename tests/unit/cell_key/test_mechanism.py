@@ -7,20 +7,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import CellKey, save
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import DataError, InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.tables.cell_key import (
-    CellKey,
-    GridTable,
-    IntervalTable,
-    design_table,
-    write_intervals,
-)
+from stirred.mechanisms.tables.cell_key import GridTable, IntervalTable, design_table, write_intervals
 from stirred.mechanisms.tables.cell_key.cells import KeyedCells, RecordKeys
-from stirred.publish.run.execute import save
 
 
 def small(n: int = 400) -> Census:

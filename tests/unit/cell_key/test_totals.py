@@ -7,12 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import CellKey
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import DataError, InputError
 from stirred.frames import arrow_of, frame_of
-from stirred.mechanisms.tables.cell_key import CellKey
 from stirred.mechanisms.tables.cell_key.cells import RecordKeys, TotalCells, read_largest
 from stirred.mechanisms.tables.cell_key.perturbation import Flex
 

@@ -9,11 +9,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import CellKey
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.tables.cell_key import CellKey
 
 SCHEMA = {"geography": {"spine": ["area"]}, "record": {"household": {"id": "hid"}}}
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from stirred.census import check, read
-from stirred.census.validation.problems import Problems
+from stirred.census import Problems, check, read
 from stirred.errors import DataError
 
 SECRET = "4711SECRET"

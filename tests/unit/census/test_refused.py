@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pytest
 
+from stirred import ExactMargins
 from stirred.census import DROPPED_NOTE, Census, read
 from stirred.chance import Key
 from stirred.cli.main import main
@@ -15,7 +16,6 @@ from stirred.engine import Local
 from stirred.errors import DataError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish import Packet, save
 

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import GaussianTables
 from stirred.chance import Key
 from stirred.errors import PrivacyError, StirredError
-from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.publish import Packet, load, run
 from stirred.publish.composition import promise
 from stirred.spec import Budget, Hamming, Multiplicative, NormalizedRenyi, Specification

@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import GaussianTables
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import BudgetError, DataError, InputError
 from stirred.frames import frame_of
-from stirred.mechanisms.tables.gaussian import GaussianTables, ListedCells, half_width
+from stirred.mechanisms.tables.gaussian import ListedCells, half_width
 from stirred.spec import Hamming, NormalizedRenyi
 
 SCHEMA: dict[str, Any] = {

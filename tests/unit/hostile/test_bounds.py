@@ -11,11 +11,10 @@ import pytest
 
 import stirred as st
 from small_census import CENSUS
-from stirred import text_formats
+from stirred import Packet, text_formats
 from stirred.child_processes import PIPE, python_command, start_child
 from stirred.cli.main import main
 from stirred.errors import InputError, SchemaError
-from stirred.publish.packet.folder import Packet
 from stirred.spec.files import load as load_specification
 from stirred.text_formats import MAX_TOML_DEPTH, TOO_DEEP, TomlError, parse_json, parse_toml
 

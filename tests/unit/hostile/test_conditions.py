@@ -16,10 +16,10 @@ import polars as pl
 import pytest
 
 from small_census import CENSUS, households
+from stirred import Plan
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.publish import load, run, verify
-from stirred.publish.plan.description import Plan
 from stirred.publish.run import execute
 
 KEY = Key.for_tests(3)

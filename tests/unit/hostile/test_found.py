@@ -5,15 +5,14 @@ from pathlib import Path
 import pytest
 
 from small_census import CENSUS, households
+from stirred import Packet, Workload
 from stirred.census import read
 from stirred.chance import Key
 from stirred.chance.seals import AuthenticFolder, keep_mark, read_mark
 from stirred.cli.main import main
 from stirred.errors import ForgedStateError, InputError, PlanError, SchemaError, StirredError
-from stirred.mechanisms.topdown.workload import Workload
 from stirred.publish import load
-from stirred.publish.packet.checksums import seal
-from stirred.publish.packet.folder import Packet
+from stirred.publish.packet import seal
 from stirred.publish.packet.lookup import look_up
 from stirred.publish.packet.signature import new_signer, sign, unsigned_parts
 from stirred.publish.plan.description import WeightsPlan

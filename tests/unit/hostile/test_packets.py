@@ -13,8 +13,9 @@ import pytest
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import InputError, PrivacyError, StirredError
-from stirred.publish.packet import checksums
-from stirred.publish.packet.checksums import check, seal, verify
+from stirred.publish import verify
+from stirred.publish.packet import checksums, seal
+from stirred.publish.packet.checksums import check
 from stirred.publish.packet.signature import is_signed, new_signer, sign, unsigned_parts
 
 # macOS has the same program under another name

@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 
 from contract.registry import LISTS, TOTALS, WORKLOAD
+from stirred import SafeTabH
 from stirred.chance import Key
 from stirred.engine import Engine
 from stirred.errors import StirredError
 from stirred.mechanisms.census2020.phsafe.tables import Answers
-from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.census2020.safetab.households.tables import Measurement
 from stirred.mechanisms.census2020.safetab.persons import mechanism
 from stirred.mechanisms.registry import find_mechanism, list_mechanisms

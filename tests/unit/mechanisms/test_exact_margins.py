@@ -2,10 +2,10 @@
 
 import pytest
 
+from stirred import ExactMargins
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import DataError
-from stirred.mechanisms.tables.exact_margins import ExactMargins
 
 
 def census(last: str | None) -> Census:

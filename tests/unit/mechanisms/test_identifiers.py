@@ -7,17 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import CellKey, ExactMargins, GaussianTables, SpecialTabulations, Workload
 from stirred.census import Census, read
 from stirred.census.describe import to_toml
 from stirred.chance import Key
 from stirred.errors import PrivacyError
 from stirred.mechanisms.identifiers import find_identifying, find_lone_areas, require_unidentifying
-from stirred.mechanisms.tables.cell_key import CellKey
-from stirred.mechanisms.tables.exact_margins import ExactMargins
-from stirred.mechanisms.tables.gaussian import GaussianTables
-from stirred.mechanisms.tables.special import SpecialTabulations
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.workload import Workload
 
 ROWS = 400
 

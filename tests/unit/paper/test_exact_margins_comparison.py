@@ -5,10 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from stirred import ExactMargins
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.errors import PrivacyError
-from stirred.mechanisms.tables.exact_margins import ExactMargins, draw_lattice_noise
+from stirred.mechanisms.tables.exact_margins import draw_lattice_noise
 from stirred.mechanisms.topdown import TopDown
 from stirred.paper import exact_margins
 from stirred.spec import Margin, Multiverse

@@ -4,9 +4,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from stirred import Key
+from stirred import Key, PHSafe
 from stirred.frames import frame_of
-from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
 from unit.phsafe.neighbours import (
     HOMES,
     PERSONS,

@@ -7,12 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from stirred import Key
+from stirred import Key, PHSafe
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.engine import Local
 from stirred.frames import frame_of
-from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
 from stirred.mechanisms.release import Release
 from unit.phsafe.small import SCHEMA
 

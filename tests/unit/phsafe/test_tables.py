@@ -6,12 +6,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from stirred import Key, read
+from stirred import Key, PHSafe, read
 from stirred.errors import BudgetError, InputError
 from stirred.frames import frame_of
 from stirred.mechanisms.census2020.noise import CellNoise
 from stirred.mechanisms.census2020.phsafe.budgets import SDHC_2020
-from stirred.mechanisms.census2020.phsafe.mechanism import Average, PHSafe, compute_averages
+from stirred.mechanisms.census2020.phsafe.mechanism import Average, compute_averages
 from stirred.mechanisms.release import Release
 from stirred.spec import Hamming, SymmetricDifference
 from unit.phsafe.small import SCHEMA, census, home, person

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from stirred import Key, read
+from stirred import Key, PHSafe, read
 from stirred.cli.main import main
-from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
 
 PERSONS = """RTYPE,MAFID,QAGE,CENHISP,CENRACE,RELSHIP
 3,100000001,49,1,01,20

@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
+from stirred import PHSafe
 from stirred.assess.contradictions import Contradiction, find_contradictions
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.cli.main import main
 from stirred.engine import Local
-from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
 from stirred.publish import Packet, load, parse, run, verify
 from stirred.publish.named_plans import list_quantities
 from stirred.spec.files import load as load_specification

@@ -10,8 +10,8 @@ from modes import open_to_others
 from stirred.census.synthetic import write_preset
 from stirred.cli.main import main
 from stirred.errors import InputError
+from stirred.publish import parse
 from stirred.publish.frontier import build_family, require_tables
-from stirred.publish.plan.description import parse
 
 PLAN = """title = "t"
 census = "census/census.toml"

@@ -9,7 +9,7 @@ import pytest
 from stirred.census import read
 from stirred.chance import Key
 from stirred.errors import ForgedStateError
-from stirred.mechanisms.swap.pairwise import swap_log
+from stirred.mechanisms.swap import swap_log
 from stirred.publish import load, run, verify
 from stirred.publish.run import execute
 

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from stirred import Plan, SafeTabH
 from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
 from stirred.publish import Packet, parse, run
 from stirred.publish.composition import PlanPromise, build_account, state_promise
-from stirred.publish.plan.description import Plan
 
 TOTALS = """title = "totals"
 census = "census.toml"

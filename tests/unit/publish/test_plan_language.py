@@ -10,8 +10,8 @@ import pytest
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import PlanError
-from stirred.publish import load, run
-from stirred.publish.plan.description import parse, with_language
+from stirred.publish import load, parse, run
+from stirred.publish.plan.description import with_language
 from stirred.publish.run import execute
 
 PLAN = """title = "Umzüge"

@@ -6,12 +6,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from stirred import run
 from stirred.census import read
 from stirred.chance import Key
 from stirred.errors import StirredError
 from stirred.publish import parse
 from stirred.publish.check import prepare
-from stirred.publish.run.execute import run
 from stirred.publish.tuning import rehearse
 
 CENSUS = """name = "survey"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from stirred import GaussianTables
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.errors import InputError
 from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.publish import parse
 from stirred.publish.tuning import Target, rehearse, tune
 

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from stirred import SafeTabP
 from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
@@ -30,7 +31,6 @@ from stirred.mechanisms.census2020.safetab.groups import (
     Tally,
 )
 from stirred.mechanisms.census2020.safetab.persons.budgets import DDHC_A_2020
-from stirred.mechanisms.census2020.safetab.persons.mechanism import SafeTabP
 from stirred.mechanisms.census2020.safetab.persons.tables import map_to_coarser
 from stirred.publish import load, save
 from stirred.publish.packet.lookup import look_up

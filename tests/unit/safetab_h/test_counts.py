@@ -10,9 +10,9 @@ import pytest
 
 import stirred as st
 from shared_data import shared
+from stirred import SafeTabH
 from stirred.census import Census
 from stirred.engine import Local
-from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.census2020.safetab.households.tables import T3, T4
 from unit.safetab_h.towns import KINDS, Household, regions, tabulated, write
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import stirred as st
+from stirred import SafeTabH
 from stirred.mechanisms.census2020.noise import CellNoise
 from stirred.mechanisms.census2020.safetab.groups import (
     PUERTO_RICO,
@@ -21,7 +22,6 @@ from stirred.mechanisms.census2020.safetab.groups import (
     Regions,
     Tally,
 )
-from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.census2020.safetab.households.tables import (
     CELLS_PER_GROUP,
     DDHC_B_2020,

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import stirred as st
+from stirred import SafeTabH
 from stirred.errors import StirredError
 from stirred.mechanisms.census2020.safetab.groups import CodeLists
-from stirred.mechanisms.census2020.safetab.households.mechanism import SafeTabH
 from stirred.mechanisms.census2020.safetab.households.tables import LISTS_KEY, read_totals
 from unit.safetab_h.test_counts import KEY, all_totals, mechanism, town
 from unit.safetab_h.towns import write

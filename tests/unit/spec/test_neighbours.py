@@ -30,8 +30,7 @@ from stirred.spec import (
     Variable,
     input_premetrics,
 )
-from stirred.spec.card import Card
-from stirred.spec.card.words import bound_odds
+from stirred.spec.card import Card, bound_odds
 from stirred.spec.files import dumps, from_json, to_json
 from stirred.spec.verdict import Verdict
 

@@ -7,11 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import SpecialTabulations
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.tables.special import CountRule, SpecialTabulations
+from stirred.mechanisms.tables.special import CountRule
 from stirred.publish import load, run, save
 from stirred.spec.files import load as load_spec
 

@@ -7,18 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from stirred import ImputedStay, NearPlaces, NoisyKey, NoisyTables, NoVacuous, UnitMatching, VaryingRates
 from stirred.catalog import catalog
 from stirred.census import Census
 from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.swap.variants import (
-    ImputedStay,
-    NearPlaces,
-    NoisyKey,
-    NoisyTables,
-    NoVacuous,
-    UnitMatching,
-    VaryingRates,
-)
 from stirred.spec import Budget, SizeLaw, Specification, compare_functions
 from stirred.spec.card import Card
 from stirred.spec.files import from_json, to_json

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import ExactMargins, run
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
@@ -15,11 +16,9 @@ from stirred.errors import InputError, StirredError
 from stirred.frames import frame_of
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.estimates import Units, finish_cells, keeps_table, sum_moments
-from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.publish import parse
 from stirred.publish.check import prepare
 from stirred.publish.packet.lookup import look_up
-from stirred.publish.run.execute import run
 
 BY, MATCH, SWAP = ["district", "water"], ["m"], ["district"]
 

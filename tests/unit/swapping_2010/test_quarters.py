@@ -13,8 +13,8 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.frames import frame_of
+from stirred.mechanisms.swap import Swapping2010
 from stirred.mechanisms.swap.group_quarters import fit_multinomial, fit_poisson, multinomial_shares
-from stirred.mechanisms.swap.swapping_2010 import Swapping2010
 
 KEY = Key.for_tests(2010)
 PLACES = ["state", "county", "block"]

@@ -12,8 +12,7 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.swap.pairwise import swap_log
-from stirred.mechanisms.swap.swapping_2010 import Swapping2010
+from stirred.mechanisms.swap import Swapping2010, swap_log
 
 KEY = Key.for_tests(2010)
 AREAS = ["county", "tract", "block"]

@@ -13,8 +13,8 @@ import pytest
 
 from shared_data import EXTRACTS
 from stirred.chance import Key
+from stirred.mechanisms.swap import TargetedSwapping, flat_census
 from stirred.mechanisms.swap.pairwise import find_level_areas
-from stirred.mechanisms.swap.targeted import TargetedSwapping, flat_census
 
 KEYS = 60
 PLACES = ["nuts1", "nuts2", "lau"]

@@ -7,14 +7,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import save
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError, PrivacyError
 from stirred.frames import frame_of
-from stirred.mechanisms.swap.pairwise import SwapLog, swap_log
-from stirred.mechanisms.swap.targeted import TargetedSwapping, record_swap
-from stirred.publish.run.execute import save
+from stirred.mechanisms.swap import SwapLog, TargetedSwapping, record_swap, swap_log
 
 KEY = Key.for_tests(2021)
 SPINE = ["nuts1", "nuts2", "lau"]

@@ -8,8 +8,8 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
+from stirred.mechanisms.swap import TargetedSwapping
 from stirred.mechanisms.swap.pairwise import witness_by_cycle
-from stirred.mechanisms.swap.targeted import TargetedSwapping
 
 SCHEMA: dict[str, Any] = {"geography": {"spine": ["area"]}, "record": {"household": {"id": "hid"}}}
 KEYS = 200

@@ -6,11 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
+from stirred import ExactMargins
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import BudgetError, InputError
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.tables.exact_margins import ExactMargins, draw_lattice_noise
+from stirred.mechanisms.tables.exact_margins import draw_lattice_noise
 from stirred.spec import Budget, Margin
 
 

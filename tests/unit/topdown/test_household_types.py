@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import Workload
 from stirred.errors import InputError
 from stirred.mechanisms.topdown.histogram import axis_expression
 from stirred.mechanisms.topdown.rules import Constraints, Record, list_structural_zeros
@@ -14,7 +15,6 @@ from stirred.mechanisms.topdown.run.records import (
     make_facility_rows,
     make_unit_rows,
 )
-from stirred.mechanisms.topdown.workload import Workload
 
 UNITS = Workload.preset("dhc-units")
 TYPES = UNITS.histogram.axis("hhtype")

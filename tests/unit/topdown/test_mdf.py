@@ -6,11 +6,11 @@ import polars as pl
 import pytest
 
 from shared_data import shared
+from stirred import Workload
 from stirred.census import Census, ppmf
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown
 from stirred.mechanisms.topdown.run.records import make_facility_rows, make_rows, write_mdf
-from stirred.mechanisms.topdown.workload import Workload
 
 REAL = (
     Path(__file__).resolve().parents[3] / "shared" / "data" / "guernsey2010" / "ppmf_20210608_persons.parquet"

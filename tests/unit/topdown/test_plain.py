@@ -6,12 +6,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from stirred import Workload
 from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.frames import frame_of
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.workload import Workload
 
 KEY = Key.for_tests(1)
 

@@ -9,12 +9,12 @@ import polars as pl
 import pyarrow.dataset as pads
 import pytest
 
+from stirred import ExactMargins
 from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.engine import Engine, Local
 from stirred.errors import DataError, PrivacyError
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown import promise as promise_module
 from stirred.mechanisms.topdown import tree as areas

@@ -7,6 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from stirred import CellKey
 from stirred.assess.attack import attack, count_uniques, measure_uniques
 from stirred.assess.attack.linkage import (
     LinkVariables,
@@ -25,7 +26,6 @@ from stirred.errors import InputError
 from stirred.frames import frame_of
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.tables.cell_key import CellKey
 
 RECALL = "recall of reidentification, released records"
 NAMES = ["block", "block_group", "sex", "age", "race", "hispanic"]

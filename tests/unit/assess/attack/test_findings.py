@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from stirred import Workload
 from stirred.assess.attack import attack
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
@@ -13,7 +14,6 @@ from stirred.chance import Key
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.workload import Workload
 
 WORKLOAD = Path(__file__).parents[4] / "examples" / "attack" / "blocks-by-age.toml"
 RECORDS, REBUILT = "reidentification", "reidentification from tables"

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import ExactMargins
 from stirred.assess.attack.inversion import (
     _chance_shown,
     balance_weights,
@@ -18,9 +19,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.mechanisms.registry import rebuild_mechanism
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.swap.estimates import posterior
-from stirred.mechanisms.tables.exact_margins import ExactMargins
+from stirred.mechanisms.swap import PermutationSwapping, posterior
 
 STRATA, PLACES = 6000, np.array(["a", "a", "a", "b", "b", "c"])
 LIMIT = 5.4  # standard errors; ten comparisons raise a false alarm with a chance below 1e-6

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from stirred import ExactMargins, GaussianTables, Plan
 from stirred.assess.attack.inference import infer_table
 from stirred.assess.attack.majority import guess_by_area
 from stirred.assess.universe import measure_universe, measures
@@ -21,14 +22,10 @@ from stirred.engine import Local
 from stirred.languages import CODES, Language
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.release import Release, scan_records
-from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.swap.targeted import TargetedSwapping
-from stirred.mechanisms.tables.exact_margins import ExactMargins
-from stirred.mechanisms.tables.gaussian import GaussianTables
+from stirred.mechanisms.swap import PermutationSwapping, TargetedSwapping
 from stirred.mechanisms.topdown import TopDown
 from stirred.publish import documents
 from stirred.publish.documents import public_risk
-from stirred.publish.plan.description import Plan
 from stirred.report import Report, Section, render
 
 PLACES = ["county", "tract", "block_group", "block"]

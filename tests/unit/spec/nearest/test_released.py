@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from stirred import GaussianTables
 from stirred.census import Census
 from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.tables.gaussian import GaussianTables
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.spec import (
     Budget,
@@ -26,8 +26,7 @@ from stirred.spec import (
     SymmetricDifference,
     Variable,
 )
-from stirred.spec.card import Card
-from stirred.spec.card.words import bound_odds
+from stirred.spec.card import Card, bound_odds
 from stirred.spec.files import from_json, to_json
 from stirred.spec.nearest import smallest_distance
 

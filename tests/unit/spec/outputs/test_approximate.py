@@ -29,8 +29,7 @@ from stirred.spec import (
     at_distance,
     compose,
 )
-from stirred.spec.card import Card
-from stirred.spec.card.words import bound_odds
+from stirred.spec.card import Card, bound_odds
 from stirred.spec.output_premetrics import round_up_digits, scale_delta
 
 TOY = Domain(

@@ -19,11 +19,11 @@ from oracles.bridge import domain_of, margin_of
 from oracles.census import Small, Table
 from oracles.promises import Law
 from oracles.rank import determines
+from stirred import ExactMargins
 from stirred.catalog import catalog
 from stirred.census import Census
 from stirred.errors import BudgetError, IncompatibleError, VoidError
 from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.tables.exact_margins import ExactMargins
 from stirred.mechanisms.topdown import rules as constraints
 from stirred.mechanisms.topdown.rules import Record
 from stirred.spec import (
@@ -50,8 +50,7 @@ from stirred.spec import (
     compose,
 )
 from stirred.spec import verdict as verdict_module
-from stirred.spec.card import Card
-from stirred.spec.card.words import bound_odds
+from stirred.spec.card import Card, bound_odds
 from stirred.spec.nearest import Distance
 from stirred.spec.refinement import decide_determined
 from stirred.spec.statement import FunctionOrder
