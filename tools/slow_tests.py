@@ -28,13 +28,15 @@ PACKETS = "tests/golden/packets"
 ROOMS = {
     "mechanisms/swap": (
         "tests/unit/swapping tests/slow/test_traditional_real_data.py tests/golden/test_1940.py "
-        f"tests/unit/audit tests/contract {PACKETS}"
+        f"tests/golden/test_stirring_note.py tests/unit/audit tests/contract {PACKETS}"
     ),
     "mechanisms/topdown": (
         "tests/unit/topdown tests/statistical/topdown tests/unit/publish/test_das2020.py "
         f"tests/spark/test_spark_das2020.py tests/contract {PACKETS}"
     ),
-    "mechanisms/tables": f"tests/slow/test_cell_key_vectors.py tests/unit/audit tests/contract {PACKETS}",
+    "mechanisms/tables": (
+        f"tests/slow/test_cell_key_vectors.py tests/unit/cell_key tests/unit/audit tests/contract {PACKETS}"
+    ),
     "mechanisms/census2020": f"tests/unit/safetab tests/unit/safetab_h tests/unit/bureau tests/contract {PACKETS}",
     "mechanisms": f"tests/contract tests/unit/audit {PACKETS}",
     "spec": "tests/unit/spec tests/unit/swapping/test_swap_promises.py tests/unit/formal",
