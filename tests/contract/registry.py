@@ -11,10 +11,17 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from stirred import (
+    CellKey,
+    ExactMargins,
+    GaussianTables,
+    PHSafe,
+    SafeTabH,
+    SafeTabP,
+    SpecialTabulations,
+    Workload,
+)
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe
-from stirred.mechanisms.census2020.safetab.households import SafeTabH
-from stirred.mechanisms.census2020.safetab.persons import SafeTabP
 from stirred.mechanisms.stirring import Stirring
 from stirred.mechanisms.swap import (
     ImputedStay,
@@ -23,17 +30,12 @@ from stirred.mechanisms.swap import (
     NoisyTables,
     NoVacuous,
     PermutationSwapping,
+    Swapping2010,
+    TargetedSwapping,
     UnitMatching,
     VaryingRates,
 )
-from stirred.mechanisms.swap.swapping_2010 import Swapping2010
-from stirred.mechanisms.swap.targeted import TargetedSwapping
-from stirred.mechanisms.tables.cell_key import CellKey
-from stirred.mechanisms.tables.exact_margins import ExactMargins
-from stirred.mechanisms.tables.gaussian import GaussianTables
-from stirred.mechanisms.tables.special import SpecialTabulations
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.workload import Workload
 
 TOTALS = Path(__file__).resolve().parents[1] / "data" / "safetab_h"
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
