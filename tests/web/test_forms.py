@@ -10,11 +10,11 @@ from pydantic import Field
 
 from bench_client import BenchClient, form_in
 from layouts import LAYOUTS
+from stirred import PermutationSwapping
 from stirred.census import Schema
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.registry import Registration, list_mechanisms
 from stirred.mechanisms.swap.config import SwapConfig
-from stirred.mechanisms.swap.psa import PermutationSwapping
 from stirred.spec import SizeLaw
 from stirred.web.document import document_of, edit_text, text_of
 from stirred.web.forms import DEFAULT_SUFFIX, NAME_PREFIX, SHOWN_FIELD, fields_of, settings_of
