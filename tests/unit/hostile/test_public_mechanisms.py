@@ -68,6 +68,7 @@ SWAP = 'match = ["state", "size"]\nswap = ["county", "tract"]\nrate = "1/3"\n'
 TABLE = '[[table]]\nname = "a"\nby = ["county", "tenure"]\n'
 VARIANTS = {
     "permutation-swapping": SWAP + TABLE,
+    "stirring": SWAP + TABLE,
     "swapping-varying-rates": SWAP + 'by = "tenure"\nrates = {r = "1/2"}\n' + TABLE,
     "swapping-imputed-stay": SWAP + 'imputed = "tenure"\nlevels = ["r"]\n' + TABLE,
     "swapping-no-vacuous": SWAP + "carry = false\n" + TABLE,
