@@ -35,7 +35,7 @@ from stirred.mechanisms.topdown.dhc_given_pl.facility_types import FacilityQuery
 from stirred.mechanisms.topdown.dhc_given_pl.parents import MAX_FIRST_ANSWERS, choose_estimator
 from stirred.mechanisms.topdown.histogram import Query
 from stirred.mechanisms.topdown.measure import ClassicTargets, Measurements
-from stirred.mechanisms.topdown.run.task import Settings, Task
+from stirred.mechanisms.topdown.run.task import Settings, Task, solve_levels
 from stirred.mechanisms.topdown.run.upper_tree import UpperTree, build_whole_tree
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.workload import Workload
@@ -200,10 +200,9 @@ def main() -> None:
                 print(f"\n{workload.name}, key {draw}")
                 for depth, level in enumerate(above.spine.levels[: options.levels]):
                     wall, cpu = time.perf_counter(), time.process_time()
-                    found = estimator.root() if depth == 0 else estimator.level(depth, levels[-1], Local())
-                    levels.append(found[0])
+                    levels, found = solve_levels(estimator, levels, depth, Local())
                     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
-                    one = found[1]
+                    one = found[-1]
                     print(
                         f"{level:12s} {one.parents:6d} parents, sums off {one.violation:.1e}, distance {one.distance:.2f}, "
                         f"{one.iterations} products, {time.perf_counter() - wall:.1f} s, {time.process_time() - cpu:.1f} s "

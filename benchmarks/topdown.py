@@ -46,10 +46,21 @@ from stirred.mechanisms.topdown.prior import Guidance
 from stirred.mechanisms.topdown.run.release import estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.run.upper_tree import build_whole_tree
-from stirred.mechanisms.topdown.solve import batch, generic
-from stirred.mechanisms.topdown.solve.batch import LevelSolver
+from stirred.mechanisms.topdown.solve import crossing
+from stirred.mechanisms.topdown.solve.batch import (
+    Family,
+    LevelSolver,
+    build_family_arrays,
+    build_shared_arrays,
+)
 from stirred.mechanisms.topdown.solve.levels import Estimator
-from stirred.mechanisms.topdown.solve.parent import Certificate, ParentProblem, merge_equal_queries, solve
+from stirred.mechanisms.topdown.solve.parent import (
+    Certificate,
+    ParentProblem,
+    build_problem,
+    merge_equal_queries,
+    solve,
+)
 from stirred.mechanisms.topdown.tree import Tree
 from stirred.mechanisms.topdown.workload import Mode, Workload
 
@@ -257,21 +268,19 @@ def _warm_up(workload: str, mode: str) -> None:
     """Compile (or load from the cache) before the clock runs."""
     one = np.ones
     groups = np.array([[0, 0], [0, 1]], np.int32)
-    problem = ParentProblem(
+    problem = build_problem(
         one(2), one((2, 2)), one((2, 2), bool), groups, one((1, 2)), np.zeros(2, np.int32)
     )
     solve(problem)
-    generic.solve_piqp(problem)
-    # The batches and the tree passes: a census just large enough for them, on the same types of arrays.
+    crossing.solve_piqp(problem)
+    # The batches and the tree passes, on the same types of arrays.
     with tempfile.TemporaryDirectory() as folder:
         write_preset("demo", Path(folder) / "census", households=2000)
         task = Task(
             census=read(Path(folder) / "census" / "census.toml"), workload=Workload.preset(workload),
             settings=Settings(mode=cast(Mode, mode)), key=Key.for_tests(1).bind("warm"), engine=Local(workers=1),
         )  # fmt: skip
-        large, batch.MIN_COMPILED_GEOUNITS = batch.MIN_COMPILED_GEOUNITS, 0
         estimate_run(task, build_whole_tree(task), None, task.key)
-        batch.MIN_COMPILED_GEOUNITS = large
 
 
 def _compiled_seconds() -> list[float]:
@@ -328,14 +337,14 @@ def _generic(
             told = time.monotonic()
             print(f"{level}: {done} of {len(order)} parents through both", file=sys.stderr)
         children, cells, counts, allowed = known[int(parent)]
-        problem, *_ = estimator.problem(depth, children, cells, counts, allowed)
+        problem = _problem(estimator, depth, int(parent), cells, counts, children, allowed)
         ours, fast = _clocked(lambda: estimator._solve(problem))  # noqa: B023
-        parts, build = _clocked(lambda: generic.build_structure(problem))  # noqa: B023
-        (solver, _), setup = _clocked(lambda: generic.set_up_piqp(problem, parts, eps=EPS))  # noqa: B023
+        parts, build = _clocked(lambda: crossing.build_structure(problem))  # noqa: B023
+        (solver, _), setup = _clocked(lambda: crossing.set_up_piqp(problem, parts, eps=EPS))  # noqa: B023
         _, alone = _clocked(solver.solve)
-        theirs = generic.solve_piqp(problem, parts, eps=EPS)  # not timed: the answer, with its retries
+        theirs = crossing.solve_piqp(problem, parts, eps=EPS)  # not timed: the answer, with its retries
         if np.abs(ours.x - theirs.x).max() > 5e-3:  # then it matters which of the two is off
-            theirs = generic.solve_piqp(problem, parts, eps=EPS / 100)
+            theirs = crossing.solve_piqp(problem, parts, eps=EPS / 100)
         rows.append(
             (fast, build, setup, alone, float(np.abs(ours.x - theirs.x).max()), excess(problem, ours.x, theirs.x))
         )  # fmt: skip
@@ -367,6 +376,16 @@ def _children(estimator: Estimator, depth: int, parent: int, above: Sparse) -> P
     return children[live], cells, counts, allowed[live]
 
 
+def _problem(
+    estimator: Estimator, depth: int, parent: int, cells: NDArray[np.int64], counts: NDArray[np.int64],
+    children: NDArray[np.int64], allowed: NDArray[np.bool_],
+) -> ParentProblem:  # fmt: skip
+    """The problem of one parent on these cells."""
+    family = Family(parent, Sparse(np.array([0, len(cells)]), cells, counts))
+    shared = build_shared_arrays(estimator, depth)
+    return estimator.problem(depth, build_family_arrays(estimator, depth, shared, family), children, allowed)
+
+
 def _unreduced(
     estimator: Estimator,
     depth: int,
@@ -388,7 +407,7 @@ def _unreduced(
             result.append({"left_out_for_lack_of_time": len(asked) - len(result)})
             break
         children, cells, counts, allowed = known[parent]
-        problem, *_ = estimator.problem(depth, children, cells, counts, allowed)
+        problem = _problem(estimator, depth, int(parent), cells, counts, children, allowed)
         everywhere = np.zeros(len(whole), np.int64)
         everywhere[cells] = counts
         possible = estimator.constraints.find_allowed(depth, children, whole)
@@ -400,7 +419,7 @@ def _unreduced(
                 row[name] = {"not_tried": f"{cells_of.sum()} cells"}
                 continue
             print(f"{estimator.allotment.spine.levels[depth]}: {name}, {cells_of.sum()}", file=sys.stderr)
-            row[name] = _once(estimator.problem(depth, children, whole, everywhere, cells_of)[0])
+            row[name] = _once(_problem(estimator, depth, parent, whole, everywhere, children, cells_of))
         result.append(row)
     return result
 
@@ -408,14 +427,14 @@ def _unreduced(
 def excess(problem: ParentProblem, X: NDArray[np.float64], Y: NDArray[np.float64]) -> float:
     """How much higher the objective is at X than at Y, from the gradients at both, because values would lose digits."""
     parts = dict(zip(("gid", "w", "diag"), merge_equal_queries(problem.groups, problem.weights), strict=True))
-    middle = generic.multiply_hessian((X + Y) / 2, problem, parts) - problem.linear
+    middle = crossing.multiply_hessian((X + Y) / 2, problem, parts) - problem.linear
     return float((middle * (X - Y)).sum())
 
 
 def _once(problem: ParentProblem) -> dict[str, object]:
     """PIQP at the looser tolerance at which it also ends on unreduced problems, everything counted."""
-    parts, build = _clocked(lambda: generic.build_structure(problem))
-    (solver, _), setup = _clocked(lambda: generic.set_up_piqp(problem, parts, eps=1e-6))
+    parts, build = _clocked(lambda: crossing.build_structure(problem))
+    (solver, _), setup = _clocked(lambda: crossing.set_up_piqp(problem, parts, eps=1e-6))
     status, alone = _clocked(solver.solve)
     return {
         "variables": parts["A"].shape[1],

@@ -5,9 +5,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from stirred.mechanisms.topdown.solve.generic import multiply_hessian
+from oracles.topdown_numpy import Network
+from stirred.mechanisms.topdown.solve.crossing import multiply_hessian
 from stirred.mechanisms.topdown.solve.parent import ParentProblem, merge_equal_queries
-from stirred.mechanisms.topdown.solve.rounding import Network
 
 Floats = NDArray[np.float64]
 

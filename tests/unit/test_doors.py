@@ -53,7 +53,7 @@ DOORS: dict[str, Callable[[], object]] = {
     "a word as emphasis": lambda: st.TopDown(emphasis="a"),  # type: ignore[arg-type]
     "a word as budget": lambda: st.TopDown(rho_squared="x"),
     "an unknown mode": lambda: st.TopDown(mode="x"),  # type: ignore[arg-type]
-    "an unknown solver": lambda: st.TopDown(solver="quick"),
+    "an unknown layout": lambda: st.TopDown(names="quick"),
     "a text for a packet": lambda: st.TopDown(given="packet"),  # type: ignore[arg-type]
     "a number as row": lambda: st.ExactMargins(rows=1, columns="t", rho_squared="1/2"),  # type: ignore[arg-type]
     "read a number": lambda: st.read(1),  # type: ignore[arg-type]

@@ -39,10 +39,10 @@ try:
 except st.errors.MissingExtraError as error:
     assert error.fix == "pip install 'stirred[pandas]'", error.fix
 import numpy as np
-from stirred.mechanisms.topdown.solve import generic
+from stirred.mechanisms.topdown.solve import crossing
 one = np.ones((1, 1))
 try:
-    generic.round_with_rows(one, np.ones(1, np.int64), one > 0, ())
+    crossing.round_with_rows(one, np.ones(1, np.int64), one > 0, ())
 except st.errors.MissingExtraError as error:
     assert error.fix == "pip install 'stirred[solver]'", error.fix
 else:

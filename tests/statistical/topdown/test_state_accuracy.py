@@ -18,6 +18,7 @@ from stirred.mechanisms.topdown.counts import Sparse, count_histograms
 from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate
 from stirred.mechanisms.topdown.measure import Allotment, ClassicTargets, Measurements
 from stirred.mechanisms.topdown.rules import compile_and_check
+from stirred.mechanisms.topdown.run.task import solve_levels
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.tree import Tree, list_leaves
 
@@ -64,9 +65,8 @@ def errors(
                 else TreeEstimate.of(measurements, constraints, Local())
             )
             estimator = Estimator(allotment, constraints, targets, weights)
-            level, _ = estimator.root()
-            for d in range(1, spine.levels.index(lowest) + 1):
-                level, _ = estimator.level(d, level, Local())
+            levels, _ = solve_levels(estimator, (), spine.levels.index(lowest), Local())
+            for d, level in enumerate(levels[1:], 1):
                 want = truth[d]
                 apart = Sparse.of(
                     np.r_[level.nodes, want.nodes], np.r_[level.cells, want.cells], np.r_[level.counts, -want.counts],

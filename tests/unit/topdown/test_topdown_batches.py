@@ -1,39 +1,19 @@
-"""The compiled batches against the general path, which is the oracle: the same bits, whatever is solved together."""
+"""The compiled batches against parents that are solved one by one with NumPy: the same bits, whatever is solved together."""
 
 import numpy as np
 import pytest
 
+from oracles.topdown_numpy import round_plainly, solve_plainly
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.topdown import Workload
 from stirred.mechanisms.topdown.run.task import Settings
-from stirred.mechanisms.topdown.solve import batch
+from stirred.mechanisms.topdown.solve import batch, levels
 from stirred.mechanisms.topdown.solve.levels import Estimator
-from stirred.mechanisms.topdown.solve.networks import pairwise_sum, sort_part
+from stirred.mechanisms.topdown.solve.ordered import pairwise_sum, sort_part
 from unit.topdown.runs import run
 
 KEY = Key.for_tests(19)
-
-
-@pytest.fixture(autouse=True)
-def _small_trees_too(monkeypatch):
-    monkeypatch.setattr(batch, "MIN_COMPILED_GEOUNITS", 0)
-
-
-def test_small_trees_compile_nothing(make_census, monkeypatch):
-    monkeypatch.undo()
-    monkeypatch.setattr(batch, "solve_batch", None)  # calling it would fail
-    solved(make_census(5, width=3), "pl94-persons", "gls")
-
-
-def test_a_part_of_a_large_tree_is_solved_in_batches(make_census, monkeypatch):
-    monkeypatch.undo()
-    census, units = make_census(5, width=3), Workload.preset("pl94-units")
-    made = run(census, units, Settings(), key=KEY, engine=Local(workers=1)).estimation
-    small = Estimator.of(made.targets, made.above.constraints)
-    part = Estimator.of(made.targets, made.above.constraints, geounits=batch.MIN_COMPILED_GEOUNITS)
-    assert batch.LevelSolver(small, 1).shared is None
-    assert batch.LevelSolver(part, 1).shared is not None
 
 
 def solved(census, workload, mode, workers=1):
@@ -55,13 +35,15 @@ def solved(census, workload, mode, workers=1):
         ("pl94-persons", "guided"),
     ],
 )
-def test_batches_and_the_general_path_give_the_same_integers(make_census, monkeypatch, workload, mode):
+def test_batches_have_the_integers_of_the_oracle(make_census, monkeypatch, workload, mode):
     census = make_census(5, width=4)
     ours, certificates = solved(census, workload, mode)
     monkeypatch.setattr(batch, "MAX_BATCH_CELLS", 40)  # one parent in a batch, several threads
     monkeypatch.setattr(batch, "MAX_TABLED_CELLS", 0)  # as of a large histogram: only cells that occur
     threads, same = solved(census, workload, mode, 3)
     monkeypatch.setattr(Estimator, "batchable", lambda *_: False)
+    monkeypatch.setattr(levels, "solve", solve_plainly)
+    monkeypatch.setattr(levels, "round_children", round_plainly)
     theirs, expected = solved(census, workload, mode)
     assert certificates == expected == same
     for a, b, c in zip(ours, theirs, threads, strict=True):
@@ -70,18 +52,27 @@ def test_batches_and_the_general_path_give_the_same_integers(make_census, monkey
         assert np.array_equal(a, c)
 
 
-def test_a_parent_that_is_refused_goes_the_general_way(make_census, monkeypatch):
+def test_a_parent_that_is_refused_is_solved_by_itself(make_census, monkeypatch):
     census = make_census(5, width=3)
     whole, certificates = solved(census, "pl94-persons", "gls")
-    found = batch.solve_batch
+    found, alone = batch.solve_batch, []
+    parent = Estimator.parent
 
     def refuses(level, terms, parents, *rest):
-        x, begin, status, numbers = found(level, terms, parents, *rest)
+        """The batch without every second of its parents."""
+        node, cell, count, ends, status, numbers = found(level, terms, parents, *rest)
+        begins = np.r_[0, ends[:-1]]
+        stay = np.concatenate(
+            [np.full(e - b, i % 2 == 1) for i, (b, e) in enumerate(zip(begins, ends, strict=True))]
+        )
         status[::2] = batch.TRY_AGAIN
-        return x, begin, status, numbers
+        left = np.r_[0, np.cumsum(stay)]
+        return node[stay], cell[stay], count[stay], left[ends], status, numbers
 
     monkeypatch.setattr(batch, "solve_batch", refuses)
+    monkeypatch.setattr(Estimator, "parent", lambda *call: alone.append(call[1]) or parent(*call))
     again, same = solved(census, "pl94-persons", "gls")
+    assert alone
     assert certificates == same
     assert all(np.array_equal(a, b) for a, b in zip(whole, again, strict=True))
 

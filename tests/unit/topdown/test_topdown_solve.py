@@ -3,12 +3,25 @@
 import numpy as np
 import pytest
 
+from oracles.topdown_numpy import build_network, round_plainly, solve_plainly
 from oracles.topdown_solves import least_squares, objective, rounding_optimum
-from stirred.mechanisms.topdown.solve import generic
-from stirred.mechanisms.topdown.solve.networks import solve_flow
-from stirred.mechanisms.topdown.solve.parent import HeldSums, ParentProblem, measure_violation, solve
+from stirred.mechanisms.topdown.solve import crossing
+from stirred.mechanisms.topdown.solve.parent import (
+    HeldSums,
+    build_problem,
+    list_sums,
+    measure_violation,
+    solve,
+)
 from stirred.mechanisms.topdown.solve.root import round_root, solve_root
-from stirred.mechanisms.topdown.solve.rounding import build_network, round_network
+from stirred.mechanisms.topdown.solve.rounding import (
+    SNAP_DISTANCE,
+    aim_at,
+    keep_sums,
+    round_children,
+    round_network,
+    solve_flow,
+)
 
 WEIGHTS = np.array([0.4, 0.002, 0.001, 0.001, 0.2, 0.004, 0.001, 0.05])
 
@@ -43,7 +56,7 @@ def problem(seed, C, n, people, *, total=False, bounds=False, classes=1):
         low = np.zeros((C, 2))
         low[:, 1] = truth[:, k == 1].sum(axis=1)
         held.append(HeldSums(k.astype(np.int32), low, np.full((C, 2), 1e9)))
-    return ParentProblem(truth.sum(axis=0), linear, allowed, groups, weights, kind, tuple(held)), constant
+    return build_problem(truth.sum(axis=0), linear, allowed, groups, weights, kind, held), constant
 
 
 CASES = [
@@ -62,21 +75,54 @@ CASES = [
 @pytest.mark.parametrize(("seed", "C", "n", "people", "options"), CASES)
 def test_the_fast_solver_agrees_with_piqp(seed, C, n, people, options):
     case, constant = problem(seed, C, n, people, **options)
-    ours, theirs = solve(case, tolerance=5e-3), generic.solve_piqp(case)
+    ours, theirs = solve(case, tolerance=5e-3), crossing.solve_piqp(case)
     best = least_squares(case, theirs.x) + constant
     assert (least_squares(case, ours.x) + constant - best) / best < 1e-7
     assert np.abs(ours.x - theirs.x).max() < 1e-2
     assert np.abs(ours.x.sum(axis=0) - case.parent).max() < 1e-8
     assert (ours.x >= 0).all()
     assert (ours.x[~case.allowed] == 0).all()
-    assert measure_violation(ours.x, case.held) < 2e-4
-    if not case.held:  # the certificate bounds the true excess
+    assert measure_violation(ours.x, case.held, case.low, case.high) < 2e-4
+    if not len(case.held):  # the certificate bounds the true excess
         assert least_squares(case, ours.x) - least_squares(case, theirs.x) <= ours.gap + 1e-6
+
+
+@pytest.mark.parametrize(("seed", "C", "n", "people", "options"), CASES)
+@pytest.mark.parametrize("by_column", [False, True])
+def test_compiled_code_has_the_bits_of_the_plain_one(seed, C, n, people, options, by_column):
+    """The solve and every rounding, with and without aimed sums, with exact groups and with room to move."""
+    case = problem(seed, C, n, people, **options)[0]._replace(by_column=by_column)
+    for one in (case, case._replace(crowded=True), case._replace(start=case.linear / 9.0)):
+        if one.crowded and not len(one.held):
+            continue
+        ours, theirs = solve(one), solve_plainly(one)
+        assert ours.x.tobytes() == theirs.x.tobytes()
+        assert (ours.gap, ours.violation, ours.iterations) == (
+            theirs.gap,
+            theirs.violation,
+            theirs.iterations,
+        )
+        assert (ours.method, ours.distance) == (theirs.method, theirs.distance)
+    rng = np.random.default_rng(seed)
+    parent, groups, aims = case.parent.astype(np.int64), rng.integers(0, 2, n), rng.integers(0, 3, n)
+    x, free = solve(case).x, np.full((C, 2), 1e300)
+    sums = np.stack([x[:, groups == g].sum(axis=1) for g in range(2)], axis=1)
+    whole, kept = np.empty((C, n), np.int64), keep_sums(parent, groups, -free, free)
+    assert round_network(x, case.allowed, kept, False, SNAP_DISTANCE, False, whole)
+    exact = np.stack([whole[:, groups == g].sum(axis=1) for g in range(2)], axis=1)  # of some rounding
+    for low, high in ((-free, free), (np.floor(sums), np.ceil(sums)), (exact, exact), (exact - 2, exact - 1)):
+        kept = keep_sums(parent, groups, low, high)
+        for one in (kept, aim_at(kept, aims)):
+            for nested in (False, True):
+                made, plain = np.empty((2, C, n), np.int64)
+                found = round_children(x, case.allowed, one, nested, made)
+                assert found == round_plainly(x, case.allowed, one, nested, plain)
+                assert not found or np.array_equal(made, plain)
 
 
 def test_a_solver_that_stops_early_is_noticed():
     case, constant = problem(5, 30, 130, 2000)
-    early, best = solve(case, limit=20), generic.solve_piqp(case)
+    early, best = solve(case, limit=20), crossing.solve_piqp(case)
     assert (least_squares(case, early.x) - least_squares(case, best.x)) / constant > 1e-7
     assert early.distance > 1e-2  # and the certificate says so by itself
 
@@ -85,14 +131,14 @@ def test_a_solver_that_stops_early_is_noticed():
 def test_rounding_is_optimal_and_exact(seed, C, n, people, options):
     case, _ = problem(seed, C, n, people, **options)
     solution = solve(case)
-    k = case.held[-1] if options.get("bounds") else None
+    k = list_sums(case)[-1] if options.get("bounds") else None
     groups = np.zeros(n, np.int32) if k is None else k.groups
     low = np.full((C, 1), 0.0) if k is None else k.low
     high = np.full((C, 1), 1e9) if k is None else k.high
     parent = case.parent.astype(np.int64)
+    kept, result = keep_sums(parent, groups, low, high), np.empty((C, n), np.int64)
+    assert round_network(solution.x, case.allowed, kept, False, SNAP_DISTANCE, False, result)
     net = build_network(solution.x, parent, case.allowed, groups, low, high)
-    result = round_network(net)
-    assert result is not None
     assert (result.sum(axis=0) == parent).all()
     assert (result >= 0).all()
     assert (result[~case.allowed] == 0).all()
@@ -116,7 +162,7 @@ def test_crossing_sums_round_through_the_integer_programme():
     k, v = (case.groups[7] // 252).astype(np.int32), (case.groups[7] // 126 % 2).astype(np.int32)
     sums = [np.stack([x[:, g == 0].sum(axis=1), x[:, g == 1].sum(axis=1)], axis=1) for g in (k, v)]
     held = tuple(HeldSums(g, np.floor(s), np.ceil(s)) for g, s in zip((k, v), sums, strict=True))
-    result = generic.round_with_rows(x, case.parent.astype(np.int64), case.allowed, held)
+    result = crossing.round_with_rows(x, case.parent.astype(np.int64), case.allowed, held)
     assert (result.sum(axis=0) == case.parent).all()
     for one in held:
         for g in range(2):

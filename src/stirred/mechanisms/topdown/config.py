@@ -60,12 +60,6 @@ class TopDownConfig(MechanismConfig):
         description="how often the totals of the lowest level count in the solve (gls): less bias, more error; 30 to 100",
         examples=[1],
     )
-    rounder: Literal["own", "production"] = Field(
-        default="own",
-        description="which sums the rounding to whole numbers comes near to: totals and sums that rules bound, or the query "
-        "sets of the 2020 production (redistricting persons), which takes longer",
-        examples=["own"],
-    )
     aian: str | None = Field(
         default=None,
         description="the off-spine geography that splits states into AIAN areas and the remainder; the production presets "

@@ -179,8 +179,6 @@ class TopDown(TopDownSettings):
             mode=self.mode,
             bypass=self.bypass,
             noiseless=self.is_noiseless,
-            solver=self.solver,
-            rounder=self.rounder,
             emphasis=self.emphasis,
         )
         microdata: dict[str, pa.Table | pads.Dataset] = {}

@@ -1,7 +1,7 @@
 """Add to the solve what mode guided knows: sums fitted first, and counts of units as a prior for persons."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -13,20 +13,20 @@ from stirred.mechanisms.topdown.estimate.whole_tree import LEAVES_PER_CHUNK, Tre
 from stirred.mechanisms.topdown.histogram import Query
 from stirred.mechanisms.topdown.rules import Constraints
 from stirred.mechanisms.topdown.solve.parent import (
-    FREE,
     NOTHING,
     SUMS,
     WEIGHTS,
     HeldSums,
     LeafPrior,
     ParentProblem,
-    add_prior,
     build_no_prior,
+    build_problem,
+    hold_more,
+    list_sums,
     solve,
 )
 from stirred.mechanisms.topdown.solve.root import solve_root
-from stirred.mechanisms.topdown.solve.rounding import build_network
-from stirred.mechanisms.topdown.solve.rounding import round_network as whole_numbers
+from stirred.mechanisms.topdown.solve.rounding import FREE, SNAP_DISTANCE, keep_sums, round_network
 from stirred.mechanisms.topdown.workload import Workload
 
 # Units of every leaf as prior knowledge of its persons, with a spread that is estimated from the noisy data.
@@ -263,9 +263,7 @@ def fit_sums(
 ) -> tuple[HeldSums, ...]:
     """Fit the sums of a parent's children on the coarsest cells that sums and rules distinguish."""
     numbers = [one.query.of(cells) for one in sums]
-    pattern = np.concatenate(
-        [problem.allowed, *(held.groups[None] for held in problem.held), *(n[None] for n in numbers)]
-    )
+    pattern = np.concatenate([problem.allowed, problem.held, *(n[None] for n in numbers)])
     _, first, block = np.unique(pattern.T, axis=0, return_index=True, return_inverse=True)
     block = block.ravel()
     rows, weights, linear = [], [], np.zeros((len(children), len(first)))
@@ -277,14 +275,14 @@ def fit_sums(
             rows.append(np.where(inside, 0, -1).astype(np.int32))
             weights.append(weight)
             linear[:, inside] += (weight * one.value[children, g])[:, None]
-    coarse = ParentProblem(
+    coarse = build_problem(
         np.bincount(block, problem.parent, minlength=len(first)).astype(np.float64),
         linear,
         problem.allowed[:, first],
         np.stack(rows),
         np.stack(weights, axis=1),
-        np.arange(len(children), dtype=np.int32),
-        tuple(HeldSums(held.groups[first], held.low, held.high) for held in problem.held),
+        np.arange(len(children)),
+        tuple(HeldSums(held.groups[first], held.low, held.high) for held in list_sums(problem)),
     )
     x = solve(coarse).x
     found = []
@@ -357,12 +355,12 @@ def cross_sums(
     np.add.at(table, joint, x)
     exists = np.bincount(joint, minlength=size).reshape(shape) > 0
     free = np.full((shape[0], 1), FREE)
-    net = build_network(
-        table.reshape(shape), first.astype(np.int64), exists, np.zeros(shape[1], np.int32), -free, free,
-        total_low=second, total_high=second,
-    )  # fmt: skip
-    found = whole_numbers(net) if (net.capacity >= 0).all() else None
-    return None if found is None else (joint.astype(np.int32), found.ravel().astype(np.float64))
+    one = np.zeros(shape[1], np.int32)
+    kept = keep_sums(first.astype(np.int64), one, -free, free, total_low=second, total_high=second)
+    found = np.empty(shape, np.int64)
+    if not round_network(table.reshape(shape), exists, kept, False, SNAP_DISTANCE, False, found):
+        return None
+    return joint.astype(np.int32), found.ravel().astype(np.float64)
 
 
 # Add the prior knowledge of a parent's leaves to its least-squares problem.
@@ -375,7 +373,7 @@ def cross_sums(
 # variance s². A leaf of few units has small means and small variances, so non-negativity no longer lifts its many
 # near-empty cells at the cost of large neighbours; that is where the bias by size came from. A leaf whose unbiased
 # estimate is far from its prior mean is an outlier: its prior weighs less, as with Student's t.
-# The kernel of ``solve.batched.prior`` computes all this, for one parent here and for many in a batch.
+# The kernel ``add_prior`` of ``solve.parent`` computes all this.
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,22 +409,6 @@ class UnitPrior:
             self.scatter.totals[kind],
             np.require(self.units.query.of(cells), np.int64, ["C", "W"]),
         )
-
-    def add_to(self, children: Ints, cells: Ints, problem: ParentProblem) -> ParentProblem:
-        """Return the problem with the prior of every kind of cells; each child has its own weights."""
-        linear, groups, weights = add_prior(
-            self.arrays(cells),
-            children,
-            np.arange(len(cells)),
-            problem.parent,
-            np.ascontiguousarray(problem.allowed),
-            np.ascontiguousarray(problem.linear),
-            np.ascontiguousarray(problem.groups),
-            np.ascontiguousarray(problem.weights),
-            problem.classes.astype(np.int64),
-        )
-        classes = np.arange(len(children), dtype=np.int32)
-        return replace(problem, linear=linear, groups=groups, weights=weights, classes=classes)
 
 
 # What the mode guided adds to the top-down solve: sums held above the leaves, prior knowledge at the leaves.
@@ -464,15 +446,13 @@ class Guidance:
             return NOTHING if self.prior is None else WEIGHTS
         return SUMS if self.sums.get(depth) else NOTHING
 
-    def shape_problem(self, depth: int, children: Ints, cells: Ints, problem: ParentProblem) -> ParentProblem:
-        """Return the problem of a parent with its sums held, or with the prior of its leaves."""
-        if depth == self.last:
-            return problem if self.prior is None else self.prior.add_to(children, cells, problem)
+    def hold_sums(self, depth: int, children: Ints, cells: Ints, problem: ParentProblem) -> ParentProblem:
+        """Return the problem of a parent with its sums held, where the tree knows them much better than the cells."""
         sums = self.sums.get(depth)
         if not sums or problem.crowded or not is_clear(sums, children, cells, problem):
             return problem
         held = fit_sums(sums, children, cells, problem)
-        return replace(problem, held=(*problem.held, *held), aims=cross_partitions(held))
+        return hold_more(problem, held)._replace(aims=cross_partitions(held))
 
     def leaves(self, cells: Ints) -> LeafPrior:
         """Return the prior of the leaves as arrays for compiled code."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # Refuse settings of TopDown that contradict themselves, before any census is seen.
 
-SOLVERS = ("fast", "piqp")
-
 
 def require_settings(
     *,
@@ -52,8 +50,6 @@ def require_settings(
     _require_budget(rho_squared)
     known = {
         "names": ("own", "bureau"),
-        "solver": SOLVERS,
-        "rounder": ("own", "production"),
         "mode": (*get_args(Mode), None),
     }
     for name, value in choices.items():
@@ -119,8 +115,6 @@ class TopDownSettings(Mechanism):
     bypass: bool = True
     given: Path | None = None
     names: str = "own"  # or "bureau": the columns of the published microdata files
-    solver: str = "fast"
-    rounder: str = "own"  # or "production": with the query sets of 2020
     emphasis: int = 1  # on the totals of leaves: less bias from non-negativity, more error (mode gls)
     spine: SpineOptions | None = None  # the tree that is measured, where it is not the census's own
     replicates: int = 0  # runs on its own output, for the uncertainty of tables; no privacy cost
@@ -133,8 +127,6 @@ class TopDownSettings(Mechanism):
             emphasis=self.emphasis,
             replicates=self.replicates,
             names=self.names,
-            solver=self.solver,
-            rounder=self.rounder,
             mode=self.mode,
         )
 
@@ -184,7 +176,7 @@ class TopDownSettings(Mechanism):
             | self.identity()
             | {
                 "names": self.names,
-                "solver": self.solver,
+                "solver": "fast",  # the only one; receipts have always named it
                 "replicates": self.replicates,
                 "keep_nmf": self.keep_nmf,
             }
@@ -205,8 +197,6 @@ class TopDownSettings(Mechanism):
         """
         chosen = self.spine or tree
         own: dict[str, object] = {"spine": chosen.document()} if chosen else {}
-        if self.rounder != "own":
-            own["rounder"] = self.rounder
         return own | {
             "workloads": {
                 w.name: hashlib.sha256(write_canonical(w).encode()).hexdigest() for w in self.workloads
@@ -232,7 +222,6 @@ class TopDownSettings(Mechanism):
             "given": None if self.given is None else str(self.given),
             "names": self.names,
             "emphasis": self.emphasis,
-            "rounder": self.rounder,
             "aian": None if self.spine is None else self.spine.aian or (None if self.spine else NO_SPLIT),
             "part_bounds": bool(self.spine and self.spine.bounds),
             "optimized_block_groups": None if groups is None else list(groups),

@@ -14,6 +14,7 @@ from stirred.mechanisms.topdown.dhc_given_pl.facility_types import FacilityQuery
 from stirred.mechanisms.topdown.histogram import Query
 from stirred.mechanisms.topdown.measure import ClassicTargets, Targets
 from stirred.mechanisms.topdown.rules import Constraints, HeldQuery
+from stirred.mechanisms.topdown.solve.batch import Family, LevelArrays
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.parent import Certificate, Solution
 
@@ -469,7 +470,7 @@ MAX_ROOT_CELLS = 20_000_000  # cells of all children that are estimated together
 def choose_estimator(estimator: Estimator) -> Estimator:
     """Return the estimator with Newton's method, if the only held sums are those of an earlier product."""
     given = estimator.allotment.workload.given
-    fits = given and estimator.solver == "fast" and isinstance(estimator.targets, ClassicTargets)
+    fits = given and isinstance(estimator.targets, ClassicTargets)
     if not fits or not _holds_one_product(estimator.constraints):
         return estimator
     return GivenSumsEstimator(*(getattr(estimator, own.name) for own in fields(estimator)))
@@ -488,7 +489,7 @@ def _holds_one_product(constraints: Constraints) -> bool:
 class GivenSumsEstimator(Estimator):
     """Estimator that solves each parent as a Newton problem with exact sums."""
 
-    def batchable(self, depth: int) -> bool:  # noqa: ARG002
+    def has_arrays(self) -> bool:
         """Return False: every parent is a problem of its own."""
         return False
 
@@ -537,13 +538,14 @@ class GivenSumsEstimator(Estimator):
         )
 
     def children(
-        self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_], certificate: Certificate
+        self, depth: int, family: Family, shared: LevelArrays | None, children: Ints, allowed: NDArray[np.bool_],  # noqa: ARG002
+        certificate: Certificate,
     ) -> Ints:  # fmt: skip
         """Solve and round; return the integers of each child on the parent's cells."""
+        cells, counts = family.above.at(0)
         if len(counts) and len(children) == 1:
             return counts[None]
         problem = self._build_problem(depth, children, cells, counts, allowed)
         values, solution = problem.solve(self.targets)
         certificate.add(solution)
-        self._check(depth, children, cells, values)
         return values

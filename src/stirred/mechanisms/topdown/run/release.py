@@ -150,10 +150,7 @@ def estimate_run(
     guide = None
     if guided and isinstance(targets, TreeEstimate):
         guide = Guidance.of(targets, above.constraints, scatter)
-    solver, rounder = task.settings.solver, task.settings.rounder
-    estimator = choose_estimator(
-        Estimator.of(targets, above.constraints, solver=solver, guide=guide, rounder=rounder)
-    )
+    estimator = choose_estimator(Estimator.of(targets, above.constraints, guide=guide))
     levels, certificates = solve_levels(
         estimator, (), above.depth, task.engine,
         progress=task.progress, checkpoint=checkpoint, ready=ready,
@@ -163,9 +160,8 @@ def estimate_run(
         levels, repairs = repair_leaves(above.types, above.constraints, above.spine, levels)
         return Estimation(above, targets, levels, certificates, None, None, repairs)
     schema = build_solved_schema(subtrees.schema)
-    solve = SubtreeSolve(
-        measured, solver, write_top_messages(above, targets, levels[-1], scatter), schema, summarised, rounder
-    )
+    tops = write_top_messages(above, targets, levels[-1], scatter)
+    solve = SubtreeSolve(measured, tops, schema, summarised)
     kernel = resume_solve(solve, checkpoint, subtrees.parts.number, task.engine)
     solved = subtrees.parts.map(kernel, schema).keep(task.steps("solve"))
     return Estimation(above, targets, levels, certificates, subtrees.with_parts(solved, schema), solve)

@@ -19,8 +19,7 @@ from stirred.errors import PrivacyError
 from stirred.mechanisms.release import Check
 from stirred.mechanisms.topdown.counts import Sparse
 from stirred.mechanisms.topdown.rules import Record
-from stirred.mechanisms.topdown.solve.batch import Cascade
-from stirred.mechanisms.topdown.solve.levels import Estimator
+from stirred.mechanisms.topdown.solve.levels import Cascade, Estimator
 from stirred.mechanisms.topdown.solve.parent import Certificate
 from stirred.mechanisms.topdown.workload import Mode, SpineOptions, Workload
 
@@ -165,8 +164,6 @@ class Settings:
     mode: Mode | None = None
     bypass: bool = True
     noiseless: bool = False
-    solver: str = "fast"
-    rounder: str = "own"
     emphasis: int = 1
     spine: SpineOptions | None = None  # the tree that is measured; None: the census's own
 

@@ -1,366 +1,333 @@
-"""Solve many parents of a level in one call of compiled code, and the levels of a tree from the top down."""
+"""Solve many parents of a level in one call of compiled code."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import Lock
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.engine import Progress
-from stirred.engine.threads import BranchingTasks
 from stirred.kernels import compile_kernel
 from stirred.mechanisms.topdown.counts import Sparse
 from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate
 from stirred.mechanisms.topdown.measure import Allotment, ClassicTargets, Targets
 from stirred.mechanisms.topdown.rules import Constraints
-from stirred.mechanisms.topdown.solve.descent import (
-    NEVER_COUNT,
-    descend,
-    lay_back,
-    lay_out,
-    merge_queries,
-    nest_queries,
-)
-from stirred.mechanisms.topdown.solve.networks import (
-    DONE,
-    LEAVES,
-    OWN,
-    TRY_AGAIN,
-    UPPER,
-    LevelArrays,
-    Terms,
-    build_families,
-    find_classes,
-    find_live,
-    gather_terms,
-    is_covered,
-    pairwise_sum,
-    round_batch,
-    sort_part,
-)
 from stirred.mechanisms.topdown.solve.parent import (
+    MAX_STEPS,
+    MIN_LARGE_CELLS,
     WEIGHTS,
     Certificate,
     LeafPrior,
+    ParentProblem,
     SolveGuide,
     add_prior,
     build_no_prior,
-    update_multipliers,
+    solve_problem,
 )
+from stirred.mechanisms.topdown.solve.rounding import FREE, KeptSums, round_children
 
-# Solve parents in compiled code: what ``problem.solve`` does for one parent, for a batch of them, bit for bit.
-#
-# Sums run in the order of the NumPy path, which stays as the oracle and solves every parent that is refused here
-# (``TRY_AGAIN``): because no child may hold a cell, or the solver is stuck.
+# The arrays that all parents of a level share, and how compiled code looks things up in them.
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Groups = NDArray[np.int32]
 Bools = NDArray[np.bool_]
-MAX_ADDITIONS = 8e9  # as in ``problem``
-MAX_GENERIC_CELLS = 20_000  # as in ``levels``
-MIN_LARGE_CELLS = 4_000
-MAX_ROUNDS = 60
+OWN, UPPER, LEAVES = (
+    0,
+    1,
+    2,
+)  # where linear terms come from: arrays of the batch, a level of the estimate, its leaves
+
+
+class LevelArrays(NamedTuple):
+    """Arrays that all parents of a level share; cells are numbered among those of the level above."""
+
+    above: Ints  # where each parent's cells begin
+    place: Ints  # number of each cell
+    cells: Ints  # the histogram's cells by number
+    counts: Ints
+    first_child: Ints
+    queries: Groups  # queries × cells: the answer each cell counts in, -1 outside
+    weights: Floats  # classes × queries
+    classes: Ints  # of each child
+    held: Groups  # held queries × cells
+    begin: Ints  # where the columns of each held query begin in low and high
+    low: Ints  # children × answers of all held queries
+    high: Ints
+    whole: Bools  # which of them are totals
+    nested: bool  # at most one is not
+    tolerance: float
+
+
+class Terms(NamedTuple):
+    """Linear terms of the children: in a level of the estimate (by cell), in its leaves (active rows), or own arrays."""
+
+    kind: int
+    level: Floats  # nodes × positions
+    position: Ints  # of each cell: in the level, or the row of the matrix axis times S plus the column
+    flat: Floats
+    offset: Ints
+    rows: Ints
+    pattern: Ints
+    S: int
 
 
 @compile_kernel
-def sum_hessian_rows(gid: Groups, Q: int, w: Floats, diagonal: Floats) -> Floats:
-    """Return the row sums of the Hessian, largest over classes; of ``gid`` the first Q rows count."""
-    n = gid.shape[1]
-    own, result = np.empty((len(w), n)), np.empty(n)
-    for k in range(len(w)):
+def gather_terms(terms: Terms, children: Ints, place: Ints, own: Floats, out: Floats) -> None:
+    """Gather the linear terms of children on the parent's cells, as ``TreeEstimate.linear`` does."""
+    kind, position, table, rows = terms.kind, terms.position, terms.level, terms.rows
+    pattern, flat, offset, S = terms.pattern, terms.flat, terms.offset, terms.S
+    for c in range(len(children)):
+        node = children[c]
+        for j in range(len(place)):
+            if kind == OWN:
+                out[c, j] = own[c * len(place) + j]
+                continue
+            at = position[place[j]]
+            if kind == UPPER:
+                out[c, j] = table[node, at]
+            else:
+                row = rows[pattern[node], at // S]
+                out[c, j] = flat[offset[node] + row * S + at % S] if row >= 0 else 0.0
+
+
+@compile_kernel
+def find_live(level: LevelArrays, parent: int) -> tuple[Ints, Bools]:
+    """Return the children that may hold any cell of their parent, and which cells they may hold."""
+    held, begin, high = level.held, level.begin, level.high
+    place = level.place[level.above[parent] : level.above[parent + 1]]
+    first, last = level.first_child[parent], level.first_child[parent + 1]
+    n = len(place)
+    allowed, children = np.empty((last - first, n), np.bool_), np.empty(last - first, np.int64)
+    size = 0
+    for child in range(first, last):
+        some = False
         for j in range(n):
-            own[k, j] = diagonal[k]
-    size = np.zeros(n + 1, np.int64)
-    for q in range(Q):
-        for j in range(n):
-            size[j] = 0
-        for j in range(n):
-            if gid[q, j] >= 0:
-                size[gid[q, j]] += 1
-        for k in range(len(w)):
-            for j in range(n):
-                if gid[q, j] >= 0:
-                    own[k, j] += w[k, q] * np.float64(size[gid[q, j]])
-    for j in range(n):
-        result[j] = own[0, j]
-        for k in range(1, len(w)):
-            result[j] = max(result[j], own[k, j])
-    return result
+            may = True
+            for r in range(len(held)):
+                g = held[r, place[j]]
+                if g >= 0 and high[child, begin[r] + g] <= 0:
+                    may = False
+            allowed[size, j] = may
+            some = some or may
+        if some:
+            children[size] = child
+            size += 1
+    return children[:size], allowed[:size]
 
 
 @compile_kernel
-def find_start(linear: Floats, allowed: Bools, parent: Floats, d: Floats, by_column: bool) -> Floats:
-    """Return the starting point; ``by_column`` says that NumPy added the linear terms column by column."""
-    C, n = linear.shape
-    X = np.empty((C, n))
-    column = np.empty(C)
-    for j in range(n):
-        may = 0
-        for c in range(C):
-            may += allowed[c, j]
-            column[c] = linear[c, j]
-        if by_column or n == 1:
-            mean = pairwise_sum(column, C) / C
-        else:
-            mean = 0.0
-            for c in range(C):
-                mean += column[c]
-            mean /= C
-        for c in range(C):
-            share = 1.0 / max(may, 1) if allowed[c, j] else 0.0
-            X[c, j] = share * parent[j] + (linear[c, j] - mean) / d[j]
-    return X
+def is_covered(allowed: Bools) -> bool:
+    """Return whether some child may hold each cell."""
+    for j in range(allowed.shape[1]):
+        some = False
+        for c in range(allowed.shape[0]):
+            some = some or allowed[c, j]
+        if not some:
+            return False
+    return True
 
 
 @compile_kernel
-def lay_bounds(side: Floats, out: Floats) -> None:
-    """Lay out bounds of the held sums, four children side by side."""
-    for r in range(side.shape[0]):
-        for c in range(side.shape[1]):
-            for a in range(side.shape[2]):
-                out[r, c // 4, 4 * a + c % 4] = side[r, c, a]
+def find_classes(level: LevelArrays, children: Ints) -> tuple[Floats, Ints]:
+    """Return the weights of the classes that these children have, and the class of each."""
+    number = np.full(len(level.weights), -1, np.int64)
+    classes, kinds = np.empty(len(children), np.int64), 0
+    for c in range(len(children)):
+        k = level.classes[children[c]]
+        if number[k] < 0:
+            number[k] = kinds
+            kinds += 1
+        classes[c] = number[k]
+    weights = np.empty((kinds, level.weights.shape[1]))
+    for k in range(len(number)):
+        if number[k] >= 0:
+            for q in range(weights.shape[1]):
+                weights[number[k], q] = level.weights[k, q]
+    return weights, classes
 
 
 @compile_kernel
-def measure_violation(X: Floats, groups: Groups, low: Floats, high: Floats) -> float:
-    """Return how far the furthest held sum is outside its bounds."""
-    C, n = X.shape
-    furthest = 0.0
-    sums = np.empty(low.shape[2])
-    for r in range(len(groups)):
-        for c in range(C):
-            for a in range(len(sums)):
-                sums[a] = 0.0
-            for j in range(n):
-                sums[groups[r, j]] += X[c, j]
-            for a in range(low.shape[2]):
-                furthest = max(furthest, low[r, c, a] - sums[a], sums[a] - high[r, c, a])
-    return furthest
-
-
-@compile_kernel
-def find_binding(groups: Groups, low: Floats, high: Floats, parent: Floats) -> Groups:
-    """Return only the groups whose bounds can be active, as in ``parent``."""
-    R, C, m = low.shape
-    result = np.empty(groups.shape, np.int32)
-    sums, matters = np.empty(m), np.empty(m, np.bool_)
+def build_families(level: LevelArrays, children: Ints, place: Ints) -> tuple[Groups, Floats, Floats]:
+    """Return held sums on the parent's cells: groups in order (cells outside first), and bounds."""
+    held, begin, whole = level.held, level.begin, level.whole
+    R, n, C = len(held), len(place), len(children)
+    groups = np.zeros((R, n), np.int32)
+    number = np.full((R, level.low.shape[1] + 1), -1, np.int64)  # by answer, those outside at 0
+    most = 1
     for r in range(R):
-        for a in range(m):
-            sums[a], matters[a] = 0.0, False
-        for j in range(groups.shape[1]):
-            sums[groups[r, j]] += parent[j]
-        for c in range(C):
-            for a in range(m):
-                matters[a] |= low[r, c, a] > 0.0 or high[r, c, a] < sums[a]
-        for j in range(groups.shape[1]):
-            result[r, j] = groups[r, j] if matters[groups[r, j]] else -1
-    return result
-
-
-@compile_kernel
-def compute_penalties(held: Groups, m: int, d: Floats) -> tuple[Floats, Floats]:
-    """Return the penalty of each family of held sums, and the metric with all of them."""
-    R, n = held.shape
-    mu, heavy = np.empty(R), d.copy()
-    size, inside = np.empty(m, np.int64), np.empty(n)
-    for r in range(R):
-        for a in range(m):
-            size[a] = 0
-        k = np.int64(0)  # a literal would be compiled for again
-        for j in range(n):
-            if held[r, j] >= 0:
-                size[held[r, j]] += 1
-                inside[k] = d[j]
-                k += 1
-        if k == 0:
-            mu[r] = 1.0
+        if whole[r]:
             continue
-        sort_part(inside, np.int64(0), k)
-        median = inside[k // 2] if k % 2 else (inside[k // 2 - 1] + inside[k // 2]) / 2.0
-        largest = 1
-        for a in range(m):
-            largest = max(largest, size[a])
-        mu[r] = median / np.float64(largest) * 4.0
         for j in range(n):
-            if held[r, j] >= 0:
-                heavy[j] += mu[r] * np.float64(size[held[r, j]])
-    return mu, heavy
+            number[r, held[r, place[j]] + 1] = 0
+        size = 0
+        for g in range(number.shape[1]):
+            if number[r, g] == 0:
+                number[r, g] = size
+                size += 1
+        for j in range(n):
+            groups[r, j] = number[r, held[r, place[j]] + 1]
+        most = max(most, size)
+    low, high = np.full((R, C, most), -FREE), np.full((R, C, most), FREE)
+    for r in range(R):
+        if whole[r]:
+            number[r, 1] = 0
+        for g in range(1, number.shape[1]):
+            if number[r, g] >= 0:
+                for c in range(C):
+                    low[r, c, number[r, g]] = level.low[children[c], begin[r] + g - 1]
+                    high[r, c, number[r, g]] = level.high[children[c], begin[r] + g - 1]
+    return groups, low, high
 
 
 @compile_kernel
-def sort_queries(gid: Groups, Q: int) -> tuple[Ints, Ints]:
-    """Return numbers of queries by falling size, equal ones in order, and their sizes."""
-    size, order, ordered = np.empty(Q, np.int64), np.empty(Q, np.int64), np.empty(Q, np.int64)
-    for q in range(Q):
-        size[q] = 0
-        for j in range(gid.shape[1]):
-            size[q] = max(size[q], np.int64(gid[q, j]) + 1)
-        k = q
-        while k > 0 and size[order[k - 1]] < size[q]:
-            order[k] = order[k - 1]
-            k -= 1
-        order[k] = q
-    for q in range(Q):
-        ordered[q] = size[order[q]]
-    return order, ordered
+def meets_bounds(level: LevelArrays, children: Ints, place: Ints, values: Ints) -> bool:
+    """Return whether the integers meet every bound."""
+    held, begin, low, high = level.held, level.begin, level.low, level.high
+    sums = np.empty(low.shape[1], np.int64)
+    for c in range(len(children)):
+        for a in range(len(sums)):
+            sums[a] = 0
+        for j in range(len(place)):
+            if values[c, j] < 0:
+                return False
+            for r in range(len(held)):
+                g = held[r, place[j]]
+                if g >= 0:
+                    sums[begin[r] + g] += values[c, j]
+        for a in range(len(sums)):
+            if sums[a] < low[children[c], a] or sums[a] > high[children[c], a]:
+                return False
+    return True
+
+
+# Solve and round a batch of parents: the same kernels as for one parent, from arrays of the level.
+#
+# A parent is refused (``TRY_AGAIN``) where no child may hold a cell, where it is so large that its start matters, or
+# where the solver or the rounding is stuck. It is then solved by itself.
+
+DONE, TRY_AGAIN = 0, 1  # whether the children of a parent were found
+MAX_VIOLATION = 5e-3  # persons by which a held sum may be off
+MAX_GENERIC_CELLS = 20_000  # beyond this the interior-point method is the slower one
+
+
+@compile_kernel
+def assemble_problem(
+    level: LevelArrays, parent: int, children: Ints, allowed: Bools, linear: Floats, by_column: bool, prior: LeafPrior
+) -> ParentProblem:  # fmt: skip
+    """Return the problem of a parent with these children and linear terms; ``prior`` is added, unless it is of no cell."""
+    first, last = level.above[parent], level.above[parent + 1]
+    n, place = last - first, level.place[first:last]
+    counts, groups = np.empty(n), np.empty((len(level.queries), n), np.int32)
+    for j in range(n):
+        counts[j] = level.counts[first + j]
+        for q in range(len(level.queries)):
+            groups[q, j] = level.queries[q, place[j]]
+    weights, classes = find_classes(level, children)
+    held, low, high = build_families(level, children, place)
+    if len(prior.kind) > 0:
+        linear, groups, weights = add_prior(
+            prior, children, place, counts, allowed, linear, groups, weights, classes
+        )
+        classes, by_column = np.arange(len(children)), False  # each child has weights of its own
+    start, aims = np.zeros((0, 0)), np.zeros(0, np.int32)
+    return ParentProblem(
+        counts, linear, allowed, groups, weights, classes, held, low, high, start, aims, by_column, False
+    )
+
+
+@compile_kernel
+def find_kept(level: LevelArrays, problem: ParentProblem, counts: Ints) -> KeptSums:
+    """Return what the rounding keeps: totals, and the last of the level's other families of held sums."""
+    C, n = problem.linear.shape
+    groups, m, last = np.zeros(n, np.int32), 1, -1
+    total_low, total_high = np.full(C, -FREE), np.full(C, FREE)
+    for r in range(len(level.whole)):
+        if level.whole[r]:
+            for c in range(C):
+                total_low[c], total_high[c] = problem.low[r, c, 0], problem.high[r, c, 0]
+        else:
+            last = r
+    if last >= 0:
+        for j in range(n):
+            groups[j] = problem.held[last, j]
+            m = max(m, groups[j] + 1)
+    low, high = np.full((C, m), -FREE), np.full((C, m), FREE)
+    if last >= 0:
+        for c in range(C):
+            for g in range(m):
+                low[c, g], high[c, g] = problem.low[last, c, g], problem.high[last, c, g]
+    none = np.zeros(0, np.int32)
+    return KeptSums(counts, np.arange(n), groups, low, high, total_low, total_high, none, none)
 
 
 @compile_kernel
 def solve_batch(
     level: LevelArrays, terms: Terms, parents: Ints, own: Floats, at: Ints, by_column: Bools, prior: LeafPrior
-) -> tuple[Floats, Ints, Ints, Floats]:
-    """Solve all parents; return histograms of live children, starts, statuses and certificates.
+) -> tuple[Ints, Ints, Ints, Ints, Ints, Floats]:
+    """Solve and round all parents; return nodes, cells and counts of the children.
 
-    ``own`` are linear terms of their own (from ``at`` on), ``by_column`` in which order they were added;
-    ``prior`` is added to every parent, unless it is of no cell.
+    Then come where each parent's end, statuses and certificates. ``own`` are linear terms of their own (from ``at`` on),
+    ``by_column`` in which order they are added.
     """
-    begin, status, numbers = (
-        np.zeros(len(parents) + 1, np.int64),
-        np.full(len(parents), DONE),
-        np.zeros((len(parents), 5)),
-    )
+    room, size = 0, 0
+    for p in parents:
+        room += (level.above[p + 1] - level.above[p]) * (level.first_child[p + 1] - level.first_child[p])
+    node, cell, count = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    ends, status = np.empty(len(parents), np.int64), np.full(len(parents), DONE)
+    numbers = np.zeros((len(parents), 5))
     for i in range(len(parents)):
-        cells = level.above[parents[i] + 1] - level.above[parents[i]]
-        children = level.first_child[parents[i] + 1] - level.first_child[parents[i]]
-        begin[i + 1] = begin[i] + (0 if children == 1 else cells * children)
-    found = np.empty(begin[-1])
-    tolerance = level.tolerance
-    for i in range(len(parents)):
-        first, last = level.above[parents[i]], level.above[parents[i] + 1]
-        n = last - first
-        if begin[i + 1] == begin[i]:
+        p = parents[i]
+        first, last = level.above[p], level.above[p + 1]
+        place, counts, n = level.place[first:last], level.counts[first:last], last - first
+        ends[i] = size
+        if level.first_child[p + 1] - level.first_child[p] == 1:
+            for j in range(n):
+                node[size], cell[size], count[size] = level.first_child[p], level.cells[place[j]], counts[j]
+                size += 1
+            ends[i] = size
             continue
-        place = level.place[first:last]
-        children, allowed = find_live(level, parents[i])
+        children, allowed = find_live(level, p)
         C = len(children)
         if n >= MIN_LARGE_CELLS or not is_covered(allowed):
             status[i] = TRY_AGAIN
             continue
-        parent = np.empty(n)
-        for j in range(n):
-            parent[j] = level.counts[first + j]
         linear = np.empty((C, n))
         gather_terms(terms, children, place, own[at[i] : at[i + 1]], linear)
-        weights, classes = find_classes(level, children)
-        held, _, low, high = build_families(level, children, place)
-        groups = np.empty((len(level.queries), n), np.int32)
-        for q in range(len(level.queries)):
-            for j in range(n):
-                groups[q, j] = level.queries[q, place[j]]
-        if len(prior.kind) > 0:
-            linear, groups, weights = add_prior(
-                prior, children, place, parent, allowed, linear, groups, weights, classes
-            )
-            classes = np.arange(C)  # each child has weights of its own
-        gid, w = np.full(groups.shape, -1, np.int32), np.zeros(weights.shape)
-        diag = np.zeros(len(weights))
-        kept = merge_queries(groups, weights, gid, w, diag)
-        Q = max(kept, 1)
-        if kept == 0:
-            for j in range(n):
-                gid[0, j] = -1
-            for k in range(len(w)):
-                w[k, 0] = 0.0
-        d = sum_hessian_rows(gid, Q, w, diag)
-        curvature, heaviest = diag[0], weights[0, 0]
-        for k in range(len(diag)):
-            curvature = min(curvature, diag[k])
-            for q in range(weights.shape[1]):
-                heaviest = max(heaviest, weights[k, q])
-        weakest = curvature if curvature > 0 else heaviest
-        goal = 0.5 * weakest * tolerance * tolerance * 1.0
-        X = find_start(linear, allowed, parent, d, by_column[i])
-        # The layout of ``problem.Laid``: queries from fine to coarse, four children side by side.
-        order, size = sort_queries(gid, Q)
-        K = (C + 3) // 4
-        queries = (
-            np.empty(Q, np.int64),
-            np.zeros(Q + 1, np.int64),
-            np.empty(Q, np.int64),
-            np.empty((Q, n), np.int32),
+        problem = assemble_problem(level, p, children, allowed, linear, by_column[i], prior)
+        x, _, violation, spent, multipliers, distance = solve_problem(
+            problem,
+            level.tolerance,
+            np.int64(MAX_STEPS),  # a literal would be compiled for again
         )
-        fine = np.empty((Q, n), np.int32)
-        for q in range(Q):
-            for j in range(n):
-                fine[q, j] = gid[order[q], j]
-        nest_queries(fine, size, queries[0], queries[1], queries[2], queries[3])
-        B = np.full((K, 4 * n), -NEVER_COUNT)
-        lay_out(linear, allowed, B)
-        by_query, diagonal = np.zeros((K, Q, 4)), np.zeros((K, 4))
-        for c in range(C):
-            diagonal[c // 4, c % 4] = diag[classes[c]]
-            for q in range(Q):
-                by_query[c // 4, q, c % 4] = w[classes[c], order[q]]
-        limit = min(4000, max(100, int(MAX_ADDITIONS / (C * n * 2 * Q))))
-        # Round -1 holds nothing; where a sum is then outside its bounds, the others hold it by multipliers.
-        violation, spent, gap, multipliers = 0.0, 0, 0.0, False
-        bound, lows, highs = np.zeros((0, n), np.int32), np.zeros((0, C, 1)), np.zeros((0, C, 1))
-        multiplier, mu, heavy = np.zeros((0, C, 1)), np.zeros(0), d
-        for around in range(-1, MAX_ROUNDS):
-            if around == 0:
-                if violation <= 1e-6:
-                    break
-                multipliers = True
-                bound, lows, highs, multiplier = (
-                    find_binding(held, low, high, parent),
-                    low,
-                    high,
-                    np.zeros(low.shape),
-                )
-                mu, heavy = compute_penalties(bound, low.shape[2], d)
-            R, m = len(bound), lows.shape[2]
-            into, inverse = np.empty((R, n), np.int32), np.empty(4 * n)
-            for j in range(n):
-                for r in range(R):
-                    into[r, j] = bound[r, j] if bound[r, j] >= 0 else m
-                for k in range(4):
-                    inverse[4 * j + k] = 1.0 / heavy[j]
-            sides = np.zeros((R, K, 4 * m)), np.zeros((R, K, 4 * m)), np.zeros((R, K, 4 * m))
-            lay_bounds(lows, sides[0])
-            lay_bounds(highs, sides[1])
-            lay_bounds(multiplier, sides[2])
-            T, result = np.full(B.shape, -NEVER_COUNT), np.empty(B.shape)
-            lay_out(X, allowed, T)
-            bounds = (into, sides[0], sides[1], sides[2], mu)
-            steps = limit if around < 0 else min(limit, 1000)
-            more, gap = descend(
-                result, T, B, parent, queries, by_query, diagonal, inverse, bounds, curvature, goal, steps
-            )
-            lay_back(result, X)
-            spent += more
-            if around < 0:
-                violation = measure_violation(X, held, low, high)
-            else:
-                violation = update_multipliers(X, bound, low, high, multiplier, mu)
-                if violation <= 1e-4 and gap <= goal:
-                    break
-        distance = np.sqrt(2.0 * max(gap, 0.0) / weakest / C) if weakest > 0 else np.inf
-        if violation > 5e-3 or (distance > 2 * tolerance and C * n <= MAX_GENERIC_CELLS):
+        values = np.empty((C, n), np.int64)
+        if (
+            violation > MAX_VIOLATION
+            or (distance > 2 * level.tolerance and C * n <= MAX_GENERIC_CELLS)
+            or not round_children(x, allowed, find_kept(level, problem, counts), level.nested, values)
+            or not meets_bounds(level, children, place, values)
+        ):
             status[i] = TRY_AGAIN
             continue
         numbers[i, 0], numbers[i, 1], numbers[i, 2] = 1.0, distance, violation
         numbers[i, 3], numbers[i, 4] = spent, 1.0 if multipliers else 0.0
         for c in range(C):
             for j in range(n):
-                found[begin[i] + c * n + j] = X[c, j]
-    return found, begin, status, numbers
+                if values[c, j] != 0:
+                    node[size], cell[size], count[size] = children[c], level.cells[place[j]], values[c, j]
+                    size += 1
+        ends[i] = size
+    return node[:size].copy(), cell[:size].copy(), count[:size].copy(), ends, status, numbers
 
 
-# Solve many parents of a level in one call of compiled code, which holds no lock: threads take batches of parents.
+# Threads take batches of parents, whose compiled code holds no lock.
 #
-# What parents of a level share is laid out once (``LevelSolver``); a batch is limited by the cells of its children,
-# and
-# so is the memory of every thread. A parent that the kernel refuses is solved by ``Estimator.parent``, from which no
-# result differs; so are all parents of a small tree, for which nothing is compiled.
+# What parents of a level share is laid out once (``LevelSolver``); a batch is limited by the cells of its children, and
+# so is the memory of every thread.
 
 Triples = tuple[Ints, Ints, Ints]
 MAX_BATCH_CELLS = 1 << 17  # of all children in a batch: some megabytes
-PARENTS_PER_CHUNK = 16  # parents that the general path solves at a time
-# geounits from which the kernels are worth compiling: 25 seconds, once, against 2 ms for each parent
-MIN_COMPILED_GEOUNITS = 5_000
+PARENTS_PER_CHUNK = 16  # parents that are solved one by one in a task
 MIN_BATCHES = 32  # batches of a level at least, where it has so many parents
 MAX_TABLED_CELLS = (
     1 << 14
@@ -368,7 +335,7 @@ MAX_TABLED_CELLS = (
 
 
 class ParentSolver(Protocol):
-    """Protocol of a run's estimator: its data, and its general path, which solves one parent."""
+    """Protocol of a run's estimator: its data, and how it solves a parent by itself."""
 
     @property
     def allotment(self) -> Allotment: ...
@@ -381,12 +348,11 @@ class ParentSolver(Protocol):
     @property
     def tolerance(self) -> float: ...
     @property
-    def geounits(self) -> int: ...
-    @property
     def guide(self) -> SolveGuide | None: ...
+    def has_arrays(self) -> bool: ...
     def batchable(self, depth: int) -> bool: ...
     def parent(
-        self, depth: int, parent: int, cells: Ints, counts: Ints, certificate: Certificate
+        self, depth: int, family: "Family", shared: "LevelArrays | None", certificate: Certificate
     ) -> Triples: ...
 
 
@@ -412,28 +378,59 @@ class Family:
 
 
 class LevelSolver:
-    """Solves the parents of a level: in compiled batches, or by the general path one by one."""
+    """Solves the parents of a level: in batches, or one by one where they need more than one pass or other sums."""
 
     def __init__(self, estimator: ParentSolver, depth: int) -> None:
         self.estimator, self.depth = estimator, depth
-        spine = estimator.allotment.spine
-        many = max(estimator.geounits, sum(map(len, spine.codes))) >= MIN_COMPILED_GEOUNITS
-        self.shared = build_shared_arrays(estimator, depth) if many and estimator.batchable(depth) else None
+        self.shared = build_shared_arrays(estimator, depth) if estimator.has_arrays() else None
+        self.in_batches = self.shared is not None and estimator.batchable(depth)
 
     def solve(self, family: Family) -> tuple[Triples, Certificate]:
         """Solve some parents; return nodes, cells and counts of the children, and the certificate."""
         parents = np.flatnonzero(np.diff(family.above.first) > 0)
-        if self.shared is not None:
-            arrays = build_family_arrays(self.estimator, self.depth, self.shared, family)
-            terms = find_terms(self.estimator, self.depth, arrays.cells)
-            return solve_parents(self.estimator, self.depth, family, arrays, terms, parents)
         certificate = Certificate(self.estimator.allotment.spine.levels[self.depth])
-        pieces = [self._solve_alone(family, int(p), certificate) for p in parents]
+        if not self.in_batches or self.shared is None:
+            pieces = [self._solve_alone(family, p, certificate) for p in parents.tolist()]
+            return concatenate(pieces), certificate
+        *found, ends, status, numbers = self._solve_batch(self.shared, family, parents)
+        numbers = numbers[status == DONE]  # the others are counted when they are solved
+        certificate.parents = int(numbers[:, 0].sum())
+        certificate.distance = float(numbers[:, 1].max(initial=0.0))
+        certificate.violation = float(numbers[:, 2].max(initial=0.0))
+        certificate.iterations = int(numbers[:, 3].sum())
+        certificate.multipliers = int(numbers[:, 4].sum())
+        node, cell, count = found
+        pieces, at = [], 0
+        for i in np.flatnonzero(status == TRY_AGAIN).tolist():
+            end = int(ends[i])
+            pieces.append((node[at:end], cell[at:end], count[at:end]))
+            pieces.append(self._solve_alone(family, int(parents[i]), certificate))
+            at = end
+        pieces.append((node[at:], cell[at:], count[at:]))
         return concatenate(pieces), certificate
 
+    def _solve_batch(
+        self, shared: LevelArrays, family: Family, parents: Ints
+    ) -> tuple[Ints, Ints, Ints, Ints, Ints, Floats]:
+        """Call the kernel for those of a family's parents that have records."""
+        estimator, depth = self.estimator, self.depth
+        level = build_family_arrays(estimator, depth, shared, family)
+        terms = find_terms(estimator, depth, level.cells)
+        drawn, first, by_column = (
+            np.zeros(0),
+            np.zeros(len(parents) + 1, np.int64),
+            np.ones(len(parents), bool),
+        )
+        if terms.kind == OWN:
+            drawn, first, by_column = _draw_terms(estimator, depth, level, parents)
+        elif terms.kind == UPPER:
+            by_column[:] = False
+        return solve_batch(
+            level, terms, parents, drawn, first, by_column, find_prior(estimator, depth, level)
+        )
+
     def _solve_alone(self, family: Family, p: int, certificate: Certificate) -> Triples:
-        cells, counts = family.above.at(p)
-        return self.estimator.parent(self.depth, family.first + p, cells, counts, certificate)
+        return self.estimator.parent(self.depth, family.part(p, p + 1), self.shared, certificate)
 
     def split_families(self, whole: Family, workers: int) -> list[Family]:
         """Split parents into neighbouring parts: limited in size, and enough for the threads.
@@ -448,7 +445,7 @@ class LevelSolver:
         children = np.diff(spine.first_child[self.depth - 1][whole.first : whole.first + parents + 1])
         size = np.diff(whole.above.first) * children
         limit = max(1, min(MAX_BATCH_CELLS, int(size.sum()) // wanted))
-        if self.shared is None:  # as many parents in each
+        if not self.in_batches:  # as many parents in each
             size, limit = np.ones_like(size), max(1, min(PARENTS_PER_CHUNK, parents // wanted))
         number = (np.cumsum(size) - size) // limit
         cut = np.r_[0, np.flatnonzero(np.diff(number)) + 1, parents]
@@ -549,42 +546,12 @@ def find_terms(estimator: ParentSolver, depth: int, cells: Ints) -> Terms:
     )
 
 
-def solve_parents(
-    estimator: ParentSolver, depth: int, family: Family, level: LevelArrays, terms: Terms, parents: Ints
-) -> tuple[Triples, Certificate]:
-    """Solve those of a family's parents that have records; return their children."""
-    drawn, first, by_column = np.zeros(0), np.zeros(len(parents) + 1, np.int64), np.ones(len(parents), bool)
-    if terms.kind == OWN:
-        drawn, first, by_column = _draw_terms(estimator, depth, level, parents)
-    elif terms.kind == UPPER:
-        by_column[:] = False
-    prior = build_no_prior()
-    if estimator.guide is not None and estimator.guide.adds(depth) == WEIGHTS:
-        prior = estimator.guide.leaves(level.cells)
-        by_column[:] = False  # what is added to lies row by row
-    found, begin, status, numbers = solve_batch(level, terms, parents, drawn, first, by_column, prior)
-    node, cell, count, ends = round_batch(level, parents, found, begin, status)
-    numbers = numbers[status == DONE]  # the others are counted when they are solved
-    certificate = Certificate(estimator.allotment.spine.levels[depth])
-    certificate.parents = int(numbers[:, 0].sum())
-    certificate.distance = float(numbers[:, 1].max(initial=0.0))
-    certificate.violation = float(numbers[:, 2].max(initial=0.0))
-    certificate.iterations = int(numbers[:, 3].sum())
-    certificate.multipliers = int(numbers[:, 4].sum())
-    again = np.flatnonzero(status == TRY_AGAIN)
-    if not len(again):
-        return (node, cell, count), certificate
-    pieces: list[Triples] = []
-    at = 0
-    for i in again.tolist():
-        end = int(ends[i])
-        pieces.append((node[at:end], cell[at:end], count[at:end]))
-        cells, counts = family.above.at(int(parents[i]))
-        number = family.first + int(parents[i])
-        pieces.append(estimator.parent(depth, number, cells, counts, certificate))
-        at = end
-    pieces.append((node[at:], cell[at:], count[at:]))
-    return concatenate(pieces), certificate
+def find_prior(estimator: ParentSolver, depth: int, level: LevelArrays) -> LeafPrior:
+    """Return the prior of a level's nodes on its cells, if the estimator has one."""
+    guide = estimator.guide
+    return (
+        guide.leaves(level.cells) if guide is not None and guide.adds(depth) == WEIGHTS else build_no_prior()
+    )
 
 
 def _draw_terms(
@@ -625,139 +592,3 @@ def compact(index: Ints) -> Groups:
     numbers, place = np.unique(index, return_inverse=True)
     shift = int(len(numbers) > 0 and numbers[0] < 0)
     return (place.ravel() - shift).astype(np.int32)
-
-
-# Solve the levels of a tree from the top, not one after the other: the children of a family are parents at once.
-#
-# A large parent takes as long as hundreds of small ones further down, which threads solve meanwhile. What a family's
-# result is does not depend on the others, and levels are joined in the order of the spine.
-
-Step = tuple[
-    int, Family | None
-]  # a depth and its parents; without parents the level is prepared, or the root solved
-AFTER_ALL_FAMILIES = 1 << 62  # after every family of a level
-Solved = tuple[Sparse, Certificate] | tuple[Triples, Certificate] | None
-
-
-class TreeSolver(ParentSolver, Protocol):
-    """An estimator that also solves the root."""
-
-    def root(self) -> tuple[Sparse, Certificate]: ...
-
-
-class Cascade:
-    """Solves the levels of a tree that are not known yet, down to ``last``.
-
-    ``ready`` returns when the linear terms of a level are there, and may make them; ``finished`` is told each level when
-    it is complete.
-    """
-
-    def __init__(
-        self,
-        estimator: TreeSolver,
-        levels: Sequence[Sparse],
-        last: int,
-        *,
-        workers: int,
-        ready: Callable[[int], None],
-        finished: Callable[[int, Sparse, Certificate], None],
-        progress: Progress | None = None,
-    ) -> None:
-        self.estimator, self.last, self.workers = estimator, last, workers
-        self.ready, self.finished, self.progress = ready, finished, progress
-        self.levels = list(levels)
-        self.spine = estimator.allotment.spine
-        self.certificates = [Certificate(name) for name in self.spine.levels]
-        self.pieces: list[list[Triples]] = [[] for _ in self.spine.levels]
-        self.done = np.zeros(len(self.spine.levels), np.int64)
-        self.solvers: dict[int, LevelSolver] = {}
-        self.prepared = max(0, len(self.levels) - 1)
-        self.locks = [Lock() for _ in self.spine.levels]
-
-    def solver(self, depth: int) -> LevelSolver:
-        """Return the solver of a level, which is laid out once."""
-        with self.locks[depth]:
-            if depth not in self.solvers:
-                self.solvers[depth] = LevelSolver(self.estimator, depth)
-            return self.solvers[depth]
-
-    def step(self, task: Step) -> Solved:
-        """Solve a family or the root, or prepare the linear terms and the layout of a level."""
-        depth, family = task
-        if family is not None:
-            self.ready(depth)
-            return self.solver(depth).solve(family)
-        if depth:
-            self.ready(depth)
-            for level in range(depth, min(depth + 1, self.last) + 1):
-                self.solver(level)
-            return None
-        self.ready(0)
-        return self.estimator.root()
-
-    def run(self) -> list[Sparse]:
-        """Return every level, those known first."""
-        known = len(self.levels)
-        tasks: BranchingTasks[Step, Solved] = BranchingTasks(self.step, self.workers)
-        self._prepare(tasks, known + 2)
-        if not known:
-            self._report_progress(0, 0, 1)
-            tasks.add((0, 0), (0, None))
-        elif known <= self.last:
-            self._add(tasks, known, Family(0, self.levels[-1]))
-        for (depth, family), found in tasks:
-            if found is None:
-                continue
-            result, certificate = found
-            below = self._keep_result(depth, family, result, certificate)
-            if depth < self.last:
-                self._add(tasks, depth + 1, below)
-        for depth in range(len(self.levels), self.last + 1):  # a census without areas has no parents
-            self._complete(depth, join_results([], 0, self.spine.size(depth)))
-        return self.levels
-
-    def _add(self, tasks: BranchingTasks[Step, Solved], depth: int, parents: Family) -> None:
-        """Add parents to solve; upper levels come first, and in a level the largest parents."""
-        if not self.done[depth]:
-            self._report_progress(depth, 0, self.spine.size(depth - 1))
-        self._prepare(tasks, depth + 2)
-        for part in self.solver(depth).split_families(parents, self.workers):
-            tasks.add((depth, -len(part.above.cells)), (depth, part))
-
-    def _prepare(self, tasks: BranchingTasks[Step, Solved], depth: int) -> None:
-        """Prepare the levels down to ``depth``: not earlier, or a thread would do so while the largest parent waits."""
-        for level in range(self.prepared + 1, min(depth, self.last) + 1):
-            tasks.add((level - 1, AFTER_ALL_FAMILIES), (level, None))
-        self.prepared = max(self.prepared, depth)
-
-    def _keep_result(
-        self, depth: int, family: Family | None, result: Sparse | Triples, certificate: Certificate
-    ) -> Family:
-        """Keep what was solved; the histograms of the children are returned as parents of the next level."""
-        if isinstance(result, Sparse):
-            self.certificates[0] = certificate
-            self._complete(0, result)
-            self._report_progress(0, 1, 1)
-            return Family(0, result)
-        assert family is not None
-        self.certificates[depth].join(certificate)
-        self.pieces[depth].append(result)
-        self.done[depth] += len(family.parents)
-        parents = self.spine.size(depth - 1)
-        self._report_progress(depth, int(self.done[depth]), parents)
-        if self.done[depth] == parents:
-            self._complete(depth, join_results(self.pieces[depth], 0, self.spine.size(depth)))
-            self.pieces[depth].clear()
-        first_child = self.spine.first_child[depth - 1]
-        first, last = int(first_child[family.first]), int(first_child[family.parents.stop])
-        if depth == self.last:
-            return Family(first, Sparse(np.zeros(1, np.int64), *result[1:]))
-        return Family(first, join_results([result], first, last - first))
-
-    def _report_progress(self, depth: int, done: int, total: int) -> None:
-        if self.progress is not None:
-            self.progress(self.spine.levels[depth], done, total)
-
-    def _complete(self, depth: int, level: Sparse) -> None:
-        self.levels.append(level)
-        self.finished(depth, level, self.certificates[depth])

@@ -1,44 +1,56 @@
 """Compute each child's integers from its parent's, level by level from the top."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.engine import Engine, Progress
+from stirred.engine import Progress
+from stirred.engine.threads import BranchingTasks
 from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown.counts import Sparse
 from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate
 from stirred.mechanisms.topdown.measure import Allotment, Targets
 from stirred.mechanisms.topdown.rules import Constraints, HeldQuery
-from stirred.mechanisms.topdown.solve import batch, generic
+from stirred.mechanisms.topdown.solve import crossing
+from stirred.mechanisms.topdown.solve.batch import (
+    MAX_GENERIC_CELLS,
+    MAX_VIOLATION,
+    Family,
+    LevelArrays,
+    LevelSolver,
+    Triples,
+    assemble_problem,
+    build_family_arrays,
+    compact,
+    find_kept,
+    find_prior,
+    join_results,
+)
 from stirred.mechanisms.topdown.solve.parent import (
     CROWDED_SUMS_PER_CHILD,
-    FREE,
+    MIN_LARGE_CELLS,
     SUMS,
     Certificate,
     HeldSums,
     ParentProblem,
     Solution,
     SolveGuide,
+    build_problem,
+    hold_more,
+    list_sums,
     solve,
 )
 from stirred.mechanisms.topdown.solve.root import round_root, solve_root
-from stirred.mechanisms.topdown.solve.rounding import (
-    build_nested_network,
-    build_network,
-    build_set_network,
-    list_sets,
-    round_by_group,
-    round_network,
-)
+from stirred.mechanisms.topdown.solve.rounding import FREE, aim_at, is_exact, round_children
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Groups = NDArray[np.int32]
 MAX_SMALL_ANSWERS = 1_000  # answers of a query whose sums the rounding of a large root keeps
-MIN_FINE_START_CELLS = 4_000  # cells from which the start of a solve matters
-MAX_GENERIC_CELLS = 20_000  # beyond this the interior-point method is the slower one
+NO_START = np.zeros((0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,28 +62,15 @@ class Estimator:
     targets: Targets
     weights: dict[tuple[int, int], dict[str, float]]  # (start, level) → 1/variance by query
     tolerance: float = 5e-3
-    solver: str = "fast"  # or "piqp": the generic path, for comparison
     guide: SolveGuide | None = None
-    rounder: str = "own"  # or "production": with the query sets of 2020
-    geounits: int = 0  # of the whole tree, where only a part of it is here
 
     @staticmethod
-    def of(
-        targets: Targets,
-        constraints: Constraints,
-        *,
-        solver: str = "fast",
-        guide: SolveGuide | None = None,
-        rounder: str = "own",
-        geounits: int = 0,
-    ) -> "Estimator":
+    def of(targets: Targets, constraints: Constraints, *, guide: SolveGuide | None = None) -> "Estimator":
         """Build the estimator that weighs queries as the measurements of its targets do."""
         measurements = targets.measurements
         allotment = measurements.allotment
         weights = {pair: measurements.solve_weights(*pair) for pair in allotment.rho}
-        return Estimator(
-            allotment, constraints, targets, weights, solver=solver, guide=guide, rounder=rounder, geounits=geounits
-        )  # fmt: skip
+        return Estimator(allotment, constraints, targets, weights, guide=guide)
 
     def root(self) -> tuple[Sparse, Certificate]:
         """Return the histogram of the root, with its certificate."""
@@ -90,7 +89,7 @@ class Estimator:
         for held in self.constraints.solve_queries:
             if held.whole and (held.low[0] == held.high[0]).all():
                 sums = held.low[0][0].astype(float)
-        families, partition, low, high, _, _ = self._hold_sums(0, node, cells)
+        families, partition, low, high = self._hold_root_sums(cells)
         for family in families:
             if (family.low == family.high).all():
                 # An exact partition of the root: every part is its own simplex; other rules are not changed.
@@ -107,12 +106,12 @@ class Estimator:
         certificate = Certificate(spine.levels[0])
         if not len(cells):
             return Sparse.of(node[:0], node[:0], node[:0], 1, workload.histogram.cells), certificate
-        start = self._find_fine_start(0, node, cells, names, groups, weights)
+        start = self._find_fine_start(0, node, cells, groups, weights)
         solution = solve_root(
-            linear, groups, weights[0], exact, sums, families, start=None if start is None else start[0]
+            linear, groups, weights[0], exact, sums, families, start=start[0] if len(start) else None
         )
         certificate.add(solution)
-        if len(cells) >= MIN_FINE_START_CELLS:
+        if len(cells) >= MIN_LARGE_CELLS:
             # Most fractions are far below one half: keep the small queries' sums, or rounding would distort them.
             partition = self._cross_small_queries(cells)
             low, high = (
@@ -130,35 +129,22 @@ class Estimator:
             np.zeros(len(cells), np.int64), cells, values, 1, workload.histogram.cells
         ), certificate
 
-    def level(
-        self, depth: int, above: Sparse, engine: Engine, progress: Progress | None = None
-    ) -> tuple[Sparse, Certificate]:
-        """Return the histograms of a level, given those of the level above."""
-        spine = self.allotment.spine
-        certificate = Certificate(spine.levels[depth])
-        solver = batch.LevelSolver(self, depth)
-        tasks = solver.split_families(batch.Family(0, above), 2)
-        results: list[batch.Triples] = []
-        for done, (triples, own) in enumerate(engine.map(solver.solve, tasks), 1):
-            certificate.join(own)
-            results.append(triples)
-            if progress is not None:
-                progress(spine.levels[depth], done, len(tasks))
-        return batch.join_results(results, 0, spine.size(depth)), certificate
+    def has_arrays(self) -> bool:
+        """Return whether parents are solved from the arrays of their level."""
+        return True
 
     def batchable(self, depth: int) -> bool:
-        """Return whether compiled code solves a level: one pass, and no earlier product held."""
-        passes = self.allotment.workload.passes.get(self.allotment.spine.levels[depth], ())
-        one = isinstance(self.targets, TreeEstimate) or len(passes) < 2 or "*" in passes[0]
-        plain = (self.guide is None or self.guide.adds(depth) != SUMS) and self.rounder == "own"
-        return self.solver == "fast" and plain and one and not self._holds_product(depth)
+        """Return whether a level is solved in batches: one pass, and no sums but those of its rules."""
+        return self._list_first_pass(depth) == frozenset() and not (
+            self._holds_product(depth) or (self.guide is not None and self.guide.adds(depth) == SUMS)
+        )
 
     def parent(
-        self, depth: int, parent: int, cells: Ints, counts: Ints, certificate: Certificate
-    ) -> tuple[Ints, Ints, Ints]:
-        """Return nodes, cells and counts of the children of one parent."""
-        spine = self.allotment.spine
-        first, last = spine.first_child[depth - 1][parent : parent + 2]
+        self, depth: int, family: Family, shared: LevelArrays | None, certificate: Certificate
+    ) -> Triples:
+        """Return nodes, cells and counts of the children of one parent, a family of its own."""
+        cells, counts = family.above.at(0)
+        first, last = self.allotment.spine.first_child[depth - 1][family.first : family.first + 2]
         children = np.arange(first, last)
         if len(children) == 1:
             return np.full(len(cells), first), cells, counts
@@ -167,124 +153,97 @@ class Estimator:
         children, allowed = children[live], allowed[live]
         if not allowed.any(axis=0).all():
             raise self._infeasible_error(depth, "no child may have a cell that its parent has")
-        values = self.children(depth, children, cells, counts, allowed, certificate)
+        values = self.children(depth, family, shared, children, allowed, certificate)
+        self._check(depth, children, cells, values)
         row, column = np.nonzero(values)
         return children[row], cells[column], values[row, column]
 
     def children(
         self,
         depth: int,
+        family: Family,
+        shared: LevelArrays | None,
         children: Ints,
-        cells: Ints,
-        counts: Ints,
         allowed: NDArray[np.bool_],
         certificate: Certificate,
     ) -> Ints:
-        """Solve and round; return the integers of each child on the parent's cells."""
-        problem, low, high, partition, total_low, total_high = self.problem(
-            depth, children, cells, counts, allowed
-        )
+        """Solve and round; return the integers of each child on the parent's cells.
+
+        The network is given more room if needed; where the sums that are held cross, an integer programme rounds.
+        """
+        assert shared is not None
+        level = build_family_arrays(self, depth, shared, family)
+        problem = self.problem(depth, level, children, allowed)
         solution = self._solve(problem)
         certificate.add(solution)
-        if low.shape[1] > 1 and np.array_equal(low, high):
-            values = round_by_group(solution.x, counts, allowed, partition, low)
-            self._check(depth, children, cells, values)
+        kept = aim_at(find_kept(level, problem, level.counts), problem.aims)
+        values = np.empty(solution.x.shape, np.int64)
+        if round_children(solution.x, problem.allowed, kept, level.nested, values):
             return values
-        values = self._round(
-            depth, problem, solution.x, counts, cells, partition, low, high, total_low, total_high
-        )
-        self._check(depth, children, cells, values)
-        return values
-
-    def _round(
-        self, depth: int, problem: ParentProblem, x: Floats, counts: Ints, cells: Ints, partition: NDArray[np.int32],
-        low: Floats, high: Floats, total_low: Floats | None, total_high: Floats | None,
-    ) -> Ints:  # fmt: skip
-        """Round by the network, with more room if needed, or an integer programme if sums cross."""
-        if self.rounder == "production":
-            workload = self.allotment.workload
-            one = build_set_network(
-                x, counts, problem.allowed, list_sets(workload.histogram, cells), partition, low, high, total_low=total_low,
-                total_high=total_high, first=len(workload.passes.get(self.allotment.spine.levels[depth], ())) > 1,
-            )  # fmt: skip
-            found = round_network(one) if one is not None and (one.capacity >= 0).all() else None
-            if found is not None:
-                return found
-        if problem.aims is not None:
-            net = build_nested_network(
-                x, counts, problem, partition, low, high, total_low=total_low, total_high=total_high
+        if is_exact(kept):
+            raise InfeasibleError(
+                "the children's exact sums do not add up to their parent's cells",
+                why="the exact sums of the levels contradict each other",
+                fix="check the constraints of the two levels, and report this if they agree",
             )
-            aimed = round_network(net) if (net.capacity >= 0).all() else None
-            if aimed is not None:
-                return aimed
-        inner = sum(not held.whole for held in self._list_constraints(depth)) <= 1
-        for snap, wide in ((2e-4, False), (1e-2, False), (0.0, False), (0.0, inner)):
-            net = build_network(
-                x, counts, problem.allowed, partition, low, high,
-                total_low=total_low, total_high=total_high, snap=snap, wide=wide,
-            )  # fmt: skip
-            found = round_network(net) if (net.capacity >= 0).all() else None
-            if found is not None:
-                return found
-        return generic.round_with_rows(x, counts, problem.allowed, problem.held)
+        return crossing.round_with_rows(solution.x, level.counts, problem.allowed, list_sums(problem))
 
     def problem(
-        self, depth: int, children: Ints, cells: Ints, counts: Ints, allowed: NDArray[np.bool_]
-    ) -> tuple[ParentProblem, Floats, Floats, NDArray[np.int32], Floats | None, Floats | None]:
-        """Return the least-squares problem of one parent and what its rounding must keep."""
-        level = self.allotment.spine.levels[depth]
-        names, groups = self._groups(cells)
-        weights, classes = self._classes(depth, children, names)
-        families, partition, low, high, total_low, total_high = self._hold_sums(depth, children, cells)
-        parent = counts.astype(float)
-        passes = self.allotment.workload.passes.get(level, ())
-        first = frozenset(passes[0]) if len(passes) > 1 else frozenset()
-        if isinstance(self.targets, TreeEstimate) or not first or "*" in first:
-            linear = self.targets.linear(depth, children, cells)
-            start = self._find_fine_start(depth, children, cells, names, groups, weights[classes])
-            problem = ParentProblem(
-                parent, linear, allowed, groups, weights, classes, families, start, self._holds_product(depth)
-            )
-            if self.guide is not None:
-                problem = self.guide.shape_problem(depth, children, cells, problem)
-            return problem, low, high, partition, total_low, total_high
-        # Classic: the queries of the first pass alone, then the others with the first pass's answers fixed.
-        pinned = self._solve_first_pass(
-            depth, children, cells, parent, allowed, first, families, names, groups, weights, classes
-        )
-        rest = frozenset(names) - first
-        linear = self.targets.linear(depth, children, cells, rest)
-        later = weights * np.array([name in rest for name in names])
-        problem = ParentProblem(parent, linear, allowed, groups, later, classes, (*families, pinned))
-        return problem, low, high, partition, total_low, total_high
+        self, depth: int, level: LevelArrays, children: Ints, allowed: NDArray[np.bool_]
+    ) -> ParentProblem:
+        """Return the least-squares problem of one parent, whose level's arrays have no other."""
+        queries, cells = self.allotment.workload.queries, level.cells[level.place]
+        first = self._list_first_pass(depth)
+        rest = frozenset(query.name for query in queries) - first
+        linear = self.targets.linear(depth, children, cells, rest if first else None)
+        problem = assemble_problem(
+            level, 0, children, np.ascontiguousarray(allowed), np.ascontiguousarray(linear),
+            not linear.flags.c_contiguous, find_prior(self, depth, level),
+        )  # fmt: skip
+        problem = problem._replace(groups=np.stack([compact(row) for row in problem.groups]))
+        if first:
+            # Classic: the queries of the first pass alone, then the others with the first pass's answers fixed.
+            later = problem.weights * np.array([query.name in rest for query in queries])
+            pinned = self._solve_first_pass(depth, children, cells, problem, first)
+            return hold_more(problem._replace(weights=later), (pinned,))
+        groups, weights = problem.groups[: len(queries)], problem.weights[problem.classes, : len(queries)]
+        start = self._find_fine_start(depth, children, cells, groups, weights)
+        problem = problem._replace(start=start, crowded=self._holds_product(depth))
+        if self.guide is not None and self.guide.adds(depth) == SUMS:
+            problem = self.guide.hold_sums(depth, children, cells, problem)
+        return problem
+
+    def _list_first_pass(self, depth: int) -> frozenset[str]:
+        """Return the queries that are fitted before the others; none in a level of one pass."""
+        passes = self.allotment.workload.passes.get(self.allotment.spine.levels[depth], ())
+        if isinstance(self.targets, TreeEstimate) or len(passes) < 2 or "*" in passes[0]:
+            return frozenset()
+        return frozenset(passes[0])
 
     def _solve_first_pass(
-        self, depth: int, children: Ints, cells: Ints, parent: Floats, allowed: NDArray[np.bool_],
-        first: frozenset[str], families: tuple[HeldSums, ...], names: Sequence[str], groups: NDArray[np.int32],
-        weights: Floats, classes: NDArray[np.int32],
-    ) -> HeldSums:  # fmt: skip
+        self, depth: int, children: Ints, cells: Ints, whole: ParentProblem, first: frozenset[str]
+    ) -> HeldSums:
         """Solve totals first: on the coarsest cells that the constraints distinguish, with only the first pass's queries."""
-        pattern = np.concatenate([allowed, *(held.groups[None] for held in families)]).T
+        pattern = np.concatenate([whole.allowed, whole.held]).T
         _, representative, block = np.unique(pattern, axis=0, return_index=True, return_inverse=True)
-        block = block.ravel()
-        m = len(representative)
-        sums: Floats = np.bincount(block, parent, minlength=m).astype(np.float64)
-        linear = self.targets.linear(depth, children, cells[representative], first)
-        keep = weights * np.array([name in first for name in names])
-        small = tuple(HeldSums(held.groups[representative], held.low, held.high) for held in families)
-        problem = ParentProblem(
-            sums, linear, allowed[:, representative], groups[:, representative], keep, classes, small
-        )
-        solution = self._solve(problem)
-        totals = solution.x.sum(axis=1, keepdims=True)
+        sums = np.bincount(block.ravel(), whole.parent, minlength=len(representative)).astype(np.float64)
+        problem = build_problem(
+            sums,
+            self.targets.linear(depth, children, cells[representative], first),
+            whole.allowed[:, representative],
+            whole.groups[:, representative],
+            whole.weights * np.array([query.name in first for query in self.allotment.workload.queries]),
+            whole.classes,
+        )._replace(held=np.ascontiguousarray(whole.held[:, representative]), low=whole.low, high=whole.high)
+        totals = self._solve(problem).x.sum(axis=1, keepdims=True)
         return HeldSums(np.zeros(len(cells), np.int32), totals, totals)
 
     def _find_fine_start(
-        self, depth: int, nodes: Ints, cells: Ints, names: Sequence[str], groups: NDArray[np.int32], weights: Floats
-    ) -> Floats | None:  # fmt: skip
-        """Return a start at the fine queries' answers for very many cells, else None."""
-        if len(cells) < MIN_FINE_START_CELLS and not self._holds_product(depth):
-            return None
+        self, depth: int, nodes: Ints, cells: Ints, groups: Groups, weights: Floats
+    ) -> Floats:
+        """Return a start at the fine queries' answers for very many cells, else one of no length."""
+        if len(cells) < MIN_LARGE_CELLS and not self._holds_product(depth):
+            return NO_START
         inside = groups >= 0
         # Fine: every cell it counts is a group of its own, and it counts nearly all.
         fine = [
@@ -293,10 +252,11 @@ class Estimator:
         ]
         total = weights @ np.array(fine, float)
         if not (total > 0).all():
-            return None
-        only = frozenset(name for name, own in zip(names, fine, strict=True) if own)
+            return NO_START
+        queries = self.allotment.workload.queries
+        only = frozenset(query.name for query, own in zip(queries, fine, strict=True) if own)
         result: Floats = self.targets.linear(depth, nodes, cells, only) / total[:, None]
-        return result
+        return np.ascontiguousarray(result)
 
     def _cross_small_queries(self, cells: Ints) -> NDArray[np.int32]:
         """Return the common refinement of all small queries, as a group for each cell."""
@@ -317,17 +277,16 @@ class Estimator:
         return [held for held in self.constraints.solve_queries if depth < len(held.low)]
 
     def _solve(self, problem: ParentProblem) -> Solution:
-        if self.solver == "piqp":
-            return generic.solve_piqp(problem)
+        """Return the optimum; a general solver takes over where sums that cross are not held."""
         solution = solve(problem, tolerance=self.tolerance)
         stuck = solution.distance > 2 * self.tolerance and problem.linear.size <= MAX_GENERIC_CELLS
-        if not problem.crowded and (solution.violation > 5e-3 or stuck):
-            solution = generic.solve_piqp(problem)
+        if not problem.crowded and (solution.violation > MAX_VIOLATION or stuck):
+            solution = crossing.solve_piqp(problem)
         return solution
 
-    def _groups(self, cells: Ints) -> tuple[list[str], NDArray[np.int32]]:
+    def _groups(self, cells: Ints) -> tuple[list[str], Groups]:
         queries = self.allotment.workload.queries
-        return [q.name for q in queries], np.stack([batch.compact(q.of(cells)) for q in queries])
+        return [q.name for q in queries], np.stack([compact(q.of(cells)) for q in queries])
 
     def _weights(self, depth: int, nodes: Ints, names: Sequence[str]) -> Floats:
         level, node = self.allotment.find_holders(depth, nodes)
@@ -337,41 +296,23 @@ class Estimator:
             rows.append([own.get(name, 0.0) for name in names])
         return np.array(rows)
 
-    def _classes(self, depth: int, nodes: Ints, names: Sequence[str]) -> tuple[Floats, NDArray[np.int32]]:
-        level, node = self.allotment.find_holders(depth, nodes)
-        starts = np.array([self.allotment.start[d][i] for d, i in zip(level, node, strict=True)])
-        unique, inverse = np.unique(np.stack([starts, level], axis=1), axis=0, return_inverse=True)
-        table = [[self.weights[int(a), int(d)].get(name, 0.0) for name in names] for a, d in unique]
-        return np.array(table), inverse.ravel().astype(np.int32)
-
-    def _hold_sums(
-        self, depth: int, nodes: Ints, cells: Ints
-    ) -> tuple[tuple[HeldSums, ...], NDArray[np.int32], Floats, Floats, Floats | None, Floats | None]:
-        """Return the held sums for the solve, and the partition and totals that rounding keeps."""
+    def _hold_root_sums(self, cells: Ints) -> tuple[tuple[HeldSums, ...], Groups, Floats, Floats]:
+        """Return the held sums of the root for its solve, and the partition that its rounding keeps."""
         families: list[HeldSums] = []
-        partition = np.zeros(len(cells), np.int32)
-        low, high = np.full((len(nodes), 1), -FREE), np.full((len(nodes), 1), FREE)
-        total_low = total_high = None
+        partition, low, high = np.zeros(len(cells), np.int32), np.full((1, 1), -FREE), np.full((1, 1), FREE)
         for held in self.constraints.solve_queries:
-            if depth >= len(held.low):
-                continue
-            groups = held.query.of(cells)
-            numbers, compact = np.unique(groups, return_inverse=True)
-            lows, highs = held.low[depth][nodes].astype(float), held.high[depth][nodes].astype(float)
             if held.whole:
-                total_low, total_high = lows[:, 0], highs[:, 0]
-                if depth > 0:
-                    families.append(HeldSums(np.zeros(len(cells), np.int32), lows, highs))
                 continue
+            numbers, place = np.unique(held.query.of(cells), return_inverse=True)
             inside = numbers >= 0
-            own_low, own_high = (
-                np.full((len(nodes), len(numbers)), -FREE),
-                np.full((len(nodes), len(numbers)), FREE),
+            partition = place.ravel().astype(np.int32)
+            low, high = np.full((1, len(numbers)), -FREE), np.full((1, len(numbers)), FREE)
+            low[:, inside], high[:, inside] = (
+                held.low[0][:1, numbers[inside]],
+                held.high[0][:1, numbers[inside]],
             )
-            own_low[:, inside], own_high[:, inside] = lows[:, numbers[inside]], highs[:, numbers[inside]]
-            families.append(HeldSums(compact.astype(np.int32), own_low, own_high))
-            partition, low, high = compact.astype(np.int32), own_low, own_high
-        return tuple(families), partition, low, high, total_low, total_high
+            families.append(HeldSums(partition, low, high))
+        return tuple(families), partition, low, high
 
     def _check(self, depth: int, nodes: Ints, cells: Ints, values: Ints) -> None:
         """Check every bound again on the integers; a failure is an error."""
@@ -393,3 +334,133 @@ class Estimator:
             why=why,
             fix="constraints on crossing marginals may have no solution below a given parent; relax one of them",
         )
+
+
+# Solve the levels of a tree from the top, not one after the other: the children of a family are parents at once.
+#
+# A large parent takes as long as hundreds of small ones further down, which threads solve meanwhile. What a family's
+# result is does not depend on the others, and levels are joined in the order of the spine.
+
+Step = tuple[
+    int, Family | None
+]  # a depth and its parents; without parents the level is prepared, or the root solved
+AFTER_ALL_FAMILIES = 1 << 62  # after every family of a level
+Solved = tuple[Sparse, Certificate] | tuple[Triples, Certificate] | None
+
+
+class Cascade:
+    """Solves the levels of a tree that are not known yet, down to ``last``.
+
+    ``ready`` returns when the linear terms of a level are there, and may make them; ``finished`` is told each level when
+    it is complete.
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        levels: Sequence[Sparse],
+        last: int,
+        *,
+        workers: int,
+        ready: Callable[[int], None],
+        finished: Callable[[int, Sparse, Certificate], None],
+        progress: Progress | None = None,
+    ) -> None:
+        self.estimator, self.last, self.workers = estimator, last, workers
+        self.ready, self.finished, self.progress = ready, finished, progress
+        self.levels = list(levels)
+        self.spine = estimator.allotment.spine
+        self.certificates = [Certificate(name) for name in self.spine.levels]
+        self.pieces: list[list[Triples]] = [[] for _ in self.spine.levels]
+        self.done = np.zeros(len(self.spine.levels), np.int64)
+        self.solvers: dict[int, LevelSolver] = {}
+        self.prepared = max(0, len(self.levels) - 1)
+        self.locks = [Lock() for _ in self.spine.levels]
+
+    def solver(self, depth: int) -> LevelSolver:
+        """Return the solver of a level, which is laid out once."""
+        with self.locks[depth]:
+            if depth not in self.solvers:
+                self.solvers[depth] = LevelSolver(self.estimator, depth)
+            return self.solvers[depth]
+
+    def step(self, task: Step) -> Solved:
+        """Solve a family or the root, or prepare the linear terms and the layout of a level."""
+        depth, family = task
+        if family is not None:
+            self.ready(depth)
+            return self.solver(depth).solve(family)
+        if depth:
+            self.ready(depth)
+            for level in range(depth, min(depth + 1, self.last) + 1):
+                self.solver(level)
+            return None
+        self.ready(0)
+        return self.estimator.root()
+
+    def run(self) -> list[Sparse]:
+        """Return every level, those known first."""
+        known = len(self.levels)
+        tasks: BranchingTasks[Step, Solved] = BranchingTasks(self.step, self.workers)
+        self._prepare(tasks, known + 2)
+        if not known:
+            self._report_progress(0, 0, 1)
+            tasks.add((0, 0), (0, None))
+        elif known <= self.last:
+            self._add(tasks, known, Family(0, self.levels[-1]))
+        for (depth, family), found in tasks:
+            if found is None:
+                continue
+            result, certificate = found
+            below = self._keep_result(depth, family, result, certificate)
+            if depth < self.last:
+                self._add(tasks, depth + 1, below)
+        for depth in range(len(self.levels), self.last + 1):  # a census without areas has no parents
+            self._complete(depth, join_results([], 0, self.spine.size(depth)))
+        return self.levels
+
+    def _add(self, tasks: BranchingTasks[Step, Solved], depth: int, parents: Family) -> None:
+        """Add parents to solve; upper levels come first, and in a level the largest parents."""
+        if not self.done[depth]:
+            self._report_progress(depth, 0, self.spine.size(depth - 1))
+        self._prepare(tasks, depth + 2)
+        for part in self.solver(depth).split_families(parents, self.workers):
+            tasks.add((depth, -len(part.above.cells)), (depth, part))
+
+    def _prepare(self, tasks: BranchingTasks[Step, Solved], depth: int) -> None:
+        """Prepare the levels down to ``depth``: not earlier, or a thread would do so while the largest parent waits."""
+        for level in range(self.prepared + 1, min(depth, self.last) + 1):
+            tasks.add((level - 1, AFTER_ALL_FAMILIES), (level, None))
+        self.prepared = max(self.prepared, depth)
+
+    def _keep_result(
+        self, depth: int, family: Family | None, result: Sparse | Triples, certificate: Certificate
+    ) -> Family:
+        """Keep what was solved; the histograms of the children are returned as parents of the next level."""
+        if isinstance(result, Sparse):
+            self.certificates[0] = certificate
+            self._complete(0, result)
+            self._report_progress(0, 1, 1)
+            return Family(0, result)
+        assert family is not None
+        self.certificates[depth].join(certificate)
+        self.pieces[depth].append(result)
+        self.done[depth] += len(family.parents)
+        parents = self.spine.size(depth - 1)
+        self._report_progress(depth, int(self.done[depth]), parents)
+        if self.done[depth] == parents:
+            self._complete(depth, join_results(self.pieces[depth], 0, self.spine.size(depth)))
+            self.pieces[depth].clear()
+        first_child = self.spine.first_child[depth - 1]
+        first, last = int(first_child[family.first]), int(first_child[family.parents.stop])
+        if depth == self.last:
+            return Family(first, Sparse(np.zeros(1, np.int64), *result[1:]))
+        return Family(first, join_results([result], first, last - first))
+
+    def _report_progress(self, depth: int, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(self.spine.levels[depth], done, total)
+
+    def _complete(self, depth: int, level: Sparse) -> None:
+        self.levels.append(level)
+        self.finished(depth, level, self.certificates[depth])

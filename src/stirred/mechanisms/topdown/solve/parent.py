@@ -10,23 +10,21 @@ from numpy.typing import NDArray
 from stirred.kernels import compile_kernel
 from stirred.mechanisms.topdown.solve.descent import (
     NEVER_COUNT,
-    Bounds,
-    Nesting,
     descend,
     lay_back,
     lay_out,
     merge_queries,
     nest_queries,
 )
-from stirred.mechanisms.topdown.solve.networks import pairwise_sum
+from stirred.mechanisms.topdown.solve.ordered import pairwise_sum, sort_part
+from stirred.mechanisms.topdown.solve.rounding import FREE
 
-# The prior knowledge of a parent's leaves as linear terms, queries and weights: one kernel, for batches and alone.
+# The prior knowledge of a parent's leaves as linear terms, queries and weights.
 #
 # With M the prior mean of a leaf's persons of a kind, $V = M + \beta M^2$ its variance, y the unbiased estimate with
 # variance s² and t the trust, T is $M + V / (V + t s^2) (y - M)$, and no less than a part of M. The leaf's share p of
 # all T gives the cell with the parent's count x the mean $p x$ and the variance $\varphi p x$. Cells of about the
-# same
-# count share one weight, because each weight is one more query of the solve. Why it is so stands in ``guide.prior``.
+# same count share one weight, because each weight is one more query of the solve. Why it is so stands in ``prior``.
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -168,14 +166,19 @@ def add_prior(
 
 # Solve one parent's children: the best non-negative histograms that add up to it, with a certificate of optimality.
 #
-# The problem is reduced to the parent's positive cells (elsewhere every child is zero), queries that coincide there
-# are
-# merged, and the compiled solver of ``descend`` does the rest. Sums of cells that must lie between bounds (a fixed
-# total, persons by facilities) enter by an augmented Lagrangian; ``generic`` holds the slow, independent path.
+# The problem is reduced to the parent's positive cells (elsewhere every child is zero), queries that coincide there are
+# merged, and ``descend`` does the rest. Sums of cells that must lie between bounds (a fixed total, persons by
+# facilities) enter by an augmented Lagrangian. This is the only solver of parents: a batch calls it for each of its
+# parents, and a parent that is solved by itself is a batch of one. What it cannot hold goes to ``crossing``.
 
-FREE = 1e300
 MIN_LARGE_CELLS = 4_000  # cells
 MAX_ADDITIONS = 8e9  # additions of one parent
+MAX_STEPS, MAX_HELD_STEPS, MAX_ROUNDS = (
+    4_000,
+    1_000,
+    60,
+)  # products with H, of a round with multipliers; such rounds
+MAX_CROWDED_STEPS, MAX_CROWDED_ROUNDS = 60, 20
 NOTHING, WEIGHTS, SUMS = "nothing", "weights", "sums"  # that a guide adds to a problem
 CROWDED_SUMS_PER_CHILD = (
     64  # with this many held sums per child the unconstrained optimum is not a useful start
@@ -186,14 +189,13 @@ CROWDED_SUMS_PER_CHILD = (
 class HeldSums:
     """Sums of cells that must lie between bounds in each child: a partition of the cells and its limits."""
 
-    groups: NDArray[np.int32]  # cell → group, -1 outside
+    groups: Groups  # cell → group, -1 outside
     low: Floats  # child × group
     high: Floats
 
 
-@dataclass(frozen=True, slots=True)
-class ParentProblem:
-    """Children of one parent, on the parent's positive cells.
+class ParentProblem(NamedTuple):
+    """Children of one parent on the parent's positive cells, in the arrays that compiled code takes.
 
     ``linear`` is $b_c = \\sum_q w_q A_q' y_{cq}$; ``groups`` has one row per query with the answer each cell counts in;
     ``weights`` one row per weight class (children whose geounits spend differently), ``classes`` the class of each child.
@@ -201,18 +203,69 @@ class ParentProblem:
 
     parent: Floats
     linear: Floats
-    allowed: NDArray[np.bool_]
-    groups: NDArray[np.int32]
+    allowed: Bools
+    groups: Groups
     weights: Floats
-    classes: NDArray[np.int32]
-    held: tuple[HeldSums, ...] = ()
-    start: Floats | None = None
-    crowded: bool = (
-        False  # so many sums are held that the solve need only be as exact as the rounding after it
+    classes: Ints
+    held: Groups  # families of held sums × cells: the sum that each cell counts in, -1 outside
+    low: Floats  # families × children × sums; free where a family has fewer
+    high: Floats
+    start: Floats  # where the search begins; of no length: at the measurement
+    aims: Groups  # a partition of the cells whose sums the rounding keeps where it can; of no length: none
+    by_column: bool  # whether the linear terms of a cell are added as those of a column
+    crowded: bool  # so many sums are held that the solve need only be as exact as the rounding after it
+
+
+def build_problem(
+    parent: Floats,
+    linear: Floats,
+    allowed: Bools,
+    groups: Groups,
+    weights: Floats,
+    classes: NDArray[np.integer],
+    held: Sequence[HeldSums] = (),
+) -> ParentProblem:
+    """Return the problem of a parent, with its sums held."""
+    sums, low, high = stack_sums(held, *linear.shape)
+    return ParentProblem(
+        parent=np.require(parent, np.float64, ["C", "W"]),
+        linear=np.require(linear, np.float64, ["C", "W"]),
+        allowed=np.require(allowed, np.bool_, ["C", "W"]),
+        groups=np.require(groups, np.int32, ["C", "W"]),
+        weights=np.require(weights, np.float64, ["C", "W"]),
+        classes=np.require(classes, np.int64, ["C", "W"]),
+        held=sums,
+        low=low,
+        high=high,
+        start=np.zeros((0, 0)),
+        aims=np.zeros(0, np.int32),
+        by_column=not linear.flags.c_contiguous,
+        crowded=False,
     )
-    aims: NDArray[np.int32] | None = (
-        None  # a partition of the cells whose sums the rounding keeps where it can
-    )
+
+
+def stack_sums(held: Sequence[HeldSums], children: int, cells: int) -> tuple[Groups, Floats, Floats]:
+    """Return families of held sums as three arrays: groups, lower and upper bounds."""
+    size = max((one.low.shape[1] for one in held), default=1)
+    groups = np.full((len(held), cells), -1, np.int32)
+    low, high = np.full((len(held), children, size), -FREE), np.full((len(held), children, size), FREE)
+    for r, one in enumerate(held):
+        groups[r] = one.groups
+        low[r, :, : one.low.shape[1]], high[r, :, : one.low.shape[1]] = one.low, one.high
+    return groups, low, high
+
+
+def list_sums(problem: ParentProblem) -> tuple[HeldSums, ...]:
+    """Return the families of held sums of a problem one by one."""
+    sizes = [int(groups.max(initial=-1)) + 1 for groups in problem.held]
+    families = zip(problem.held, problem.low, problem.high, sizes, strict=True)
+    return tuple(HeldSums(groups, low[:, :size], high[:, :size]) for groups, low, high, size in families)
+
+
+def hold_more(problem: ParentProblem, held: Sequence[HeldSums]) -> ParentProblem:
+    """Return the problem with more sums held."""
+    groups, low, high = stack_sums((*list_sums(problem), *held), *problem.linear.shape)
+    return problem._replace(held=groups, low=low, high=high)
 
 
 class SolveGuide(Protocol):
@@ -222,17 +275,15 @@ class SolveGuide(Protocol):
         """Return what the guide adds to a level: NOTHING, WEIGHTS (more queries of the same kind) or SUMS."""
         ...
 
-    def shape_problem(
-        self, depth: int, children: NDArray[np.int64], cells: NDArray[np.int64], problem: ParentProblem
-    ) -> ParentProblem: ...
+    def hold_sums(self, depth: int, children: Ints, cells: Ints, problem: ParentProblem) -> ParentProblem:
+        """Return the problem with the SUMS of its level held."""
+        ...
 
-    def leaves(self, cells: NDArray[np.int64]) -> LeafPrior:
+    def leaves(self, cells: Ints) -> LeafPrior:
         """Return the added WEIGHTS as arrays for compiled code, with the kind of each of the cells."""
         ...
 
-    def root(
-        self, cells: NDArray[np.int64], total: float | None
-    ) -> tuple[NDArray[np.int32], Floats] | None: ...
+    def root(self, cells: Ints, total: float | None) -> tuple[Groups, Floats] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +298,7 @@ class Solution:
     distance: float = field(default=0.0)  # a bound on the root mean square distance to the optimum per child
 
 
-def merge_equal_queries(
-    groups: NDArray[np.int32], weights: Floats
-) -> tuple[NDArray[np.int32], Floats, Floats]:
+def merge_equal_queries(groups: Groups, weights: Floats) -> tuple[Groups, Floats, Floats]:
     """Merge queries that are the same on these cells; those that keep every cell become a diagonal.
 
     >>> g, w, d = merge_equal_queries(np.array([[0, 0], [1, 1], [0, 1]], np.int32), np.array([[1.0, 2.0, 4.0]]))
@@ -263,182 +312,288 @@ def merge_equal_queries(
     return gid[:kept], w[:, :kept], diagonal
 
 
-def sum_hessian_rows(groups: NDArray[np.int32], weights: Floats, diagonal: Floats) -> Floats:
-    """Return the row sums of the Hessian, largest over classes: a diagonal that dominates it."""
-    n = groups.shape[1]
-    d = np.tile(diagonal[:, None], (1, n))
-    for q, row in enumerate(groups):
-        inside = row >= 0
-        size = np.bincount(row[inside], minlength=1)
-        d[:, inside] += weights[:, q, None] * size[row[inside]]
-    result: Floats = d.max(axis=0)
+@compile_kernel
+def sum_hessian_rows(gid: Groups, Q: int, w: Floats, diagonal: Floats) -> Floats:
+    """Return the row sums of the Hessian, largest over classes; of ``gid`` the first Q rows count."""
+    n = gid.shape[1]
+    own, result = np.empty((len(w), n)), np.empty(n)
+    for k in range(len(w)):
+        for j in range(n):
+            own[k, j] = diagonal[k]
+    size = np.zeros(n + 1, np.int64)
+    for q in range(Q):
+        for j in range(n):
+            size[j] = 0
+        for j in range(n):
+            if gid[q, j] >= 0:
+                size[gid[q, j]] += 1
+        for k in range(len(w)):
+            for j in range(n):
+                if gid[q, j] >= 0:
+                    own[k, j] += w[k, q] * np.float64(size[gid[q, j]])
+    for j in range(n):
+        result[j] = own[0, j]
+        for k in range(1, len(w)):
+            result[j] = max(result[j], own[k, j])
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class ProblemLayout:
-    """A problem in the memory layout of the compiled solver."""
+@compile_kernel
+def find_start(linear: Floats, allowed: Bools, parent: Floats, d: Floats, by_column: bool) -> Floats:
+    """Return the starting point: the measurement divided by the metric; a projection makes it feasible.
 
-    linear: Floats
-    queries: Nesting
-    weights: Floats
-    diagonal: Floats
-    curvature: float  # the least one in any direction
-
-    @staticmethod
-    def out(problem: ParentProblem, gid: NDArray[np.int32], w: Floats, diag: Floats) -> "ProblemLayout":
-        """Lay a problem out, its queries from fine to coarse."""
-        C, n = problem.linear.shape
-        size = gid.max(axis=1).astype(np.int64) + 1
-        order = np.argsort(-size, kind="stable")
-        Q, K = len(gid), (C + 3) // 4
-        queries = (
-            np.empty(Q, np.int64),
-            np.zeros(Q + 1, np.int64),
-            np.empty(Q, np.int64),
-            np.empty((Q, n), np.int32),
-        )
-        nest_queries(gid[order], size[order], *queries)
-        linear = np.full((K, 4 * n), -NEVER_COUNT)
-        lay_out(problem.linear, problem.allowed, linear)
-        # Padded children weigh nothing and hold nothing.
-        weights, diagonal = np.zeros((4 * K, Q)), np.zeros(4 * K)
-        weights[:C], diagonal[:C] = w[problem.classes][:, order], diag[problem.classes]
-        by_query = np.ascontiguousarray(weights.reshape(K, 4, Q).transpose(0, 2, 1))
-        return ProblemLayout(linear, queries, by_query, diagonal.reshape(K, 4), float(diag.min()))
-
-    def descend(
-        self, problem: ParentProblem, X: Floats, d: Floats, bounds: Bounds, goal: float, limit: int
-    ) -> tuple[int, float]:
-        """Minimise in place from X, with held sums in ``bounds``; return products with H, and the gap."""
-        into, *sides, mu = bounds
-        m = sides[0].shape[2]
-        held = np.where(into < 0, m, into).astype(np.int32)
-        laid = [np.zeros((len(into), len(self.linear), 4 * m)) for _ in sides]
-        for side, out in zip(sides, laid, strict=True):
-            for r in range(len(into)):
-                lay_out(side[r], np.ones(side[r].shape, bool), out[r])
-        start, result = np.full(self.linear.shape, -NEVER_COUNT), np.empty(self.linear.shape)
-        lay_out(X, problem.allowed, start)
-        spent, gap = descend(
-            result, start, self.linear, problem.parent, self.queries, self.weights, self.diagonal, np.repeat(1.0 / d, 4),
-            (held, laid[0], laid[1], laid[2], mu), self.curvature, goal, limit,
-        )  # fmt: skip
-        lay_back(result, X)
-        return spent, gap
-
-
-def solve(
-    problem: ParentProblem, *, tolerance: float = 2e-3, limit: int = 4000, rounds: int = 60
-) -> Solution:
-    """Return the optimum to within ``tolerance`` persons, certified.
-
-    The distance is Euclidean over all cells and children.
+    ``by_column`` says in which order the linear terms of a cell are added.
     """
-    C, n = problem.linear.shape
-    gid, w, diag = merge_equal_queries(problem.groups, problem.weights)
-    d = sum_hessian_rows(gid, w, diag)
-    weakest = float(diag.min()) if diag.min() > 0 else float(problem.weights.max())
-    # Beyond some thousand cells the tolerance is per child and cell: a joint tolerance for 50,000 cells is not needed.
-    goal = 0.5 * weakest * tolerance * tolerance * (C * n / 400.0 if n > MIN_LARGE_CELLS else 1.0)
-    X = _find_start(problem, d) if problem.start is None else problem.start.copy()
-    laid = ProblemLayout.out(problem, gid, w, diag)
-    # Work, not time, limits the largest problems, so that the result does not depend on the machine.
-    limit = min(limit, max(100, int(MAX_ADDITIONS / (X.size * 2 * len(gid)))))
-    crowded = problem.crowded
-    nothing = (
-        np.zeros((0, n), np.int32),
-        np.zeros((0, C, 1)),
-        np.zeros((0, C, 1)),
-        np.zeros((0, C, 1)),
-        np.zeros(0),
-    )
-    iterations, gap = laid.descend(problem, X, d, nothing, goal, 0 if crowded else limit)
-    violation = measure_violation(X, problem.held)
-    method = "fista"
-    if violation > 1e-6 or crowded:
-        method = "fista + multipliers"
-        held, low, high, mu = _stack_held(
-            [_find_binding(one, problem.parent) for one in problem.held], C, n, d
-        )
-        multiplier = np.zeros_like(low)
-        heavy = d.copy()
-        for r in range(len(held)):
-            inside = held[r] >= 0
-            heavy[inside] += mu[r] * np.bincount(held[r][inside], minlength=1)[held[r][inside]]
-        for _ in range(min(rounds, 20) if crowded else rounds):
-            steps = 60 if crowded else min(limit, 1000)
-            more, gap = laid.descend(problem, X, heavy, (held, low, high, multiplier, mu), goal, steps)
-            iterations += more
-            violation = update_multipliers(X, held, low, high, multiplier, mu)
-            if violation <= 1e-4 and gap <= goal:
-                break
-    return Solution(
-        x=X,
-        gap=float(gap),
-        violation=float(violation),
-        iterations=int(iterations),
-        method=method,
-        distance=float(np.sqrt(2.0 * max(gap, 0.0) / weakest / C)) if weakest > 0 else np.inf,
-    )
+    C, n = linear.shape
+    X = np.empty((C, n))
+    column = np.empty(C)
+    for j in range(n):
+        may = 0
+        for c in range(C):
+            may += allowed[c, j]
+            column[c] = linear[c, j]
+        if by_column or n == 1:
+            mean = pairwise_sum(column, C) / C
+        else:
+            mean = 0.0
+            for c in range(C):
+                mean += column[c]
+            mean /= C
+        for c in range(C):
+            share = 1.0 / max(may, 1) if allowed[c, j] else 0.0
+            X[c, j] = share * parent[j] + (linear[c, j] - mean) / d[j]
+    return X
 
 
-def measure_violation(X: Floats, held: Sequence[HeldSums]) -> float:
+@compile_kernel
+def lay_bounds(side: Floats, out: Floats) -> None:
+    """Lay out bounds of the held sums, four children side by side."""
+    for r in range(side.shape[0]):
+        for c in range(side.shape[1]):
+            for a in range(side.shape[2]):
+                out[r, c // 4, 4 * a + c % 4] = side[r, c, a]
+
+
+@compile_kernel
+def measure_violation(X: Floats, groups: Groups, low: Floats, high: Floats) -> float:
     """Return how far the furthest held sum is outside its bounds."""
+    C, n = X.shape
+    furthest = 0.0
+    sums = np.empty(low.shape[2])
+    for r in range(len(groups)):
+        for c in range(C):
+            for a in range(len(sums)):
+                sums[a] = 0.0
+            for j in range(n):
+                if groups[r, j] >= 0:
+                    sums[groups[r, j]] += X[c, j]
+            for a in range(low.shape[2]):
+                furthest = max(furthest, low[r, c, a] - sums[a], sums[a] - high[r, c, a])
+    return furthest
+
+
+@compile_kernel
+def find_binding(groups: Groups, low: Floats, high: Floats, parent: Floats) -> Groups:
+    """Return only the groups whose bounds can be active: the others would slow the solver down."""
+    R, C, m = low.shape
+    result = np.empty(groups.shape, np.int32)
+    sums, matters = np.empty(m), np.empty(m, np.bool_)
+    for r in range(R):
+        for a in range(m):
+            sums[a], matters[a] = 0.0, False
+        for j in range(groups.shape[1]):
+            if groups[r, j] >= 0:
+                sums[groups[r, j]] += parent[j]
+        for c in range(C):
+            for a in range(m):
+                matters[a] |= low[r, c, a] > 0.0 or high[r, c, a] < sums[a]
+        for j in range(groups.shape[1]):
+            result[r, j] = groups[r, j] if groups[r, j] >= 0 and matters[groups[r, j]] else -1
+    return result
+
+
+@compile_kernel
+def compute_penalties(held: Groups, m: int, d: Floats) -> tuple[Floats, Floats]:
+    """Return the penalty of each family of held sums, and the metric with all of them.
+
+    A penalty is as stiff as the data along the same direction: a few rounds are enough and conditioning stays good.
+    """
+    R, n = held.shape
+    mu, heavy = np.empty(R), d.copy()
+    size, inside = np.empty(m, np.int64), np.empty(n)
+    for r in range(R):
+        for a in range(m):
+            size[a] = 0
+        k = np.int64(0)  # a literal would be compiled for again
+        for j in range(n):
+            if held[r, j] >= 0:
+                size[held[r, j]] += 1
+                inside[k] = d[j]
+                k += 1
+        if k == 0:
+            mu[r] = 1.0
+            continue
+        sort_part(inside, np.int64(0), k)
+        median = inside[k // 2] if k % 2 else (inside[k // 2 - 1] + inside[k // 2]) / 2.0
+        largest = 1
+        for a in range(m):
+            largest = max(largest, size[a])
+        mu[r] = median / np.float64(largest) * 4.0
+        for j in range(n):
+            if held[r, j] >= 0:
+                heavy[j] += mu[r] * np.float64(size[held[r, j]])
+    return mu, heavy
+
+
+@compile_kernel
+def sort_queries(gid: Groups, Q: int) -> tuple[Ints, Ints]:
+    """Return numbers of queries by falling size, equal ones in order, and their sizes."""
+    size, order, ordered = np.empty(Q, np.int64), np.empty(Q, np.int64), np.empty(Q, np.int64)
+    for q in range(Q):
+        size[q] = 0
+        for j in range(gid.shape[1]):
+            size[q] = max(size[q], np.int64(gid[q, j]) + 1)
+        k = q
+        while k > 0 and size[order[k - 1]] < size[q]:
+            order[k] = order[k - 1]
+            k -= 1
+        order[k] = q
+    for q in range(Q):
+        ordered[q] = size[order[q]]
+    return order, ordered
+
+
+@compile_kernel
+def update_multipliers(
+    X: Floats, held: NDArray[np.int32], low: Floats, high: Floats, multiplier: Floats, mu: Floats
+) -> float:
+    """Update the multipliers of the held sums by one step; return the largest violation."""
+    C, n = X.shape
     worst = 0.0
-    for one in held:
-        sums = sum_held(X, one)
-        worst = max(
-            worst, float((one.low - sums).max(initial=0.0)), float((sums - one.high).max(initial=0.0))
-        )
+    m = low.shape[2]
+    s = np.zeros(m)
+    for r in range(held.shape[0]):
+        for c in range(C):
+            s[:] = 0.0
+            for j in range(n):
+                if held[r, j] >= 0:
+                    s[held[r, j]] += X[c, j]
+            for a in range(m):
+                worst = max(worst, low[r, c, a] - s[a], s[a] - high[r, c, a])
+                z = s[a] + multiplier[r, c, a] / mu[r]
+                nearest = min(max(z, low[r, c, a]), high[r, c, a])
+                multiplier[r, c, a] = mu[r] * (z - nearest)
     return worst
 
 
-def sum_held(X: Floats, held: HeldSums) -> Floats:
-    """Return the held sums of each child."""
-    sums = np.zeros(held.low.shape)
-    inside = np.flatnonzero(held.groups >= 0)
-    for j in inside:
-        sums[:, held.groups[j]] += X[:, j]
-    return sums
+@compile_kernel
+def solve_problem(
+    problem: ParentProblem, tolerance: float, most: int
+) -> tuple[Floats, float, float, int, bool, float]:
+    """Return the optimum to within ``tolerance`` persons, certified, after at most ``most`` products with H.
 
-
-def _find_binding(held: HeldSums, parent: Floats) -> HeldSums:
-    """Return only the groups whose bounds can be active: the others would slow the solver down."""
-    inside = held.groups >= 0
-    sums = np.bincount(held.groups[inside], parent[inside], minlength=held.low.shape[1])
-    matters = np.asarray((held.low > 0).any(axis=0) | (held.high < sums).any(axis=0))
-    return HeldSums(
-        np.where(inside & matters[held.groups], held.groups, -1).astype(np.int32), held.low, held.high
+    Comes back with the gap, the largest violation of a held sum, the products, whether multipliers held a sum, and the
+    bound on the distance per child. The tolerance is Euclidean over all cells and children.
+    """
+    parent, linear, allowed, groups = problem.parent, problem.linear, problem.allowed, problem.groups
+    weights, classes, crowded = problem.weights, problem.classes, problem.crowded
+    C, n = linear.shape
+    gid, w, diag = np.full(groups.shape, -1, np.int32), np.zeros(weights.shape), np.zeros(len(weights))
+    kept = merge_queries(groups, weights, gid, w, diag)
+    Q = max(kept, 1)
+    if kept == 0:
+        for j in range(n):
+            gid[0, j] = -1
+        for k in range(len(w)):
+            w[k, 0] = 0.0
+    d = sum_hessian_rows(gid, Q, w, diag)
+    curvature, heaviest = diag[0], weights[0, 0]
+    for k in range(len(diag)):
+        curvature = min(curvature, diag[k])
+        for q in range(weights.shape[1]):
+            heaviest = max(heaviest, weights[k, q])
+    weakest = curvature if curvature > 0 else heaviest
+    # Beyond some thousand cells the tolerance is per child and cell: a joint tolerance for 50,000 cells is not needed.
+    goal = 0.5 * weakest * tolerance * tolerance * (C * n / 400.0 if n > MIN_LARGE_CELLS else 1.0)
+    begun = len(problem.start) > 0
+    X = problem.start.copy() if begun else find_start(linear, allowed, parent, d, problem.by_column)
+    # The layout of ``descend``: queries from fine to coarse, four children side by side; padded children weigh nothing.
+    order, size = sort_queries(gid, Q)
+    K = (C + 3) // 4
+    queries = (
+        np.empty(Q, np.int64),
+        np.zeros(Q + 1, np.int64),
+        np.empty(Q, np.int64),
+        np.empty((Q, n), np.int32),
     )
+    fine = np.empty((Q, n), np.int32)
+    for q in range(Q):
+        for j in range(n):
+            fine[q, j] = gid[order[q], j]
+    nest_queries(fine, size, queries[0], queries[1], queries[2], queries[3])
+    B = np.full((K, 4 * n), -NEVER_COUNT)
+    lay_out(linear, allowed, B)
+    by_query, diagonal = np.zeros((K, Q, 4)), np.zeros((K, 4))
+    for c in range(C):
+        diagonal[c // 4, c % 4] = diag[classes[c]]
+        for q in range(Q):
+            by_query[c // 4, q, c % 4] = w[classes[c], order[q]]
+    # Work, not time, limits the largest problems, so that the result does not depend on the machine.
+    limit = min(most, max(100, int(MAX_ADDITIONS / (C * n * 2 * Q))))
+    # Round -1 holds nothing; where a sum is then outside its bounds, the others hold it by multipliers.
+    violation, spent, gap, multipliers = 0.0, 0, 0.0, False
+    bound, lows, highs = np.zeros((0, n), np.int32), np.zeros((0, C, 1)), np.zeros((0, C, 1))
+    multiplier, mu, heavy = np.zeros((0, C, 1)), np.zeros(0), d
+    for around in range(-1, MAX_CROWDED_ROUNDS if crowded else MAX_ROUNDS):
+        steps = limit
+        if around < 0 and crowded:
+            steps = 0
+        elif around >= 0:
+            steps = MAX_CROWDED_STEPS if crowded else min(limit, MAX_HELD_STEPS)
+        if around == 0:
+            if violation <= 1e-6 and not crowded:
+                break
+            multipliers = True
+            bound, lows, highs = (
+                find_binding(problem.held, problem.low, problem.high, parent),
+                problem.low,
+                problem.high,
+            )
+            multiplier = np.zeros(lows.shape)
+            mu, heavy = compute_penalties(bound, lows.shape[2], d)
+        R, m = len(bound), lows.shape[2]
+        into, inverse = np.empty((R, n), np.int32), np.empty(4 * n)
+        for j in range(n):
+            for r in range(R):
+                into[r, j] = bound[r, j] if bound[r, j] >= 0 else m
+            for k in range(4):
+                inverse[4 * j + k] = 1.0 / heavy[j]
+        sides = np.zeros((R, K, 4 * m)), np.zeros((R, K, 4 * m)), np.zeros((R, K, 4 * m))
+        lay_bounds(lows, sides[0])
+        lay_bounds(highs, sides[1])
+        lay_bounds(multiplier, sides[2])
+        T, result = np.full(B.shape, -NEVER_COUNT), np.empty(B.shape)
+        lay_out(X, allowed, T)
+        bounds = (into, sides[0], sides[1], sides[2], mu)
+        more, gap = descend(
+            result, T, B, parent, queries, by_query, diagonal, inverse, bounds, curvature, goal, steps
+        )
+        lay_back(result, X)
+        spent += more
+        if around < 0:
+            violation = measure_violation(X, problem.held, problem.low, problem.high)
+        else:
+            violation = update_multipliers(X, bound, lows, highs, multiplier, mu)
+            if violation <= 1e-4 and gap <= goal:
+                break
+    distance = np.sqrt(2.0 * max(gap, 0.0) / weakest / C) if weakest > 0 else np.inf
+    return X, gap, violation, spent, multipliers, distance
 
 
-def _find_start(problem: ParentProblem, d: Floats) -> Floats:
-    """Return the starting point: the measurement divided by the metric; a projection makes it feasible."""
-    shares = problem.allowed / np.maximum(problem.allowed.sum(axis=0), 1)
-    result: Floats = shares * problem.parent + (problem.linear - problem.linear.mean(axis=0)) / d
-    return result
-
-
-def _stack_held(
-    held: Sequence[HeldSums], C: int, n: int, d: Floats
-) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
-    size = max(one.low.shape[1] for one in held)
-    groups = np.full((len(held), n), -1, np.int32)
-    low = np.full((len(held), C, size), -FREE)
-    high = np.full((len(held), C, size), FREE)
-    mu = np.empty(len(held))
-    for r, one in enumerate(held):
-        groups[r] = one.groups
-        low[r, :, : one.low.shape[1]] = one.low
-        high[r, :, : one.high.shape[1]] = one.high
-        # As stiff as the data along the same direction: a few rounds are enough and conditioning stays good.
-        inside = one.groups >= 0
-        if not inside.any():
-            mu[r] = 1.0
-            continue
-        mu[r] = float(np.median(d[inside])) / max(1.0, float(np.bincount(one.groups[inside]).max())) * 4.0
-    return groups, low, high, mu
+def solve(problem: ParentProblem, *, tolerance: float = 2e-3, limit: int = MAX_STEPS) -> Solution:
+    """Return the optimum of one parent to within ``tolerance`` persons, certified."""
+    x, gap, violation, spent, multipliers, distance = solve_problem(problem, tolerance, limit)
+    return Solution(x, gap, violation, spent, "fista + multipliers" if multipliers else "fista", distance)
 
 
 @dataclass(slots=True)
@@ -470,26 +625,3 @@ class Certificate:
         self.iterations += other.iterations
         self.multipliers += other.multipliers
         self.generic += other.generic
-
-
-@compile_kernel
-def update_multipliers(
-    X: Floats, held: NDArray[np.int32], low: Floats, high: Floats, multiplier: Floats, mu: Floats
-) -> float:
-    """Update the multipliers of the held sums by one step; return the largest violation."""
-    C, n = X.shape
-    worst = 0.0
-    m = low.shape[2]
-    s = np.zeros(m)
-    for r in range(held.shape[0]):
-        for c in range(C):
-            s[:] = 0.0
-            for j in range(n):
-                if held[r, j] >= 0:
-                    s[held[r, j]] += X[c, j]
-            for a in range(m):
-                worst = max(worst, low[r, c, a] - s[a], s[a] - high[r, c, a])
-                z = s[a] + multiplier[r, c, a] / mu[r]
-                nearest = min(max(z, low[r, c, a]), high[r, c, a])
-                multiplier[r, c, a] = mu[r] * (z - nearest)
-    return worst

@@ -16,13 +16,14 @@ from stirred.mechanisms.topdown.solve.parent import (
     MAX_ADDITIONS,
     HeldSums,
     Solution,
-    _stack_held,
+    compute_penalties,
     measure_violation,
     merge_equal_queries,
+    stack_sums,
     sum_hessian_rows,
     update_multipliers,
 )
-from stirred.mechanisms.topdown.solve.rounding import build_network, round_network
+from stirred.mechanisms.topdown.solve.rounding import SNAP_DISTANCE, keep_sums, round_network
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -298,7 +299,8 @@ def solve_root(
     """Minimise ½x'Hx − b'x over x ≥ 0 with the sums of ``exact`` groups fixed (NaN: free) and held sums in bounds."""
     n = len(linear)
     gid, w, diag = merge_equal_queries(groups, weights[None])
-    d = sum_hessian_rows(gid, w, diag)
+    w = np.ascontiguousarray(w)
+    d = sum_hessian_rows(gid, len(gid), w, diag)
     weakest = float(diag[0]) if diag[0] > 0 else float(weights[weights > 0].min())
     X = (linear / d)[None].copy() if start is None else start[None].copy()
     limit = max(100, min(limit, int(MAX_ADDITIONS / (n * 2 * len(gid)))))
@@ -312,16 +314,13 @@ def solve_root(
     common = (gid, w, diag, d, exact, sums)
     step = weakest * tolerance
     iterations, moved = minimise_root(X, linear[None], *common, *empty, step, limit)
-    violation = measure_violation(X, held)
+    stacked, low, high = stack_sums(held, 1, n)
+    violation = measure_violation(X, stacked, low, high)
     method = "fista"
     if violation > 1e-6:
         method = "fista + multipliers"
-        stacked, low, high, mu = _stack_held(held, 1, n, d)
         multiplier = np.zeros_like(low)
-        heavy = d.copy()
-        for r in range(len(stacked)):
-            inside = stacked[r] >= 0
-            heavy[inside] += mu[r] * np.bincount(stacked[r][inside], minlength=1)[stacked[r][inside]]
+        mu, heavy = compute_penalties(stacked, low.shape[2], d)
         for _ in range(60):
             more, moved = minimise_root(
                 X,
@@ -353,20 +352,16 @@ def round_root(
     """Round x (1, n) and keep the exact sums; without any, round the total to the nearest integer."""
     supply = np.array([int(np.rint(x.sum()))]) if np.isnan(sums).any() else sums.astype(np.int64)
     column_of = np.zeros(x.shape[1], np.int64) if len(supply) == 1 else exact.astype(np.int64)
-    result = None
-    for allowed in (
-        x > 1e-7,
-        np.ones(x.shape, bool),
-    ):  # few cells are positive; all of them only if that is not enough
-        net = build_network(x, supply, allowed, partition, low, high, column_of=column_of)
-        result = round_network(net) if (net.capacity >= 0).all() else None
-        if result is not None:
-            break
-    if result is None:
+    kept, values = keep_sums(supply, partition, low, high, column=column_of), np.empty(x.shape, np.int64)
+    # few cells are positive; all of them only if that is not enough
+    if not any(
+        round_network(x, allowed, kept, False, SNAP_DISTANCE, False, values)
+        for allowed in (x > 1e-7, np.ones(x.shape, bool))
+    ):
         raise InfeasibleError(
             "the root's histogram has no rounding that keeps its exact sums",
             why="the exact sums at the root contradict each other",
             fix="remove a constraint of the root",
         )
-    values: Ints = result[0]
-    return values
+    integers: Ints = values[0]
+    return integers

@@ -1,409 +1,502 @@
-"""Round fractional histograms to integers that keep every sum (controlled rounding)."""
+"""Round fractional histograms to integers that keep every sum, by minimum-cost flow in compiled code."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.errors import InfeasibleError
-from stirred.mechanisms.topdown.histogram import Histogram
-from stirred.mechanisms.topdown.solve.networks import solve_flow
-from stirred.mechanisms.topdown.solve.parent import ParentProblem
+from stirred.kernels import compile_kernel
+from stirred.mechanisms.topdown.solve.ordered import Index, pairwise_sum, sort_part
+
+# Minimum-cost flow by successive shortest paths from a near-optimal pseudo-flow, compiled.
+#
+# Nodes have supplies, arcs capacities and real costs. Arcs whose reduced cost is negative under the given potentials
+# are saturated first; what is then out of balance is sent along shortest paths (Dijkstra with potentials; Ahuja,
+# Magnanti and Orlin 1993, Section 9.7). With integer supplies and capacities the optimum found is integral.
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+@compile_kernel
+def _push(heap: Floats, items: Ints, size: int, value: float, item: int) -> int:
+    i = size
+    while i > 0:
+        up = (i - 1) >> 1
+        if heap[up] <= value:
+            break
+        heap[i] = heap[up]
+        items[i] = items[up]
+        i = up
+    heap[i] = value
+    items[i] = item
+    return size + 1
+
+
+@compile_kernel
+def _pop(heap: Floats, items: Ints, size: int) -> int:
+    """Remove the least; it is left at position ``size - 1``."""
+    size -= 1
+    least = heap[0]
+    least_item = items[0]
+    value = heap[size]
+    item = items[size]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if heap[child] >= value:
+            break
+        heap[i] = heap[child]
+        items[i] = items[child]
+        i = child
+    heap[i] = value
+    items[i] = item
+    heap[size] = least
+    items[size] = least_item
+    return size
+
+
+@compile_kernel
+def solve_flow(
+    tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints, potential: Floats
+) -> tuple[Ints, bool]:
+    """Return the flow on each arc, and whether every supply could be placed."""
+    m = len(tail)
+    n = len(supply)
+    flow = np.zeros(m, np.int64)
+    excess = supply.copy()
+    for a in range(m):
+        if cost[a] - potential[tail[a]] + potential[head[a]] < 0.0:
+            flow[a] = capacity[a]
+            excess[tail[a]] -= capacity[a]
+            excess[head[a]] += capacity[a]
+    # Adjacency of the residual graph: arc a is 2a forward, 2a + 1 backward.
+    first = np.zeros(n + 1, np.int64)
+    for a in range(m):
+        first[tail[a] + 1] += 1
+        first[head[a] + 1] += 1
+    for v in range(n):
+        first[v + 1] += first[v]
+    place = first[:n].copy()
+    arcs = np.empty(2 * m, np.int64)
+    for a in range(m):
+        arcs[place[tail[a]]] = 2 * a
+        place[tail[a]] += 1
+        arcs[place[head[a]]] = 2 * a + 1
+        place[head[a]] += 1
+    heap = np.empty(2 * m + n + 1)
+    items = np.empty(2 * m + n + 1, np.int64)
+    distance = np.empty(n)
+    done = np.empty(n, np.bool_)
+    came = np.empty(n, np.int64)
+    while True:
+        size = 0
+        distance[:] = np.inf
+        done[:] = False
+        came[:] = -1
+        any_excess = False
+        for v in range(n):
+            if excess[v] > 0:
+                any_excess = True
+                distance[v] = 0.0
+                size = _push(heap, items, size, 0.0, v)
+        if not any_excess:
+            break
+        goal = -1
+        while size > 0:
+            size = _pop(heap, items, size)
+            u = items[size]
+            if done[u]:
+                continue
+            done[u] = True
+            if excess[u] < 0:
+                goal = u
+                break
+            for i in range(first[u], first[u + 1]):
+                a = arcs[i] >> 1
+                if arcs[i] & 1 == 0:
+                    if flow[a] >= capacity[a]:
+                        continue
+                    v = head[a]
+                    reduced = cost[a] - potential[u] + potential[v]
+                else:
+                    if flow[a] <= 0:
+                        continue
+                    v = tail[a]
+                    reduced = -cost[a] - potential[u] + potential[v]
+                reach = distance[u] + max(reduced, 0.0)
+                if reach < distance[v]:
+                    distance[v] = reach
+                    came[v] = arcs[i]
+                    size = _push(heap, items, size, reach, v)
+        if goal < 0:
+            return flow, False
+        far = distance[goal]
+        for v in range(n):
+            potential[v] -= min(distance[v], far)
+        amount = -excess[goal]
+        v = goal
+        while came[v] >= 0:
+            a = came[v] >> 1
+            if came[v] & 1 == 0:
+                amount = min(amount, capacity[a] - flow[a])
+                v = tail[a]
+            else:
+                amount = min(amount, flow[a])
+                v = head[a]
+        amount = min(amount, excess[v])
+        excess[v] -= amount
+        excess[goal] += amount
+        v = goal
+        while came[v] >= 0:
+            a = came[v] >> 1
+            if came[v] & 1 == 0:
+                flow[a] += amount
+                v = tail[a]
+            else:
+                flow[a] -= amount
+                v = head[a]
+    balanced = True
+    for v in range(n):
+        if excess[v] != 0:
+            balanced = False
+    return flow, balanced
+
 
 # Round fractional histograms to integers that keep every sum (controlled rounding).
 #
 # Each cell is rounded down or up; the children still add up to the parent in every cell, and every child's total and
-# every held sum stay within one of their fractional values, so integer bounds that held before hold after. Child →
-# held
-# group → child total is nested and crosses the parent's cells once: a network, hence the linear relaxation is
-# integral
-# (Cox 1987) and minimum-cost flow is exact. The cost is the L1 distance, totals first.
+# every held sum stay within one of their fractional values, so integer bounds that held before hold after. Cell →
+# aimed sum → held group → total of the child is nested and crosses the parent's cells once: a network, hence the
+# linear relaxation is integral (Cox 1987) and minimum-cost flow is exact. The cost is the L1 distance, totals first.
+# Aimed sums, if there are any, are rounded to a neighbouring whole number, the nearer one if possible.
 #
-# Ties are broken by rule: arcs are numbered child by child, cell by cell within a child, then groups, then totals; of
-# two
-# ways of equal cost the search of ``flow`` takes the one it reaches first in that order. The result does not depend
-# on
-# threads, on what else is rounded, or on which machine of the same kind is used.
+# Ties are broken by rule: arcs are numbered child by child, cell by cell within a child, then sums from fine to
+# coarse; of two ways of equal cost the search takes the one it reaches first in that order. The result does not depend
+# on threads, on what else is rounded, or on which machine of the same kind is used.
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+Groups = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+FREE = 1e300  # a bound that binds nothing
 # a sum this near to an integer is meant to be that integer; see proof.md for why a rounding still exists
 SNAP_DISTANCE = 2e-4
+AIM_WEIGHT = 8.0  # aimed sums before cells, after totals
 TOTAL_WEIGHT = (
     64.0  # totals before cells: more than any one exchange of cells can gain on a path of that length
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Network:
-    """The rounding problem as a flow: cells as arcs from the parent's cells to the children's groups."""
+class KeptSums(NamedTuple):
+    """The sums that a rounding keeps: supplies of the cells, and sums of each child from fine to coarse."""
 
-    tail: Ints
-    head: Ints
-    capacity: Ints
-    cost: Floats
-    supply: Ints
-    potential: Floats
-    child: Ints  # of the arcs that stand for cells
-    cell: Ints
-    floor: Ints
+    supply: Ints  # the parent's counts; at the root its exact sums
+    column: Ints  # the supply that each cell draws on
+    groups: Groups  # the held group of each cell; one for all when nothing is held
+    low: Floats  # children × groups
+    high: Floats
+    total_low: Floats
+    total_high: Floats
+    aims: Groups  # the aimed sum of each cell, inside its group; of no length where none is aimed at
+    group_of: Groups  # of each aimed sum
 
 
-def build_network(
-    x: Floats,
-    parent: Ints,
-    allowed: NDArray[np.bool_],
-    groups: NDArray[np.int32],
+def keep_sums(
+    supply: Ints,
+    groups: Groups,
     low: Floats,
     high: Floats,
     *,
+    column: Ints | None = None,
     total_low: Floats | None = None,
     total_high: Floats | None = None,
-    column_of: Ints | None = None,
-    snap: float = SNAP_DISTANCE,
-    wide: bool = False,
-) -> Network:
-    """Build the network for C children, n cells and the partition ``groups`` into m held groups.
-
-    Every cell belongs to a group (one group for all when nothing is held). ``low`` and ``high`` bound the groups of
-    each child, ``total_low`` and ``total_high`` its total. With ``parent`` of length 1 and several cells, all cells
-    share one supply: the root, whose only sum is its total. A ``is_wide`` network lets a cell move further than to its
-    floor or ceiling, at the same cost per step: it exists whenever the sums agree at all.
-    """
-    C, n = x.shape
-    m = low.shape[1]
-    columns = len(parent)
-    if column_of is None:
-        column_of = np.arange(n) if columns == n else np.zeros(n, np.int64)
-    floor = np.floor(x + 1e-9).astype(np.int64)
-    fraction = np.clip(x - floor, 0.0, 1.0)
-    child, cell = np.nonzero(allowed)
-    if wide:
-        return _build_wide(x, parent, child, cell, column_of, groups, low, high, total_low, total_high)
-    left: Ints = parent.astype(np.int64).copy()
-    np.subtract.at(left, column_of, floor.sum(axis=0))
-    cost = 1.0 - 2.0 * fraction[child, cell]
-    group_sum, group_floor = np.zeros((C, m)), np.zeros((C, m), np.int64)
-    np.add.at(group_sum.T, groups, x.T)
-    np.add.at(group_floor.T, groups, floor.T)
-    low_group = np.maximum(np.floor(group_sum + snap), low).astype(np.int64) - group_floor
-    high_group = np.minimum(np.ceil(group_sum - snap), high).astype(np.int64) - group_floor
-    total, total_floor = group_sum.sum(axis=1), group_floor.sum(axis=1)
-    lowest = np.floor(total + snap) if total_low is None else np.maximum(np.floor(total + snap), total_low)
-    highest = np.ceil(total - snap) if total_high is None else np.minimum(np.ceil(total - snap), total_high)
-    low_total = lowest.astype(np.int64) - total_floor
-    high_total = highest.astype(np.int64) - total_floor
-    # Nodes: columns, then (child, group), then children, then the sink.
-    first_group, first_child = columns, columns + C * m
-    sink = first_child + C
-    supply = np.zeros(sink + 1, np.int64)
-    supply[:columns] = left
-    # Lower bounds are moved into the supplies; what remains has capacity high − low.
-    np.add.at(supply, first_group + np.arange(C * m), -low_group.ravel())
-    np.add.at(supply, first_child + np.repeat(np.arange(C), m), low_group.ravel())
-    supply[first_child + np.arange(C)] -= low_total
-    supply[sink] = -(left.sum() - low_total.sum())
-    tail = np.concatenate([column_of[cell], first_group + np.arange(C * m), first_child + np.arange(C)])
-    head = np.concatenate(
-        [first_group + child * m + groups[cell], first_child + np.repeat(np.arange(C), m), np.full(C, sink)]
-    )
-    capacity = np.concatenate(
-        [np.ones(len(cell), np.int64), (high_group - low_group).ravel(), high_total - low_total]
-    )
-    group_cost = _compute_step_cost(group_sum.ravel(), (low_group + group_floor).ravel())
-    total_cost = TOTAL_WEIGHT * _compute_step_cost(total, low_total + total_floor)
-    costs = np.concatenate([cost, group_cost, total_cost])
-    potential = np.zeros(sink + 1)
-    _set_greedy_potentials(potential, column_of[cell], cost, left)
-    return Network(tail, head, capacity, costs, supply, potential, child, cell, floor)
-
-
-def _build_wide(
-    x: Floats, parent: Ints, child: Ints, cell: Ints, column_of: Ints, groups: NDArray[np.int32], low: Floats,
-    high: Floats, total_low: Floats | None, total_high: Floats | None,
-) -> Network:  # fmt: skip
-    """Build the network of cells from zero to the parent's count, with costs that rise."""
-    C, m = low.shape
-    columns, sink = len(parent), len(parent) + C * m + C
-    floor = np.floor(x + 1e-9).astype(np.int64)[child, cell]
-    fraction = np.clip(x[child, cell] - floor, 0.0, 1.0)
-    size = int(parent.sum())
-    low_group, high_group = (np.clip(bound, 0, size).astype(np.int64) for bound in (low, high))
-    least, most = (
-        (np.zeros(C) if total_low is None else total_low),
-        (np.full(C, size) if total_high is None else total_high),
-    )
-    low_total, high_total = (np.clip(bound, 0, size).astype(np.int64) for bound in (least, most))
-    node = columns + child * m + groups[cell]
-    supply = np.zeros(sink + 1, np.int64)
-    supply[:columns] = parent
-    supply[columns : columns + C * m] -= low_group.ravel()
-    np.add.at(supply, columns + C * m + np.repeat(np.arange(C), m), low_group.ravel())
-    supply[columns + C * m : sink] -= low_total
-    supply[sink] = low_total.sum() - size
-    up = np.concatenate([node, node, node])
-    tail = np.concatenate(
-        [np.tile(column_of[cell], 3), columns + np.arange(C * m), columns + C * m + np.arange(C)]
-    )
-    head = np.concatenate([up, columns + C * m + np.repeat(np.arange(C), m), np.full(C, sink)])
-    whole = parent[column_of[cell]]
-    capacity = np.concatenate(
-        [floor, np.ones_like(floor), whole, (high_group - low_group).ravel(), high_total - low_total]
-    )
-    cost = np.concatenate(
-        [np.full(len(floor), -1.0), 1.0 - 2.0 * fraction, np.ones(len(floor)), np.zeros(C * m + C)]
-    )
-    zero = np.zeros((C, x.shape[1]), np.int64)
-    return Network(
-        tail, head, capacity, cost, supply, np.zeros(sink + 1), np.tile(child, 3), np.tile(cell, 3), zero
+) -> KeptSums:
+    """Return what a rounding keeps: each cell has its own supply unless ``column`` names another; totals may be free."""
+    none, free = np.zeros(0, np.int32), np.full(len(low), FREE)
+    return KeptSums(
+        supply=np.require(supply, np.int64, ["C", "W"]),
+        column=np.arange(len(groups)) if column is None else np.require(column, np.int64, ["C", "W"]),
+        groups=np.require(groups, np.int32, ["C", "W"]),
+        low=np.require(low, np.float64, ["C", "W"]),
+        high=np.require(high, np.float64, ["C", "W"]),
+        total_low=-free if total_low is None else np.require(total_low, np.float64, ["C", "W"]),
+        total_high=free if total_high is None else np.require(total_high, np.float64, ["C", "W"]),
+        aims=none,
+        group_of=none,
     )
 
 
-def round_network(net: Network) -> Ints | None:
-    """Solve the flow and return the rounding; None when no rounding keeps every sum."""
-    flow, balanced = solve_flow(net.tail, net.head, net.capacity, net.cost, net.supply, net.potential.copy())
-    if not balanced:
-        return None
-    result: Ints = net.floor.copy()
-    arcs = len(net.cell)
-    np.add.at(result, (net.child, net.cell), flow[:arcs])
-    return result
+def aim_at(kept: KeptSums, aims: Groups) -> KeptSums:
+    """Return the same with a partition of the cells whose sums inside each group the rounding aims at, if it has any."""
+    if not len(aims):
+        return kept
+    pairs, place = np.unique(np.stack([kept.groups, aims], axis=1), axis=0, return_inverse=True)
+    return kept._replace(
+        aims=place.ravel().astype(np.int32), group_of=np.ascontiguousarray(pairs[:, 0]).astype(np.int32)
+    )
 
 
-def _compute_step_cost(value: Floats, base: Ints) -> Floats:
-    """Return the cost of one unit above the lower end, negative if the value is nearer to the upper end."""
-    result: Floats = np.clip(1.0 - 2.0 * (value - base), -1.0, 1.0)
-    return result
+@compile_kernel
+def _step_cost(value: float, base: float) -> float:
+    return min(max(1.0 - 2.0 * (value - base), -1.0), 1.0)
 
 
-def _set_greedy_potentials(potential: Floats, column: Ints, cost: Floats, left: Ints) -> None:
+@compile_kernel
+def _set_potentials(potential: Floats, costs: Floats, columns: Ints, left: Ints) -> None:
     """Set column potentials at which each column takes its cheapest cells."""
-    order = np.lexsort((cost, column))
-    starts = np.searchsorted(column[order], np.arange(len(left) + 1))
-    ranked = cost[order]
-    for j, count in enumerate(left):
-        begin, end = starts[j], starts[j + 1]
+    n = len(left)
+    number = np.zeros(n + 1, np.int64)
+    for j in columns:
+        number[j + 1] += 1
+    for j in range(n):
+        number[j + 1] += number[j]
+    place = number[:n].copy()
+    own = np.empty(len(columns))
+    for k in range(len(columns)):
+        own[place[columns[k]]] = costs[k]
+        place[columns[k]] += 1
+    for j in range(n):
+        begin, end = number[j], number[j + 1]
         if end == begin:
             continue
-        if count <= 0:
-            potential[j] = ranked[begin] - 1.0
-        elif count >= end - begin:
-            potential[j] = ranked[end - 1] + 1.0
+        sort_part(own, begin, end)
+        if left[j] <= 0:
+            potential[j] = own[begin] - 1.0
+        elif left[j] >= end - begin:
+            potential[j] = own[end - 1] + 1.0
         else:
-            # Between the last cell taken and the first one left out; ties leave some out of balance, repaired after.
-            potential[j] = 0.5 * (ranked[begin + count - 1] + ranked[begin + count])
+            potential[j] = 0.5 * (own[begin + left[j] - 1] + own[begin + left[j]])
 
 
-# Round where more than groups and totals is wanted: aimed sums inside the groups, or groups that are all exact.
-#
-# cell → aimed sum → held group → total of the child: aimed sums are rounded to a neighbouring whole number, the
-# nearer one
-# if possible, inside the held groups, whose bounds and totals are kept as in ``rounding``. The layers are nested, so
-# the
-# problem is still a network.
+@compile_kernel
+def _add_sum_arc(
+    arc: Index, node: Index, above: Index, value: float, floor: Index, low: float, high: float, snap: float, weight: float,
+    tail: Ints, head: Ints, capacity: Ints, cost: Floats, supply: Ints,
+) -> None:  # fmt: skip
+    """Add the arc of one sum, which takes it to the whole number below or above its value, inside its bounds."""
+    bottom = np.int64(max(np.floor(value + snap), low))
+    top = np.int64(min(np.ceil(value - snap), high))
+    tail[arc], head[arc], capacity[arc] = node, above, top - bottom
+    cost[arc] = weight * _step_cost(value, np.float64(bottom))
+    # The lower bound is moved into the supplies; what remains has capacity high − low.
+    supply[node] -= bottom - floor
+    supply[above] += bottom - floor
 
-AIM_WEIGHT = 8.0  # aimed sums before cells, after totals
+
+@compile_kernel
+def _add_narrow_arcs(
+    x: Floats, allowed: Bools, kept: KeptSums, aimed: bool, snap: float, arcs: Index, tail: Ints, head: Ints,
+    capacity: Ints, cost: Floats, supply: Ints, potential: Floats, values: Ints,
+) -> None:  # fmt: skip
+    """Build arcs that take every cell to its floor or ceiling; ``values`` are the floors."""
+    C, n = x.shape
+    m, columns, k = kept.low.shape[1], len(kept.supply), len(kept.group_of) if aimed else 0
+    left = kept.supply.copy()
+    group_sum, group_floor = np.zeros((C, m)), np.zeros((C, m), np.int64)
+    aim_sum, aim_floor = np.zeros((C, k)), np.zeros((C, k), np.int64)
+    first_group = columns + C * k
+    first_child = first_group + C * m
+    sink, a = first_child + C, np.int64(0)
+    for c in range(C):
+        for j in range(n):
+            floor, g = np.int64(np.floor(x[c, j] + 1e-9)), kept.groups[j]
+            values[c, j] = floor
+            left[kept.column[j]] -= floor
+            group_sum[c, g] += x[c, j]
+            group_floor[c, g] += floor
+            if k > 0:
+                aim_sum[c, kept.aims[j]] += x[c, j]
+                aim_floor[c, kept.aims[j]] += floor
+            if allowed[c, j]:
+                tail[a], capacity[a] = kept.column[j], 1
+                head[a] = columns + c * k + kept.aims[j] if k > 0 else first_group + c * m + g
+                cost[a] = 1.0 - 2.0 * min(max(x[c, j] - floor, 0.0), 1.0)
+                a += 1
+    for j in range(columns):
+        supply[j] += left[j]
+        supply[sink] -= left[j]
+    for c in range(C):
+        for f in range(k):
+            _add_sum_arc(
+                a, columns + c * k + f, first_group + c * m + kept.group_of[f], aim_sum[c, f], aim_floor[c, f], -FREE, FREE,
+                snap, AIM_WEIGHT, tail, head, capacity, cost, supply,
+            )  # fmt: skip
+            a += 1
+    for c in range(C):
+        for g in range(m):
+            _add_sum_arc(
+                a, first_group + c * m + g, first_child + c, group_sum[c, g], group_floor[c, g], kept.low[c, g],
+                kept.high[c, g], snap, 1.0, tail, head, capacity, cost, supply,
+            )  # fmt: skip
+            a += 1
+    for c in range(C):
+        total, floor = pairwise_sum(group_sum[c], m), np.int64(0)
+        for g in range(m):
+            floor += group_floor[c, g]
+        _add_sum_arc(
+            a, first_child + c, sink, total, floor, kept.total_low[c], kept.total_high[c], snap, TOTAL_WEIGHT, tail, head,
+            capacity, cost, supply,
+        )  # fmt: skip
+        a += 1
+    _set_potentials(potential, cost[:arcs], tail[:arcs], left)
 
 
-def build_nested_network(
-    x: Floats,
-    parent: Ints,
-    problem: ParentProblem,
-    groups: NDArray[np.int32],
-    low: Floats,
-    high: Floats,
-    *,
-    total_low: Floats | None = None,
-    total_high: Floats | None = None,
-    snap: float = SNAP_DISTANCE,
-) -> Network:
-    """Build the network for C children and n cells, with aimed sums inside the ``groups``.
+@compile_kernel
+def _add_wide_arcs(
+    x: Floats, allowed: Bools, kept: KeptSums, arcs: Index, tail: Ints, head: Ints, capacity: Ints, cost: Floats,
+    supply: Ints, values: Ints,
+) -> None:  # fmt: skip
+    """Build arcs from zero to the parent's count with rising costs: down, the fractional step, up."""
+    C, n = x.shape
+    m, columns = kept.low.shape[1], len(kept.supply)
+    sink, a, people = columns + C * m + C, 0, 0
+    for j in range(columns):
+        people += kept.supply[j]
+        supply[j] = kept.supply[j]
+    supply[sink] = -people
+    for c in range(C):
+        for j in range(n):
+            values[c, j] = 0
+            if allowed[c, j]:
+                floor = np.int64(np.floor(x[c, j] + 1e-9))
+                fraction = min(max(x[c, j] - floor, 0.0), 1.0)
+                for k in range(3):
+                    tail[a + k * arcs], head[a + k * arcs] = kept.column[j], columns + c * m + kept.groups[j]
+                capacity[a], capacity[a + arcs] = floor, 1
+                capacity[a + 2 * arcs] = kept.supply[kept.column[j]]
+                cost[a], cost[a + arcs], cost[a + 2 * arcs] = -1.0, 1.0 - 2.0 * fraction, 1.0
+                a += 1
+    size = np.float64(people)
+    for c in range(C):
+        for g in range(m):
+            least = np.int64(min(max(kept.low[c, g], 0.0), size))
+            k = 3 * arcs + c * m + g
+            tail[k], head[k] = columns + c * m + g, columns + C * m + c
+            capacity[k] = np.int64(min(max(kept.high[c, g], 0.0), size)) - least
+            supply[columns + c * m + g] -= least
+            supply[columns + C * m + c] += least
+        least = np.int64(min(max(kept.total_low[c], 0.0), size))
+        k = 3 * arcs + C * m + c
+        tail[k], head[k] = columns + C * m + c, sink
+        capacity[k] = np.int64(min(max(kept.total_high[c], 0.0), size)) - least
+        supply[columns + C * m + c] -= least
+        supply[sink] += least
 
-    An aimed sum is one of the problem's ``aims`` inside one of ``groups``.
+
+@compile_kernel
+def round_network(
+    x: Floats, allowed: Bools, kept: KeptSums, aimed: bool, snap: float, wide: bool, values: Ints
+) -> bool:
+    """Write a rounding that keeps every sum into ``values``; return whether there is one.
+
+    A ``wide`` network lets a cell move further than to its floor or ceiling, at the same cost per step: it exists
+    whenever the sums agree at all.
     """
     C, n = x.shape
-    allowed, aims = problem.allowed, groups if problem.aims is None else problem.aims
-    pairs, place_of = np.unique(np.stack([groups, aims], axis=1), axis=0, return_inverse=True)
-    fine: Ints = place_of.ravel()
-    m, k = low.shape[1], len(pairs)
-    floor = np.floor(x + 1e-9).astype(np.int64)
-    fraction = np.clip(x - floor, 0.0, 1.0)
-    child, cell = np.nonzero(allowed)
-    left: Ints = parent.astype(np.int64) - floor.sum(axis=0)
-    sums = [np.zeros((C, k)), np.zeros((C, m))]
-    floors = [np.zeros((C, k), np.int64), np.zeros((C, m), np.int64)]
-    for layer, place in enumerate((fine, groups.astype(np.int64))):
-        np.add.at(sums[layer].T, place, x.T)
-        np.add.at(floors[layer].T, place, floor.T)
-    total, total_floor = sums[1].sum(axis=1), floors[1].sum(axis=1)
-    lows = [np.floor(sums[0] + snap), np.maximum(np.floor(sums[1] + snap), low)]
-    highs = [np.ceil(sums[0] - snap), np.minimum(np.ceil(sums[1] - snap), high)]
-    lows.append(
-        np.floor(total + snap) if total_low is None else np.maximum(np.floor(total + snap), total_low)
-    )
-    highs.append(
-        np.ceil(total - snap) if total_high is None else np.minimum(np.ceil(total - snap), total_high)
-    )
-    # Nodes: cells of the parent, then (child, aimed sum), (child, group), children, and the sink.
-    start = np.cumsum([n, C * k, C * m, C])
-    sink = int(start[3])
-    nodes = [start[0] + np.arange(C * k), start[1] + np.arange(C * m), start[2] + np.arange(C)]
-    above = [
-        (start[1] + np.arange(C)[:, None] * m + pairs[None, :, 0]).ravel(),
-        start[2] + np.repeat(np.arange(C), m),
-        np.full(C, sink),
-    ]
-    supply = np.zeros(sink + 1, np.int64)
-    supply[:n] = left
-    weights = (AIM_WEIGHT, 1.0, TOTAL_WEIGHT)
-    tail, head = [child * 0 + cell], [start[0] + child * k + fine[cell]]
-    capacity, cost = [np.ones(len(cell), np.int64)], [1.0 - 2.0 * fraction[child, cell]]
-    values, wholes = [*sums, total], [*floors, total_floor]
-    for i in range(3):
-        least = lows[i].astype(np.int64).ravel() - wholes[i].ravel()
-        most = highs[i].astype(np.int64).ravel() - wholes[i].ravel()
-        # Lower bounds are moved into the supplies; what remains has capacity high − low.
-        np.subtract.at(supply, nodes[i], least)
-        np.add.at(supply, above[i], least)
-        tail.append(nodes[i])
-        head.append(above[i])
-        capacity.append(most - least)
-        cost.append(weights[i] * _compute_step_cost(values[i].ravel(), lows[i].astype(np.int64).ravel()))
-    supply[sink] -= int(supply.sum())
-    potential = np.zeros(sink + 1)
-    _set_greedy_potentials(potential, cell, cost[0], left)
-    return Network(
-        np.concatenate(tail), np.concatenate(head), np.concatenate(capacity), np.concatenate(cost), supply, potential,
-        child, cell, floor,
-    )  # fmt: skip
+    m, k = kept.low.shape[1], len(kept.group_of) if aimed else 0
+    arcs, copies = np.int64(0), 3 if wide else 1
+    for c in range(C):
+        for j in range(n):
+            arcs += allowed[c, j]
+    size = copies * arcs + C * k + C * m + C
+    tail, head, capacity = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    cost, potential = np.zeros(size), np.zeros(len(kept.supply) + C * k + C * m + C + 1)
+    supply = np.zeros(len(potential), np.int64)
+    if wide:
+        _add_wide_arcs(x, allowed, kept, arcs, tail, head, capacity, cost, supply, values)
+    else:
+        _add_narrow_arcs(
+            x, allowed, kept, aimed, snap, arcs, tail, head, capacity, cost, supply, potential, values
+        )
+    for a in range(size):
+        if capacity[a] < 0:
+            return False
+    flow, balanced = solve_flow(tail, head, capacity, cost, supply, potential)
+    if not balanced:
+        return False
+    a = 0
+    for c in range(C):
+        for j in range(n):
+            if allowed[c, j]:
+                for i in range(copies):
+                    values[c, j] += flow[a + i * arcs]
+                a += 1
+    return True
 
 
-def round_by_group(
-    x: Floats, counts: Ints, allowed: NDArray[np.bool_], partition: NDArray[np.int32], exact: Floats
-) -> Ints:
+@compile_kernel
+def is_exact(kept: KeptSums) -> bool:
+    """Return whether there are several held groups, and the sums of all of them are known."""
+    C, m = kept.low.shape
+    for c in range(C):
+        for g in range(m):
+            if kept.low[c, g] != kept.high[c, g]:
+                return False
+    return bool(m > 1)
+
+
+@compile_kernel
+def round_by_group(x: Floats, allowed: Bools, kept: KeptSums, values: Ints) -> bool:
     """Round each exact group separately, as a small transport problem between cells and children."""
-    values = np.zeros(x.shape, np.int64)
-    for group in range(exact.shape[1]):
-        columns = np.flatnonzero(partition == group)
-        rows = np.flatnonzero(exact[:, group] > 0)
-        if not len(rows):
-            continue
-        part = np.ix_(rows, columns)
-        one = exact[rows, group][:, None]
-        zero = np.zeros(len(columns), np.int32)
-        for wide in (False, True):
-            net = build_network(x[part], counts[columns], allowed[part], zero, one, one, wide=wide)
-            found = round_network(net) if (net.capacity >= 0).all() else None
-            if found is not None:
-                break
-        if found is None:
-            raise InfeasibleError(
-                "the children's exact sums do not add up to their parent's cells",
-                why="the exact sums of the levels contradict each other",
-                fix="check the constraints of the two levels, and report this if they agree",
-            )
-        values[part] = found
-    return values
-
-
-# Round with the query sets of the 2020 production.
-#
-# Every cell is rounded down or up, and the sums of nested queries come as near as they can to the rounded sums of the
-# fractions f: $\min \sum_q \lVert A_q b - \mathrm{round}(A_q f) \rVert_1 + \sum_i (1 - 2 f_i) b_i$ with $b_i \in \{0,
-# 1\}$.
-# For persons the queries are hhgq, hhgq × hispanic, hhgq × hispanic × cenrace and all axes; for units there is the
-# second
-# sum alone. The total comes first where a level has two passes, and is one of the queries where it has one. The sets
-# are
-# nested and cross the parent's cells once, so this is a network with convex costs.
-
-SET_AXES = ("hhgq", "hispanic", "cenrace")  # each set has one axis more than the one before
-FIRST_PASS_WEIGHT = 2.0**20  # the weight of a pass before the others
-
-
-def list_sets(histogram: Histogram, cells: Ints) -> list[Ints]:
-    """Return the group of each cell in every set, finest first; none without these axes."""
-    names = [axis.name for axis in histogram.axes]
-    known = [name for name in SET_AXES if name in names]
-    return [histogram.query("", tuple(known[:size])).of(cells) for size in range(len(known), 0, -1)]
-
-
-def build_set_network(
-    x: Floats,
-    parent: Ints,
-    allowed: NDArray[np.bool_],
-    sets: Sequence[Ints],
-    partition: NDArray[np.int32],
-    low: Floats,
-    high: Floats,
-    *,
-    total_low: Floats | None = None,
-    total_high: Floats | None = None,
-    first: bool = False,
-) -> Network | None:
-    """Build the network for C children; None where the sets are not nested in ``partition``.
-
-    ``first`` puts the total before all other sums, as a pass of its own does.
-    """
     C, n = x.shape
-    floor = np.floor(x + 1e-9).astype(np.int64)
-    fraction = np.where(allowed, np.clip(x - floor, 0.0, 1.0), 0.0)
-    labels = [np.unique(one, return_inverse=True)[1].ravel() for one in sets]
-    layers = [*labels, partition.astype(np.int64), np.zeros(n, np.int64)]
-    weights = [*([1.0] * len(labels)), 0.0, FIRST_PASS_WEIGHT if first else 1.0]
-    sizes = [int(layer.max(initial=0)) + 1 for layer in layers]
-    sizes[-2] = low.shape[1]
-    start = np.cumsum([n, *(C * size for size in sizes)])
-    sink = int(start[-1])
-    child, cell = np.nonzero(allowed)
-    left: Ints = parent.astype(np.int64) - floor.sum(axis=0)
-    supply = np.zeros(sink + 1, np.int64)
-    supply[:n] = left
-    tail, head = [cell], [start[0] + child * sizes[0] + layers[0][cell]]
-    own = 1.0 - 2.0 * fraction[child, cell]
-    if labels:  # all axes: each cell near to its own rounded fraction
-        own += np.where(np.rint(fraction[child, cell]) > 0, -1.0, 1.0)
-    capacity, cost = [np.ones(len(cell), np.int64)], [own]
-    for i, (layer, size, weight) in enumerate(zip(layers, sizes, weights, strict=True)):
-        up = np.zeros(size, np.int64)
-        if i + 1 < len(layers):
-            up[layer] = layers[i + 1]
-            if (up[layer] != layers[i + 1]).any():
-                return None
-        room, near, floors = (_sum_groups(values, layer, size) for values in (allowed, fraction, floor))
-        least, most = np.zeros((C, size), np.int64), np.rint(room).astype(np.int64)
-        lowest, highest = (low, high) if i == len(layers) - 2 else (None, None)
-        if i == len(layers) - 1:
-            lowest, highest = (None if one is None else one[:, None] for one in (total_low, total_high))
-        if lowest is not None:
-            least = np.maximum(least, lowest - floors).astype(np.int64)
-        if highest is not None:
-            most = np.minimum(most, highest - floors).astype(np.int64)
-        # Lower bounds are moved into the supplies; the rest costs −1 up to the rounded sum and +1 above it.
-        nodes = start[i] + np.arange(C * size)
-        above = np.full(C * size, sink)
-        if i + 1 < len(layers):
-            above = (start[i + 1] + np.arange(C)[:, None] * sizes[i + 1] + up[None]).ravel()
-        np.subtract.at(supply, nodes, least.ravel())
-        np.add.at(supply, above, least.ravel())
-        below = np.clip(np.rint(near).astype(np.int64) - least, 0, np.maximum(most - least, 0))
-        for part, price in ((below, -weight), (most - least - below, weight)):
-            tail.append(nodes)
-            head.append(above)
-            capacity.append(part.ravel())
-            cost.append(np.full(C * size, price))
-    supply[sink] -= int(supply.sum())
-    potential = np.zeros(sink + 1)
-    _set_greedy_potentials(potential, cell, cost[0], left)
-    return Network(
-        np.concatenate(tail), np.concatenate(head), np.concatenate(capacity), np.concatenate(cost), supply, potential,
-        child, cell, floor,
-    )  # fmt: skip
+    for c in range(C):
+        for j in range(n):
+            values[c, j] = 0
+    for g in range(kept.low.shape[1]):
+        rows, columns = np.empty(C, np.int64), np.empty(n, np.int64)
+        size, width = 0, 0
+        for c in range(C):
+            if kept.low[c, g] > 0:
+                rows[size] = c
+                size += 1
+        for j in range(n):
+            if kept.groups[j] == g:
+                columns[width] = j
+                width += 1
+        if size == 0:
+            continue
+        part, may = np.empty((size, width)), np.empty((size, width), np.bool_)
+        bound, counts = np.empty((size, 1)), np.empty(width, np.int64)
+        for i in range(size):
+            bound[i, 0] = kept.low[rows[i], g]
+            for k in range(width):
+                part[i, k], may[i, k] = x[rows[i], columns[k]], allowed[rows[i], columns[k]]
+        for k in range(width):
+            counts[k] = kept.supply[columns[k]]
+        one, free, found = np.zeros(width, np.int32), np.full(size, FREE), np.empty((size, width), np.int64)
+        none = np.zeros(0, np.int32)
+        own = KeptSums(counts, np.arange(width), one, bound, bound, -free, free, none, none)
+        rounded = False
+        for attempt in range(2):
+            # a literal would be compiled for again
+            rounded = rounded or round_network(
+                part, may, own, attempt > 1, SNAP_DISTANCE, attempt == 1, found
+            )
+        if not rounded:
+            return False
+        for i in range(size):
+            for k in range(width):
+                values[rows[i], columns[k]] = found[i, k]
+    return True
 
 
-def _sum_groups(values: NDArray[np.generic], layer: Ints, size: int) -> Floats:
-    """Return sums of the cells of each group, by child."""
-    result = np.zeros((len(values), size))
-    np.add.at(result.T, layer, values.astype(float).T)
-    return result
+@compile_kernel
+def round_children(x: Floats, allowed: Bools, kept: KeptSums, nested: bool, values: Ints) -> bool:
+    """Write the integers of a parent's children into ``values``; return whether a network rounds them.
+
+    Aimed sums are given up first, then exactness about sums next to an integer; ``nested`` says that the held sums do
+    not cross, so that cells may move further in the end.
+    """
+    if is_exact(kept):
+        return round_by_group(x, allowed, kept, values)
+    for attempt in range(5):
+        aimed, wide = attempt == 0, attempt == 4
+        if (aimed and len(kept.group_of) == 0) or (wide and not nested):
+            continue
+        snap = SNAP_DISTANCE if attempt < 2 else (1e-2 if attempt == 2 else 0.0)
+        if round_network(x, allowed, kept, aimed, snap, wide, values):
+            return True
+    return False

@@ -234,11 +234,9 @@ class SubtreeSolve:
     """
 
     measured: BatchMeasurements
-    solver: str
     tops: Mapping[int, bytes]
     schema: pa.Schema
     summarised: bool = True  # whether totals, estimates, certificates and findings are wanted
-    rounder: str = "own"
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         pieces = [self.of(grove) for grove in self.measured.division.split_batches(table)]
@@ -252,12 +250,7 @@ class SubtreeSolve:
         guide = None
         if self.measured.guided and isinstance(targets, TreeEstimate):
             guide = Guidance.of(targets, constraints, UnitSpread(*told[0]["scatter"]))
-        estimator = choose_estimator(
-            Estimator.of(
-                targets, constraints, solver=self.solver, guide=guide, rounder=self.rounder,
-                geounits=int(self.measured.offsets[-1].sum()),  # of all subtrees but the last
-            )
-        )  # fmt: skip
+        estimator = choose_estimator(Estimator.of(targets, constraints, guide=guide))
         division = self.measured.division
         above = [make_placeholder()] * division.depth
         above.append(stack_histograms([(top["cells"], top["counts"]) for top in told]))

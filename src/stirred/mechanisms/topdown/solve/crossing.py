@@ -1,4 +1,8 @@
-"""A slow, independent solver, used as fallback and in tests: PIQP for least squares, HiGHS for rounding."""
+"""Solve and round the few parents whose held sums cross: PIQP for least squares, HiGHS for whole numbers.
+
+Sums that are nested are held by multipliers and rounded by a network, which is fast and exact (``parent``, ``rounding``).
+Sums that cross may have no solution near a given parent, and then nothing but a general solver can tell.
+"""
 
 from typing import Any
 
@@ -9,14 +13,14 @@ from scipy import sparse
 from stirred._support import OptionalModule
 from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown.solve.parent import (
-    FREE,
     HeldSums,
     ParentProblem,
     Solution,
+    list_sums,
     measure_violation,
     merge_equal_queries,
-    sum_held,
 )
+from stirred.mechanisms.topdown.solve.rounding import FREE
 
 Floats = NDArray[np.float64]
 _WHY = "a parent whose constraints cross needs a general solver"
@@ -64,7 +68,7 @@ def build_structure(problem: ParentProblem) -> dict[str, Any]:
         )
     ]
     bounded, rows_of = [], []
-    for held in problem.held:
+    for held in list_sums(problem):
         matrix = _build_held_rows(held, child, cell, lifted)
         inside = held.groups >= 0
         most = np.bincount(held.groups[inside], problem.parent[inside], minlength=held.low.shape[1])
@@ -93,7 +97,7 @@ def set_up_piqp(problem: ParentProblem, parts: dict[str, Any], *, eps: float) ->
     lower[:N] = -reference[child, cell]
     equal_to = [np.zeros(parts["parent"]), problem.parent[live] - reference.sum(axis=0)[live]]
     lows, highs = [np.zeros(0)], [np.zeros(0)]
-    for held, (same, apart) in zip(problem.held, parts["held"], strict=True):
+    for held, (same, apart) in zip(list_sums(problem), parts["held"], strict=True):
         shift = sum_held(reference, held).ravel()
         low, high = held.low.ravel(), held.high.ravel()
         equal_to.append((low - shift)[same])
@@ -133,7 +137,8 @@ def _read_solution(
     X = np.zeros(problem.linear.shape)
     where = (parts["child"], parts["cell"])
     X[where] = np.maximum(np.asarray(solver.result.x)[: len(where[0])] + reference[where], 0.0)
-    return Solution(X, 0.0, measure_violation(X, problem.held), int(solver.result.info.iter), "piqp")
+    violation = measure_violation(X, problem.held, problem.low, problem.high)
+    return Solution(X, 0.0, violation, int(solver.result.info.iter), "piqp")
 
 
 def round_with_rows(
@@ -215,6 +220,14 @@ def multiply_hessian(X: Floats, problem: ParentProblem, parts: dict[str, Any]) -
         np.add.at(sums.T, gid[q][inside], X[:, inside].T)
         out[:, inside] += w[problem.classes, q][:, None] * sums[:, gid[q][inside]]
     return out
+
+
+def sum_held(X: Floats, held: HeldSums) -> Floats:
+    """Return the held sums of each child."""
+    sums = np.zeros(held.low.shape)
+    for j in np.flatnonzero(held.groups >= 0):
+        sums[:, held.groups[j]] += X[:, j]
+    return sums
 
 
 def _build_held_rows(held: HeldSums, child: NDArray[np.int64], cell: NDArray[np.int64], size: int) -> Any:
