@@ -298,7 +298,7 @@ def solve_batch(
         x, _, violation, spent, multipliers, distance = solve_problem(
             problem,
             level.tolerance,
-            np.int64(MAX_STEPS),  # a literal would be compiled for again
+            np.int64(MAX_STEPS),  # type: ignore[arg-type]  # a literal would be compiled for again
         )
         values = np.empty((C, n), np.int64)
         if (
