@@ -147,7 +147,15 @@ def measure_release(folder: Path, *, persons: bool) -> dict[str, object]:
     from stirred.mechanisms.swap import PermutationSwapping
 
     census = read(folder / "census.toml")
-    psa = PermutationSwapping(match=["stratum"], swap=["block"], rate="1/20", carry=persons)
+    # invented strata have no listed levels, and small files have rare places: the guards ask for a reason
+    psa = PermutationSwapping(
+        match=["stratum"],
+        swap=["block"],
+        rate="1/20",
+        carry=persons,
+        release_identifiers=dict.fromkeys(("stratum", "block"), "a benchmark"),
+        accept_reversal=["stratum"],
+    )
     # a first run on a hundred records loads libraries and compiled kernels, so that they are not timed
     few = {name: census.scan(name).limit(100).collect() for name in census.schema.record_types}
     if persons:
