@@ -178,10 +178,16 @@ def test_it_is_tuned(installed: type[Mechanism]) -> None:
 def test_it_keeps_the_contract(installed: type[Mechanism], caplog: pytest.LogCaptureFixture) -> None:
     mechanism = installed.of(installed.Config())
     suite.test_is_a_mechanism_with_canonical_parameters(mechanism)
-    for data in suite.CENSUSES.values():
-        suite.test_states_its_specification_before_it_runs(mechanism, data())
-        suite.test_keeps_its_invariants(mechanism, data())
-        suite.test_same_key_same_bytes(mechanism, data())
+    for make in suite.CENSUSES.values():
+        data = make()
+        before = mechanism.specification(data)
+        assert before.evidence.status == "proved"
+        if not suite.runs(mechanism, data):
+            continue
+        released = mechanism.release(data, key=suite.KEY)
+        assert released.specification == before
+        suite.test_keeps_its_invariants(released, data)
+        suite.test_same_key_same_bytes(released, mechanism, data)
     suite.test_its_specification_is_the_same_for_every_census_of_the_universe(mechanism)
     suite.test_another_key_another_release(mechanism)
     suite.test_a_test_key_marks_the_release_as_not_private(mechanism)

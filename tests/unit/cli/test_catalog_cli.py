@@ -13,7 +13,7 @@ def test_json_has_all_entries(capsys: pytest.CaptureFixture[str]) -> None:
     out, err = capsys.readouterr()
     assert err == ""
     rows = {row["name"]: row for row in json.loads(out)["entries"]}
-    assert len(rows) == 24 + 5
+    assert len(rows) == 30 + 5
     assert rows["pl-persons-2020"]["exact"] == "293764/114921"
     assert rows["das-2020"]["at_least"] is True
     assert rows["ddhc-b-2020"]["exact"] == "4447651/250000"  # 2 × 8.895302, not the printed 17.79

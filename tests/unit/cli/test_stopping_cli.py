@@ -12,7 +12,7 @@ PROGRAM = """
 import os, signal, sys, types
 from pathlib import Path
 import pyarrow as pa
-from stirred.cli import main as command
+from stirred.cli import main as command, verbs
 from stirred.engine import Local
 
 def run(_):
@@ -26,7 +26,7 @@ def run(_):
 verb = types.ModuleType("verb", "a verb")
 verb.add_arguments, verb.run = lambda parser: None, run
 sys.modules["verb"] = verb
-command.VERBS["verb"] = ("verb", "runs until it is stopped")
+verbs.GROUPS["begin"]["verb"] = ("verb", "runs until it is stopped")
 sys.exit(command.main(["verb"]))
 """
 
