@@ -219,7 +219,7 @@ def _is_single_part(spec: Spec, multiverse: Multiverse) -> bool:
 
 def count_changes(premetric: InputPremetric) -> InputPremetric:
     """Return the distance that counts changed records where this one counts exchanges of them, else itself."""
-    return premetric.changed if isinstance(premetric, Exchanges) else premetric
+    return premetric.hamming if isinstance(premetric, Exchanges) else premetric
 
 
 def change_unit(

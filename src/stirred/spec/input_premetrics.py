@@ -294,7 +294,7 @@ class InputPremetric:
         if to.neighbours_only:  # neighbours are at distance 1, and the rest is infinitely far apart
             return self.constant(to.unrestricted, domain, multiverse)
         if isinstance(to, Exchanges):
-            return self.constant(to.changed, domain, multiverse) * TWO_RECORDS
+            return self.constant(to.hamming, domain, multiverse) * TWO_RECORDS
         raise IncompatibleError(
             f"cannot restate {self} as {to}",
             why="no rule relates the two",
@@ -466,7 +466,7 @@ class Exchanges(InputPremetric):
         return self.record_type
 
     @property
-    def changed(self) -> Hamming:
+    def hamming(self) -> Hamming:
         """Return the distance that counts changed records of the same type."""
         return Hamming(self.record_type)
 
@@ -480,7 +480,7 @@ class Exchanges(InputPremetric):
             return self
         if other.neighbours_only:
             return other.join(self)
-        return self.changed.join(other.changed if isinstance(other, Exchanges) else other)
+        return self.hamming.join(other.hamming if isinstance(other, Exchanges) else other)
 
     def constant(self, to: InputPremetric, domain: Domain, multiverse: Multiverse) -> Constant:
         """Return 1 to a distance of changed records where exchanges connect the universes, and on from there."""
@@ -497,7 +497,7 @@ class Exchanges(InputPremetric):
             Fraction(1),
             "h changed records are at most h − 1 exchanges within strata apart: exchanges ≤ Hamming",
         )
-        return step * self.changed.constant(to, domain, multiverse)
+        return step * self.hamming.constant(to, domain, multiverse)
 
     def __str__(self) -> str:
         return f"d_Exch({self.record_type})"

@@ -681,7 +681,7 @@ def smallest_distance(
     if isinstance(premetric, RecordPremetric):
         return _find_smallest(domain, multiverse, premetric, views)
     if isinstance(premetric, Exchanges):
-        return _count_exchanges(smallest_distance(domain, multiverse, premetric.changed, views))
+        return _count_exchanges(smallest_distance(domain, multiverse, premetric.hamming, views))
     if not premetric.neighbours_only:
         return Distance(1, False, Phrase("distance.no_rule", premetric=str(premetric)))
     near = smallest_distance(domain, multiverse, premetric.unrestricted, views)

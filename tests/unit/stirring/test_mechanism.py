@@ -110,7 +110,7 @@ def test_the_choice_of_a_law_is_the_same_in_a_whole_universe() -> None:
     found = set()
     for county in {*permutations([0, 0, 1, 2, 2])}:
         frame = mechanism.frame(census({**held, "county": list(county)}))
-        laws = choose_laws(_count_shapes(frame, frame.strata), mechanism.asked)
+        laws = choose_laws(_count_shapes(frame, frame.strata), mechanism.goal)
         found.add((laws[0].kind, laws[0].weight))
     assert len(found) == 1
     assert found.pop()[0] != CYCLES
@@ -159,7 +159,7 @@ def _rows(release: object) -> list:
 def test_moments_of_a_cell_are_those_of_the_law() -> None:
     rng = np.random.default_rng(3)
     for n, asked in ((2, {"rate": "1/3"}), (3, {"loss": "1"}), (5, {"rate": "1/5"}), (5, {"rate": "9/10"})):
-        law = CyclesPairs(Stirring(**BASE, **asked).asked)
+        law = CyclesPairs(Stirring(**BASE, **asked).goal)
         every = enumerate_cycles(n, law.asked.weight(n))
         for _ in range(4):
             w, u = rng.integers(0, 3, n), rng.integers(0, 2, n)

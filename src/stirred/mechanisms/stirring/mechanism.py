@@ -118,7 +118,7 @@ class Stirring(SwapMechanism):
         return propose_swap(schema, cls.Config)
 
     @property
-    def asked(self) -> Asked:
+    def goal(self) -> Asked:
         """Return what is asked of every stratum."""
         return Asked(self.rate, self.loss, self.config.law)
 
@@ -127,7 +127,7 @@ class Stirring(SwapMechanism):
     def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
         """Return the promise from the laws of all strata, which their sizes and types decide."""
         shapes = strata.shapes
-        laws = choose_laws(_list_shapes(shapes), self.asked)
+        laws = choose_laws(_list_shapes(shapes), self.goal)
         differing = _find_differing(shapes)
         self._refuse_contradiction(shapes.n[differing], [laws[i] for i in np.flatnonzero(differing).tolist()])
         stated = state_specification(
@@ -147,7 +147,7 @@ class Stirring(SwapMechanism):
         """Return the same promise per exchange of two records: ε = |ln λ| of the stratum that loses most."""
         strata = self.pipeline.count_strata(census, engine or Local())
         stated = self.make_promise(strata, census).specification
-        laws = choose_laws(_list_shapes(strata.shapes), self.asked)
+        laws = choose_laws(_list_shapes(strata.shapes), self.goal)
         worst = _find_worst(laws, _find_differing(strata.shapes))
         return replace(
             stated,
@@ -158,7 +158,7 @@ class Stirring(SwapMechanism):
 
     def _refuse_contradiction(self, sizes: NDArray[np.int64], laws: Sequence[StratumLaw]) -> None:
         """Refuse a rate that some strata reach only at a larger loss than asked."""
-        asked = self.asked
+        asked = self.goal
         beyond = {
             int(n) for n, law in zip(sizes.tolist(), laws, strict=True) if not asked.keeps_loss(law.weight)
         }
@@ -250,7 +250,7 @@ class Stirring(SwapMechanism):
                 run.bind("shuffle"), ids=frame.ids, strata=codes, sizes=sizes, laws=even, engine=engine
             )
             frame = replace(frame, columns=apply_moves(frame, first, engine))
-        laws = choose_laws(_count_shapes(frame, frame.strata), self.asked)
+        laws = choose_laws(_count_shapes(frame, frame.strata), self.goal)
         kinds = {law.kind for law in laws.laws}
         moves = draw_stirring(
             run,
@@ -270,7 +270,7 @@ class Stirring(SwapMechanism):
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
         """Return the law of the moves of a small census, or None if there are too many."""
-        laws = choose_laws(_count_shapes(frame, frame.strata), self.asked)
+        laws = choose_laws(_count_shapes(frame, frame.strata), self.goal)
         held = _number_types(frame, frame.roles.hold) if not frame.roles.members else None
         places = _number_types(frame, frame.roles.moving_variables)
         chosen = self._find_chosen(frame) if self.config.shuffle_first else np.zeros(frame.rows, np.bool_)
@@ -328,7 +328,7 @@ class Stirring(SwapMechanism):
         asked, place = record_type or self.resolution, engine or Local()
         if not self.has_closed_form or self.resolution not in release.microdata:
             return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
-        law = CyclesPairs(self.asked)
+        law = CyclesPairs(self.goal)
         found = estimates.estimate_table(self, release, by, asked, place, law=law, weight=weight)
         made = format_table(found, by)
         sizes = estimates.count_stratum_sizes(self, release, place)["size"].to_list()
@@ -344,7 +344,7 @@ class Stirring(SwapMechanism):
         """Return the law by which one record moves, where it is the same for all records of a stratum."""
         if not self.has_closed_form:
             return None
-        return estimates.describe_exchange(self, release, CyclesPairs(self.asked).shares)
+        return estimates.describe_exchange(self, release, CyclesPairs(self.goal).shares)
 
     def details(self) -> Mapping[str, object]:
         """Return the loss as a function of the distance, by its formula."""

@@ -69,7 +69,7 @@ def find_different_pair(multiverse: Multiverse, domain: Domain, premetric: Input
         return _find_neighbours(multiverse, domain, premetric.inner)
     if isinstance(premetric, Exchanges):
         # what exchanges connect has as many records; how many steps a pair is apart is asked where it is used
-        return find_different_pair(multiverse, domain, premetric.changed)
+        return find_different_pair(multiverse, domain, premetric.hamming)
     fixed = premetric.derive_multiverse()
     if fixed is None:
         return Example()
@@ -315,7 +315,7 @@ def find_distance(pair: Witness, premetric: InputPremetric, domain: Domain) -> F
     inner = premetric.unrestricted
     if isinstance(inner, Exchanges):
         # the pair lies in one universe: where at most two records differ it is one step, else the steps are not known
-        changed = find_distance(pair, inner.changed, domain)
+        changed = find_distance(pair, inner.hamming, domain)
         return Fraction(1) if changed is not None and 1 <= changed <= 2 else None
     if not isinstance(inner, RecordPremetric) or inner.copies > 1:
         return None
