@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from tests.oracles import stirring as oracle
@@ -9,19 +10,11 @@ from tests.oracles import stirring as oracle
 from planted import square
 from stirred import Exchanges, Hamming, PermutationSwapping, Stirring
 from stirred.assess.audit import audit
-from stirred.assess.audit.datasets import enumerate_universe
 from stirred.census import Census
-from stirred.chance import Key
-from stirred.engine import Engine
 from stirred.languages import Language
-from stirred.mechanisms.swap.frame import Frame, StrataSummary
-from stirred.mechanisms.swap.pipeline import SwapPromise
-from stirred.mechanisms.swap.records import Column
 from stirred.publish.assessment import published_specification
 from stirred.spec import Budget
 from stirred.spec.card import Card, bound_odds
-from stirred.spec.verdicts.checker.check import check_implication
-from stirred.spec.verdicts.search import implies
 
 SWAP = {"swap": ["county"], "rate": "1/3"}
 
@@ -29,7 +22,7 @@ SWAP = {"swap": ["county"], "rate": "1/3"}
 class HalfStated(Stirring):
     """Stirs as it should, and states half of what one exchange loses."""
 
-    def make_promise(self, strata: StrataSummary, census: Census) -> SwapPromise:
+    def make_promise(self, strata: Any, census: Census) -> Any:
         right = Stirring.make_promise(self, strata, census)
         budget = right.specification.budget * Fraction(1, 2)
         return replace(right, specification=replace(right.specification, budget=budget, bounds=()))
@@ -38,7 +31,7 @@ class HalfStated(Stirring):
 class DrawnRarely(Stirring):
     """States the promise of its rate, and draws at a fifth of it."""
 
-    def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
+    def draw_swap(self, frame: Any, run: Any, engine: Any) -> Any:
         return Stirring(**{**dict(self.config), "rate": Fraction(self.config.rate) / 5}).draw_swap(
             frame, run, engine
         )
@@ -102,21 +95,6 @@ def test_the_promise_per_changed_record_stays_in_the_details() -> None:
     assert "(h − ⌈h/r⌉)" in str(mechanism.details()["loss_by_distance"])
 
 
-def test_the_audit_counts_exchanges() -> None:
-    census = square(4)
-    promise = Stirring(**SWAP).specification(census)
-    universe, by_records = (
-        enumerate_universe(census, one) for one in (promise, Stirring(**SWAP).record_specification(census))
-    )
-    assert universe is not None
-    assert by_records is not None
-    steps, changed = universe.distances(), by_records.distances()
-    assert {*steps[0].tolist()} == {0, 1, 2, 3}
-    assert ((changed <= 2 * steps) & (steps <= changed)).all()
-    # a cycle of four records is three exchanges, two pairs that trade are two
-    assert {*steps[changed == 4].tolist()} == {2, 3}
-
-
 def test_an_audit_passes_what_is_right_and_fails_half_of_it() -> None:
     """A right mechanism fails with probability 1e-6 at most; keys are fixed, so the test repeats."""
     right = audit(Stirring(**SWAP), square(3), runs=1000, on_records=True)
@@ -169,12 +147,8 @@ def test_releases_beside_it_add_up_in_either_order() -> None:
         assert both.input_premetric == Hamming("household")
         assert both.budget == mine.budget + theirs.budget
     assert (mine + mine).input_premetric == Exchanges("household")
-    # persons go with their household: the constant is known with them too, and a second proof agrees
-    weaker = replace(mine.per("household"), varies=None, parts=())
-    stated = replace(mine, varies=None)
-    verdict = implies(stated, weaker)
-    assert verdict
-    assert not check_implication(stated, weaker, verdict)
+    # persons go with their household: the constant is known with them too
+    assert replace(mine, varies=None).implies(replace(mine.per("household"), varies=None, parts=()))
 
 
 def test_noisy_metrics_cost_twice_for_an_exchange() -> None:
