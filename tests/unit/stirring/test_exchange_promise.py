@@ -11,6 +11,7 @@ from planted import square
 from stirred import Exchanges, Hamming, PermutationSwapping, Stirring
 from stirred.assess.audit import audit
 from stirred.census import Census
+from stirred.chance import Key
 from stirred.languages import Language
 from stirred.publish.assessment import published_specification
 from stirred.spec import Budget
@@ -156,3 +157,48 @@ def test_noisy_metrics_cost_twice_for_an_exchange() -> None:
     whole = published_specification(promise, Fraction(1, 10), 3)
     assert whole.input_premetric == Exchanges("household")
     assert whole.budget == promise.budget + Budget.of(Fraction(6, 10))
+
+
+def row(held: list[str]) -> Census:
+    """One stratum of households in places of their own, with these tenures."""
+    n = len(held)
+    schema = {"geography": {"spine": ["county"]}, "record": {"household": {}}}
+    return Census.of(schema, {"household": {"county": [f"c{i}" for i in range(n)], "tenure": held}})
+
+
+# of the theory note, enumerated: PSA, stirring by cycles, stirring by types
+ENUMERATED = [
+    (list("abcdef"), "1/10", 7.777, 4.302, None),
+    (list("aaaabbb"), "1/4", 3.633, 2.646, 2.468),
+    (list("aaabbb"), "1/10", 5.668, 4.302, 4.275),
+    (list("aaaaabb"), "1/2", 1.728, 1.709, 1.494),
+]
+
+
+@pytest.mark.parametrize(("held", "rate", "psa", "cycles", "types"), ENUMERATED)
+def test_a_swap_says_what_others_would_lose_at_its_share(
+    held: list[str], rate: str, psa: float, cycles: float, types: float | None
+) -> None:
+    settings = {"swap": ["county"], "accept_reversal": ["tenure"]}
+    mine = PermutationSwapping(**settings, rate=rate).expected_effect(row(held))
+    assert mine is not None
+    best = "stirring" if types is None else "stirring, law = auto"
+    assert [*mine.losses] == ["permutation-swapping", best]
+    # the share is rounded to four digits, the losses up at the fourth decimal
+    assert float(mine.losses["permutation-swapping"]) == pytest.approx(psa, abs=2e-3)
+    assert float(mine.losses[best]) == pytest.approx(types or cycles, abs=2e-3)
+    stirred = Stirring(**settings, rate=Fraction(f"{mine.share:.6f}"))
+    theirs = stirred.expected_effect(row(held))
+    assert theirs is not None
+    assert [*theirs.losses] == ["stirring", "permutation-swapping", *([best] if types else [])]
+    assert float(theirs.losses["stirring"]) == pytest.approx(cycles, abs=2e-3)
+    assert float(theirs.losses["permutation-swapping"]) == pytest.approx(psa, abs=2e-3)
+
+
+def test_the_report_compares_and_says_that_it_may() -> None:
+    release = Stirring(**SWAP).release(row(list("abcdefgh")), key=Key.for_tests(1))
+    shown = Stirring(**SWAP).exhibits(release)[0]
+    assert "by permutation-swapping" in str(shown.finding)
+    assert "exact tables give these numbers" in str(shown.note)
+    assert release.effect is not None
+    assert not replace(release.effect, losses={}).compare_losses()

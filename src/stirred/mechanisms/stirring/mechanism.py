@@ -17,7 +17,7 @@ from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Knob, Mechanism, weight_error
 from stirred.mechanisms.effect import ExpectedEffect
-from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.proposal import Advice, Proposal
 from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
 from stirred.mechanisms.stirring.config import StirringConfig
 from stirred.mechanisms.stirring.law import (
@@ -43,9 +43,9 @@ from stirred.mechanisms.stirring.moves import draw_stirring
 from stirred.mechanisms.swap import estimates
 from stirred.mechanisms.swap.exact_law import combine_strata
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
-from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise, copy_in_strata
+from stirred.mechanisms.swap.pipeline import LossAtShare, SwapMechanism, SwapPromise, copy_in_strata
 from stirred.mechanisms.swap.promise import describe_dependence, state_specification
-from stirred.mechanisms.swap.proposal import propose_swap
+from stirred.mechanisms.swap.proposal import count_held_kinds, propose_swap
 from stirred.mechanisms.swap.rates import make_rate_knob
 from stirred.mechanisms.swap.records import Column, find_level_codes
 from stirred.mechanisms.swap.roles import Roles
@@ -117,6 +117,22 @@ class Stirring(SwapMechanism):
         """Match the coarsest area and the size, stir the finer areas, hold categories."""
         return propose_swap(schema, cls.Config)
 
+    @classmethod
+    def advise(cls, schema: "Schema") -> Advice | None:
+        """Advise it where records can differ in more than two ways: smaller bounds of other swaps are proved for two."""
+        kinds = count_held_kinds(schema)
+        if kinds is None or kinds > 2:
+            return Advice(
+                chosen=True,
+                reason="records differ in many ways, so two that trade places lose about half of the ε that they lose by "
+                "permutation-swapping at the same rate",
+            )
+        return Advice(
+            chosen=False,
+            reason="not stirring: records differ in two ways at most, and there permutation-swapping can lose less than "
+            'stirring by cycles; law = "auto" loses least, stirred plan check compares them',
+        )
+
     @property
     def goal(self) -> Asked:
         """Return what is asked of every stratum."""
@@ -129,7 +145,8 @@ class Stirring(SwapMechanism):
         shapes = strata.shapes
         laws = choose_laws(_list_shapes(shapes), self.goal)
         differing = _find_differing(shapes)
-        self._refuse_contradiction(shapes.n[differing], [laws[i] for i in np.flatnonzero(differing).tolist()])
+        self._require_condition(strata.frame.roles, census.schema)
+        self._refuse_contradiction(shapes, laws, differing)
         stated = state_specification(
             strata,
             census,
@@ -141,7 +158,24 @@ class Stirring(SwapMechanism):
         )
         notes = (*stated.notes, *_note_records(shapes, laws, differing), *self._note_shuffle())
         return SwapPromise(
-            specification=replace(stated, notes=notes), effect=_expect_effect(strata, laws, differing)
+            specification=replace(stated, notes=notes),
+            effect=_expect_effect(strata, laws, differing),
+            moved=_find_share(shapes, laws, differing),
+        )
+
+    @classmethod
+    def lose_at_share(cls, strata: StrataSummary, share: Fraction) -> LossAtShare | None:
+        """Return what one exchange loses at most if this share moved in every stratum, by the law that loses least."""
+        laws, differing = (
+            choose_laws(_list_shapes(strata.shapes), Asked(share, None, "auto")),
+            _find_differing(strata.shapes),
+        )
+        worst = _find_worst(laws, differing)
+        if worst is None:
+            return None
+        by_types = bool((laws.kinds()[differing] != CYCLES).any())
+        return LossAtShare(
+            mechanism=f"{cls.name}, law = auto" if by_types else cls.name, loss=exchange_loss(worst)
         )
 
     def record_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
@@ -156,20 +190,18 @@ class Stirring(SwapMechanism):
             bounds=(),
         )
 
-    def _refuse_contradiction(self, sizes: NDArray[np.int64], laws: Sequence[StratumLaw]) -> None:
+    def _refuse_contradiction(self, shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> None:
         """Refuse a rate that some strata reach only at a larger loss than asked."""
         asked = self.goal
-        beyond = {
-            int(n) for n, law in zip(sizes.tolist(), laws, strict=True) if not asked.keeps_loss(law.weight)
-        }
+        beyond = [i for i in np.flatnonzero(differing).tolist() if not asked.keeps_loss(laws[i].weight)]
         if not beyond or asked.cap is None:
             return
-        n = min(beyond)
+        n, count = min(int(shapes.n[i]) for i in beyond), sum(int(shapes.strata[i]) for i in beyond)
         reached = moved_share(n, 1 / asked.cap)
         raise InputError(
             f"the rate {self.rate} and the loss {self.loss} contradict each other",
-            why=f"{len(beyond)} sizes of strata reach the rate only at a larger loss; in strata of {n} records a share of "
-            f"{float(reached):.4f} is reached",
+            why=f"strata that reach the rate only at a larger loss: {count:,}; at this loss a share of "
+            f"{float(reached):.4f} is reached in strata of {n:,} records",
             fix="give a smaller rate, a larger loss, or only one of the two",
         )
 
@@ -196,8 +228,8 @@ class Stirring(SwapMechanism):
         if name in areas:
             raise PrivacyError(
                 f"records cannot be shuffled first by {name}",
-                why="it is a place, or derived from one: two data sets that are one exchange apart would then be shuffled "
-                "differently, and no loss is finite",
+                why="it is a place, or derived from one: who is shuffled must follow from what a record is, because a "
+                "choice by what it is and where it lives, such as alone of its kind in a place, loses more than is stated",
                 fix="choose records by a held or match variable, never by where they live",
             )
         if name not in roles.held_variables:
@@ -232,7 +264,7 @@ class Stirring(SwapMechanism):
         if self.config.shuffle_first in frame.roles.moving_variables:
             raise PrivacyError(
                 f"records cannot be shuffled first by {self.config.shuffle_first}",
-                why="it moves, so it tells where a record lives: no loss is finite then",
+                why="it moves, so it tells where a record lives, and who is shuffled must follow from what a record is",
                 fix="choose records by a held or match variable",
             )
         return frame
@@ -465,6 +497,21 @@ def _note_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_
     if by_types:
         told.append(Phrase("stirring.note.types", count=by_types))
     return tuple(told)
+
+
+def _find_share(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> float | None:
+    """Return the share that moves where records differ; by types, the share that by cycles would change as many types."""
+    moved = 0.0
+    for i in np.flatnonzero(differing).tolist():
+        n, law = int(shapes.n[i]), laws[i]
+        if law.kind == CYCLES:
+            share = float(moved_share(n, law.weight))
+        else:
+            first = int(shapes.hold_larger[i] if law.kind == BY_HELD else shapes.swap_larger[i])
+            share = trade_moments(first, n - first, law.weight)[0] * (n - 1) / (first * (n - first))
+        moved += share * n * int(shapes.strata[i])
+    records = int((shapes.n * shapes.strata)[differing].sum())
+    return moved / records if records else None
 
 
 def _expect_effect(strata: StrataSummary, laws: StratumLaws, differing: NDArray[np.bool_]) -> ExpectedEffect:

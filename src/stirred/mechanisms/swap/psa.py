@@ -1,6 +1,7 @@
 """The Permutation Swapping Algorithm (the paper's Algorithm 1) as a mechanism, with its proved bounds and closed forms."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -10,12 +11,14 @@ from stirred.mechanisms.base import Mechanism, weight_error
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
 from stirred.mechanisms.swap import estimates
-from stirred.mechanisms.swap.bounds import bounds
+from stirred.mechanisms.swap.bounds import bound_exchange, bounds
+from stirred.mechanisms.swap.comparison import find_rate
 from stirred.mechanisms.swap.config import SwapConfig
-from stirred.mechanisms.swap.frame import Frame
+from stirred.mechanisms.swap.frame import Frame, StrataSummary
+from stirred.mechanisms.swap.pipeline import LossAtShare
 from stirred.mechanisms.swap.rates import ProvedSwapping
 from stirred.mechanisms.swap.strata import StratumTable
-from stirred.spec import Bound, SizeLaw
+from stirred.spec import Bound, Budget, SizeLaw, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -45,6 +48,20 @@ class PermutationSwapping(ProvedSwapping):
         """Return the budget of every universe as a law of b, or None for a subclass with bounds of its own."""
         del frame
         return SizeLaw("by-size", self.rate) if type(self).bounds is PermutationSwapping.bounds else None
+
+    def bound_exchange(self, strata: StrataSummary, specification: Specification) -> Budget:
+        """Return what one exchange of two records loses at most, by the least bound that is proved for it."""
+        if self.size_law(strata.frame) is None:  # a subclass with bounds of its own
+            return ProvedSwapping.bound_exchange(self, strata, specification)
+        return bound_exchange(strata.shapes.table, self.rate)
+
+    @classmethod
+    def lose_at_share(cls, strata: StrataSummary, share: Fraction) -> LossAtShare | None:
+        """Return what one exchange loses at most at the rate that moves this share, by the least proved bound."""
+        rate = find_rate(strata.shapes, share)
+        if rate is None:
+            return None
+        return LossAtShare(mechanism=cls.name, loss=bound_exchange(strata.shapes.table, rate))
 
     # The closed forms: the law of one record's move is known, and with it the error of every table
 
