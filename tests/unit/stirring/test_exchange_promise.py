@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
+from math import exp, log, prod
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.languages import Language
 from stirred.publish.assessment import published_specification
-from stirred.spec import Budget
+from stirred.spec import Approximate, Budget, NormalizedRenyi
 from stirred.spec.card import Card, bound_odds
 
 SWAP = {"swap": ["county"], "rate": "1/3"}
@@ -197,8 +199,60 @@ def test_a_swap_says_what_others_would_lose_at_its_share(
 
 def test_the_report_compares_and_says_that_it_may() -> None:
     release = Stirring(**SWAP).release(row(list("abcdefgh")), key=Key.for_tests(1))
-    shown = Stirring(**SWAP).exhibits(release)[0]
+    shown = Stirring(**SWAP).exhibits(release)[1]
     assert "by permutation-swapping" in str(shown.finding)
     assert "exact tables give these numbers" in str(shown.note)
     assert release.effect is not None
     assert not replace(release.effect, losses={}).compare_losses()
+
+
+def pair_of_laws(n: int, weight: Fraction) -> list[tuple[Fraction, Fraction]]:
+    """Return the chances of every output under a data set and under one that is an exchange away."""
+    start = tuple((i, i) for i in range(n))
+    here, there = (
+        oracle.published(data, lambda data: oracle.ewens(len(data), weight))
+        for data in (start, next(iter(oracle.neighbours(start))))
+    )
+    return [(here[y], there[y]) for y in here]
+
+
+def test_several_releases_lose_what_their_product_law_loses() -> None:
+    """δ = Σ (P − e^ε Q)⁺ over all outputs of two and three independent releases; no smaller ε would do."""
+    one = pair_of_laws(3, Fraction(4))
+    for releases, delta in ((2, "1/10"), (3, "1/20")):
+        stated = Stirring(**SWAP).repeated_specification(square(3), releases=releases, delta=delta)
+        assert stated.output_premetric == Approximate(delta)
+        assert stated.input_premetric == Exchanges("household")
+        both = [
+            (prod(p for p, _ in chosen), prod(q for _, q in chosen))
+            for chosen in product(one, repeat=releases)
+        ]
+        power = exp(float(stated.budget.upper(12)))
+        for factor, within in ((1, True), (0.999, False)):
+            lost = sum(max(0.0, float(p) - factor * power * float(q)) for p, q in both)
+            assert (lost <= float(Fraction(delta)) + 1e-9) is within
+    assert stated.budget < Stirring(**SWAP).specification(square(3)).budget * 3
+    plain = Stirring(**SWAP).repeated_specification(square(3), releases=2, delta=0)
+    assert float(plain.budget.upper(9)) == pytest.approx(2 * log(4), abs=1e-8)
+
+
+def test_concentrated_privacy_is_that_of_the_law() -> None:
+    """D_α/α is largest as α → 1, the Kullback-Leibler divergence: no smaller ρ² would do."""
+    stated = Stirring(**SWAP).concentrated_specification(square(3))
+    assert stated.output_premetric == NormalizedRenyi()
+    assert float(stated.rho_squared.upper(9)) == pytest.approx(log(4) * 3 / 5, abs=1e-8)
+    one = pair_of_laws(3, Fraction(4))
+    for alpha in (1.0001, 1.5, 2, 5, 50):
+        moment = sum(float(p) ** alpha * float(q) ** (1 - alpha) for p, q in one)
+        assert log(moment) / (alpha - 1) / alpha <= float(stated.rho_squared.upper(9)) + 1e-9
+    told = sum(float(p) * log(p / q) for p, q in one)
+    assert told == pytest.approx(float(stated.rho_squared.upper(9)), abs=1e-6)
+
+
+def test_the_check_shows_other_divergences_and_several_releases() -> None:
+    (shown,), numbers = Stirring(**SWAP).preview(square(4))
+    changes, releases = shown.parts
+    assert [row[:2] for row in changes.rows] == [(2, 1), (3, 2), (4, 3), (10, 9)]
+    assert [row[0] for row in releases.rows] == [1, 2, 4, 8]
+    assert numbers["epsilon_per_record"] == "3/4*ln(6)"
+    assert numbers["epsilon_of_releases"]["1"] == pytest.approx(log(6), abs=2e-6)

@@ -17,6 +17,7 @@ from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Knob, Mechanism, weight_error
 from stirred.mechanisms.effect import ExpectedEffect
+from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.proposal import Advice, Proposal
 from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
 from stirred.mechanisms.stirring.config import StirringConfig
@@ -32,6 +33,7 @@ from stirred.mechanisms.stirring.law import (
     choose_laws,
     enumerate_cycles,
     enumerate_trades,
+    epsilon_after,
     exchange_loss,
     moved_share,
     ratio,
@@ -57,11 +59,26 @@ from stirred.mechanisms.swap.strata import (
     count_sizes,
     number_rows,
 )
-from stirred.spec import Bound, Budget, Exchanges, Hamming, Specification
+from stirred.spec import (
+    Approximate,
+    Bound,
+    Budget,
+    Exchanges,
+    Hamming,
+    Multiplicative,
+    NormalizedRenyi,
+    Specification,
+)
+from stirred.spec.card.words import DEFAULT_DELTA, write_small
+from stirred.spec.exact import Interval
+from stirred.spec.laws import Rate
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
+CHANGES_SHOWN = (2, 3, 4, 10)  # changed records in one stratum
+RELEASES_SHOWN = (1, 2, 4, 8)  # releases of the same census
+RELEASES_SOURCE = "proof.md of stirring, Section 2: one exchange is hidden as by randomised response"
 LOSS_STEPS_PER_UNIT = 4  # losses are tuned in quarters
 MAX_LOSS_TUNED = 20
 
@@ -187,6 +204,34 @@ class Stirring(SwapMechanism):
             stated,
             input_premetric=Hamming(self.resolution),
             budget=_bound_records(strata.shapes, laws, _find_differing(strata.shapes)),
+            bounds=(),
+        )
+
+    def concentrated_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
+        """Return the same promise in zCDP: ρ² = ln λ·(λ − 1)/(λ + 1) for one exchange, which is less than its ε allows."""
+        stated = self.specification(census, engine=engine)
+        return replace(
+            stated,
+            output_premetric=NormalizedRenyi(),
+            budget=Budget.sqrt(rho_squared(_find_odds(stated.budget))),
+            evidence=replace(stated.evidence, source=RELEASES_SOURCE),
+            bounds=(),
+        )
+
+    def repeated_specification(
+        self, census: "Census", *, releases: int, delta: Rate = DEFAULT_DELTA, engine: Engine | None = None
+    ) -> Specification:
+        """Return the promise of several releases of one census together: the smallest ε at δ, for one exchange.
+
+        They compose as randomised responses do (Kairouz, Oh and Viswanath 2015), better than by adding up.
+        """
+        stated = self.specification(census, engine=engine)
+        share = Approximate(delta).delta
+        return replace(
+            stated,
+            output_premetric=Approximate(share) if share else Multiplicative(),
+            budget=epsilon_after(_find_odds(stated.budget), releases, share),
+            evidence=replace(stated.evidence, source=RELEASES_SOURCE),
             bounds=(),
         )
 
@@ -378,6 +423,28 @@ class Stirring(SwapMechanism):
             return None
         return estimates.describe_exchange(self, release, CyclesPairs(self.goal).shares)
 
+    def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
+        """Return what larger changes and several releases lose, what swaps lose at this share, and what guards found."""
+        found = SwapMechanism.exhibits(self, release, engine=engine)
+        if release is None or not release.specification.budget.is_finite:
+            return found
+        return (_exhibit_losses(release.specification.budget), *found)
+
+    def preview(self, census: "Census") -> tuple[Sequence[Exhibit], Mapping[str, object]]:
+        """Return what larger changes and several releases would lose, and the promise per changed record."""
+        strata = self._count_strata(census, None)
+        budget, shapes = self.make_promise(strata, census).specification.budget, strata.shapes
+        laws, odds = choose_laws(_list_shapes(shapes), self.goal), _find_odds(budget)
+        return (_exhibit_losses(budget),), {
+            **self.details(),
+            "epsilon_per_record": _bound_records(shapes, laws, _find_differing(shapes)).exact,
+            "rho_squared_of_an_exchange": float(rho_squared(odds).upper(6)),
+            "epsilon_of_releases": {
+                str(k): float(epsilon_after(odds, k, DEFAULT_DELTA).upper(6)) for k in RELEASES_SHOWN
+            },
+            "delta": str(DEFAULT_DELTA),
+        }
+
     def details(self) -> Mapping[str, object]:
         """Return the loss as a function of the distance, by its formula."""
         return {
@@ -483,6 +550,44 @@ def _bound_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool
     doubles = np.array([abs(float(np.log(float(weight)))) for weight in weights]) * (1 - 1 / cycle)
     nearly = np.flatnonzero(differing & (doubles >= doubles[differing].max() * (1 - 1e-9) - 1e-12))
     return max(record_loss(weight, types) for weight, types in {(weights[i], int(cycle[i])) for i in nearly})
+
+
+def _find_odds(budget: Budget) -> Fraction:
+    """Return e to a budget, rounded up: what follows from it grows with the odds, so it is never too small."""
+    return Interval.point(Fraction(budget.upper(12))).exp(96).high
+
+
+def _exhibit_losses(budget: Budget) -> Exhibit:
+    """Show what changes of more records lose, and what several releases of one census lose together."""
+    odds = _find_odds(budget)
+    changes = [(h, h - 1, (budget * (h - 1)).upper(4)) for h in CHANGES_SHOWN]
+    releases = [
+        (
+            k,
+            (budget * k).upper(4),
+            epsilon_after(odds, k, DEFAULT_DELTA).upper(4),
+            (rho_squared(odds) * k).upper(4),
+        )
+        for k in RELEASES_SHOWN
+    ]
+    return Exhibit(
+        title=Phrase("stirring.losses.title"),
+        finding=Phrase("stirring.losses.finding", loss=budget.upper(4)),
+        parts=(
+            Listing(
+                caption=Phrase("stirring.losses.changes"),
+                columns=[Phrase(f"stirring.losses.{name}") for name in ("changed", "exchanges", "epsilon")],
+                rows=changes,
+            ),
+            Listing(
+                caption=Phrase("stirring.losses.releases", delta=write_small(DEFAULT_DELTA)),
+                columns=[
+                    Phrase(f"stirring.losses.{name}") for name in ("number", "epsilon", "at_delta", "rho")
+                ],
+                rows=releases,
+            ),
+        ),
+    )
 
 
 def _note_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> tuple[str, ...]:
