@@ -2,14 +2,12 @@
 
   python benchmarks/topdown_accuracy.py [--census demo|state|hawaii|washington|pierce|CENSUS.toml] [--draws 10]
                                         [--releases 0] [--replicates 12] [--shares pl94-persons] [--returned NAME]
-                                        [--modes classic,gls,guided,returned,returned+guided] [--enclaves [LEAST]]
+                                        [--modes classic,gls,guided,returned,returned+guided]
 
 ``returned`` is a preset that spends nothing on the invariant total of the state; ``guided`` adds units as prior knowledge
 and sums that are fitted first. Every mode sees the same censuses and, for the same shares, the same noise. With
 ``--releases`` the last part says how often 95 % and 90 % intervals hold the truth, by published size; ``--draws 0`` gives
-that part alone. With ``--enclaves`` it says how many of the Black persons of voting age the release keeps in blocks whose
-share of them is at least twice that of their block group (and that have at least LEAST of them), and how often 90 %
-intervals hold their number there.
+that part alone. Who pays for the averages is measured by who_pays.py.
 
 Hawaii is 2020 P.L. 94-171 (race by voting age by block) and Washington is 2010 (Kitsap and Snohomish, real households by
 block). Neither file has housing units: vacant units are simulated, and on Hawaii households too, with sizes that vary
@@ -47,7 +45,6 @@ EDGES = (1, 5, 20, 50, 100, 200, 500)
 SIZES = ("0", "1–4", "5–19", "20–49", "50–99", "100–199", "200–499", "500+")
 TABLES = ((), ("hispanic",), ("votingage",), ("hhinstlevels",), ("cenrace",))
 HOUSEHOLDS = np.array([0.267, 0.328, 0.161, 0.134, 0.065, 0.027, 0.018])  # sizes 1 to 7, United States 2010
-BLACK, ADULT = slice(1, 2), "1"  # Black alone among the 63 races; the level of voting age in released tables
 Floats = NDArray[np.float64]
 
 
@@ -57,10 +54,15 @@ def placed(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_units(people: pl.DataFrame, units: pl.DataFrame) -> Census:
-    """A census of persons (with gq_type) and units; ``units`` has block, units and quarters."""
-    homes = units.select(pl.col("block").repeat_by("units"), gq_type=pl.lit(0)).explode("block")
-    quarters = units.select(pl.col("block").repeat_by("quarters"), gq_type=pl.lit(7)).explode("block")
-    both = placed(pl.concat([homes, quarters]).drop_nulls("block")).with_row_index("household_id")
+    """A census of persons (with gq_type) and units; ``units`` has block, units, vacant and quarters."""
+    several = (("units", 0, 1), ("vacant", 0, 2), ("quarters", 7, 3))
+    parts = [
+        units.select(pl.col("block").repeat_by(name), gq_type=pl.lit(gq_type), kind=pl.lit(kind)).explode(
+            "block"
+        )
+        for name, gq_type, kind in several
+    ]
+    both = placed(pl.concat(parts).drop_nulls("block")).with_row_index("household_id")
     schema = {
         "geography": {"spine": SPINE},
         "record": {"person": {"id": "person_id"}, "household": {"id": "household_id"}},
@@ -75,9 +77,11 @@ def vacant(blocks: pl.Series, households: NDArray[np.int64], rng: np.random.Gene
     return rng.binomial((1.1 * households).astype(np.int64), rate[group])
 
 
-def hawaii_with_units() -> Census:
-    """Hawaii 2020 with simulated housing units; everybody lives in a household."""
+def hawaii_with_units(counties: tuple[str, ...] = ()) -> Census:
+    """Hawaii 2020 or some counties, with simulated housing units; everybody lives in a household."""
     people = pl.DataFrame(hawaii().scan("person", [*SPINE, "race", "hispanic", "age"]).collect())
+    if counties:
+        people = people.filter(pl.col("county").cast(pl.String).is_in(counties))
     counts = people.group_by("block").len().sort("block")
     rng = np.random.default_rng(2020)
     households = np.zeros(counts.height, np.int64)
@@ -86,8 +90,8 @@ def hawaii_with_units() -> Census:
     ):
         sizes = np.maximum(1, np.rint(rng.choice(7, size=int(persons), p=HOUSEHOLDS) * factor + 1))
         households[i] = int(np.searchsorted(np.cumsum(sizes), persons)) + 1
-    total = households + vacant(counts["block"], households, rng)
-    units = counts.select("block", units=pl.Series(total), quarters=pl.lit(0))
+    empty = vacant(counts["block"], households, rng)
+    units = counts.select("block", units=pl.Series(households), vacant=pl.Series(empty), quarters=pl.lit(0))
     return with_units(people.with_columns(gq_type=pl.lit(0)).with_row_index("person_id"), units)
 
 
@@ -112,7 +116,7 @@ def washington(counties: tuple[str, ...] = ("035", "061")) -> Census:
     rng = np.random.default_rng(2010)
     households = blocks["households"].to_numpy().astype(np.int64)
     units = blocks.select(
-        "block", units=pl.Series(households + vacant(blocks["block"], households, rng)),
+        "block", units=pl.Series(households), vacant=pl.Series(vacant(blocks["block"], households, rng)),
         quarters=((pl.col("households") == 0) & (pl.col("pop") > 0)).cast(pl.Int64),
     )  # fmt: skip
     return with_units(placed(pl.concat(parts)).with_row_index("person_id"), units)
@@ -196,66 +200,6 @@ def tables(how: dict[str, dict[tuple[str, str], Floats]], above: UpperTree) -> N
         print(f"| {name} | " + " | ".join(texts) + " |", flush=True)
 
 
-def enclaves(workload: Workload, above: UpperTree, least: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Black persons of voting age by block, and the blocks that have twice their block group's share of them."""
-    query = workload.histogram.query("table", ("votingage", "cenrace"))
-    parent = above.spine.parent[len(above.spine.levels) - 1]
-    black, adults = (
-        [sum_answers(truth, query).reshape(-1, 2, 63)[:, 1, part].reshape(len(truth.totals), -1).sum(axis=1)
-         for truth in above.truth[-2:]]
-        for part in (BLACK, slice(None))
-    )  # fmt: skip
-    many = black[1] * adults[0][parent] >= 2 * black[0][parent] * adults[1]
-    return black[1], many & (black[1] >= least)
-
-
-def kept_in_enclaves(
-    workload: Workload, above: UpperTree, runs: list[list[Sparse]], least: int, name: str
-) -> None:
-    """How many Black persons of voting age the releases have in enclaves, in parts of the true number."""
-    query = workload.histogram.query("table", ("votingage", "cenrace"))
-    true, where = enclaves(workload, above, least)
-    each = np.array([
-        sum_answers(run[-1], query).reshape(-1, 2, 63)[where, 1, BLACK].sum() / true[where].sum() - 1 for run in runs
-    ])  # fmt: skip
-    spread = each.std(ddof=1) / len(each) ** 0.5 if len(each) > 1 else np.nan
-    print(
-        f"| {name} | {int(where.sum()):,} | {int(true[where].sum()):,} | {100 * each.mean():+.1f} ± {100 * spread:.1f} % |",
-        flush=True,
-    )
-
-
-def held_in_enclaves(
-    census: Census, workload: Workload, mode: Mode, keys: range, replicates: int, least: int, name: str
-) -> None:
-    """How often 90 % intervals hold the number of Black persons of voting age in enclaves."""
-    mechanism, by = (
-        TopDown(workload=workload, mode=mode, replicates=replicates),
-        ["block", "votingage", "race"],
-    )
-    task = Task(
-        census=census, workload=workload, settings=Settings(mode=mode), key=Key.for_tests(0), engine=Local()
-    )
-    above = build_whole_tree(task)
-    true, where = enclaves(workload, above, least)
-    blocks = pl.DataFrame({"block": np.asarray(above.spine.codes[-1]).astype(str), "truth": true}).filter(
-        pl.Series(where)
-    )
-    found = []
-    for number in keys:
-        release = mechanism.release(census, key=Key.for_tests(number).bind("coverage"))
-        records = join_variables(release, "person", by)
-        table = tabulate_uncertainty(release, require_schema(release), by, records, release.folder, level=0.9)
-        assert table is not None
-        cells = table.with_columns(pl.col("block").cast(pl.String)).filter(
-            (pl.col("votingage").cast(pl.String) == ADULT) & (pl.col("race").cast(pl.String) == "2")
-        )
-        found.append(blocks.join(cells, on="block"))  # what is in no table has no interval
-    both = pl.concat(found)
-    held = (both["low"] <= both["truth"]) & (both["truth"] <= both["high"])
-    print(f"| {name} | {100 * held.sum() / both.height:.1f} % of {both.height:,} intervals |", flush=True)
-
-
 def coverage(census: Census, workload: Workload, mode: Mode, keys: range, replicates: int, name: str) -> None:
     """How often intervals hold the truth, by nominal level and published size."""
     mechanism = TopDown(workload=workload, mode=mode, replicates=replicates)
@@ -295,9 +239,6 @@ def main() -> None:
     asked.add_argument("--shares", default="pl94-persons")
     asked.add_argument("--returned", default="pl94-stirred-persons", help="a preset or a TOML file")
     asked.add_argument("--modes", default="classic,gls,guided,returned,returned+guided")
-    asked.add_argument(
-        "--enclaves", type=int, nargs="?", const=1, help="Black persons of voting age where they are many"
-    )
     told = asked.parse_args()
     published, returned = (load_workloads(name, None)[0] for name in (told.shares, told.returned))
     assert Fraction(published.rho_squared) == returned.rho_squared, "the same budget, or nothing is compared"
@@ -313,8 +254,6 @@ def main() -> None:
         for name, workload, mode in rows if told.draws else ():
             above, runs = drawn(census, workload, mode, told.draws, told.first)
             how[name] = errors(workload, above, runs)
-            if told.enclaves:
-                kept_in_enclaves(workload, above, runs, told.enclaves, name)
         if above is not None:
             tables(how, above)
         if told.releases:
@@ -323,10 +262,7 @@ def main() -> None:
             print("|" + "---|" * (len(SIZES) + 4))
             for name, workload, mode in rows:
                 keys = range(500 + told.first, 500 + told.first + told.releases)
-                if told.enclaves:
-                    held_in_enclaves(census, workload, mode, keys, told.replicates, told.enclaves, name)
-                else:
-                    coverage(census, workload, mode, keys, told.replicates, name)
+                coverage(census, workload, mode, keys, told.replicates, name)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""Load packages and optional libraries when they are first used, and make safe file names.
-
-Annotations with ``pads.Dataset`` are written as texts, because evaluating one loads the module.
-"""
+"""Load packages and optional libraries when they are first used, and make safe file names."""
 
 import importlib
 import importlib.util
@@ -136,8 +133,7 @@ class OptionalModule:
         return getattr(import_optional(self._module, self._extra, why=self._why), name)
 
 
-# Names that become file names: checked in this one place, so that no name of a schema, plan or table leaves its
-# folder.
+# Names that become file names: checked in this one place, so that no name of a schema, plan or table leaves its folder.
 
 MAX_NAME_CHARACTERS = (
     100  # characters; with an ending and any alphabet this fits the 255 bytes of common file systems

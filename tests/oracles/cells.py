@@ -3,8 +3,8 @@ r"""What the invariants alone say about the data: the range of a cell, and wheth
 The counts $x' \ge 0$ with $A x' = A x$ are all data sets of the universe of $x$. A cell's largest value is the largest
 $c \cdot x'$ among them. A data set that reaches a value proves it from below; numbers $y$ with $A^T y \ge c$ prove
 $c \cdot x' \le y \cdot A x$ from above. Both are verified in exact arithmetic; where they do not meet, the bound
-holds and
-whether it is attained is unknown.
+holds
+and whether it is attained is unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

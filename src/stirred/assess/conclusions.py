@@ -15,12 +15,9 @@ from stirred.census.schema import RecordSchema, Schema, VariableSchema
 # records a question is about follows from the schema alone, so it is the same for the census and for every release:
 #
 # 1. Questions about households take the occupied ones: not those whose kind is vacant or group quarters, nor housing
-# units
-#    of size 0; where the schema lists no kinds, those of size 0 are left out. A question about persons does the same
-# if it
-#    asks for a variable of their household. A question that names the column of kinds takes all records.
-# 2. A variable with ``not_applicable`` levels decides by itself: records with such a level are left out. So are
-# records
+#    units of size 0; where the schema lists no kinds, those of size 0 are left out. A question about persons does the
+#    same if it asks for a variable of their household. A question that names the column of kinds takes all records.
+# 2. A variable with ``not_applicable`` levels decides by itself: records with such a level are left out. So are records
 #    in which a variable with ``missing = "keep"`` (not in universe) is empty.
 
 PLURALS = {"household": "households", "person": "persons"}

@@ -376,9 +376,8 @@ def _phsafe_variable(name: str, levels: Levels, label: str) -> VariableSchema:
 
 # Microdata files in the layouts of DHC: persons (MPD) and units (MUD), each record with the codes of its block.
 #
-# What the layouts do not say is not there: no record names the unit that a person lives in. A householder's age is
-# that at which its group begins, and the races of a householder are seven. A file of units may lack the columns about
-# households.
+# What the layouts do not say is not there: no record names the unit that a person lives in. A householder's age is that at
+# which its group begins, and the races of a householder are seven. A file of units may lack the columns about households.
 
 MDF_PERSONS_FILE, MDF_UNITS_FILE = "mdf-person.txt", "mdf-unit.txt"
 MDF_COLUMNS = {

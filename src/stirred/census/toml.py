@@ -284,7 +284,7 @@ class CensusModel(Strict):
     rule: list[RuleModel] = []
 
 
-# Read census.toml, or a dictionary of the same shape, into a Schema; all mistakes are reported at once.
+# Turn the parsed file into a Schema.
 
 
 def load_schema(path: Path) -> Schema:

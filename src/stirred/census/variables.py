@@ -370,8 +370,8 @@ def _find_kind(dtype: pl.DataType) -> Kind:
 # column is read once:
 #
 # - in a text file, whole numbers as they are usually written (7, never 07 or +7; 1e+05 as R does, 7.0) are whole
-# numbers, and
-#   other numbers are numbers, unless the column holds identifiers or codes; a format with types keeps its text;
+#   numbers, and other numbers are numbers, unless the column holds identifiers or codes; a format with types keeps its
+#   text;
 # - decimals that are all whole become whole numbers; NaN is an empty value;
 # - truth values become the words true and false; dates become text as in 2020-04-01.
 

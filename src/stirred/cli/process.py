@@ -145,8 +145,7 @@ def _unraisable(found: "UnraisableHookArgs") -> None:
     again.start()
 
 
-# How a command ends: one message and one exit code for every kind of error, and never a traceback that nobody asked
-# for.
+# How a command ends: one message and one exit code for every kind of error, and never a traceback that nobody asked for.
 
 # code → what it means; docs/reference/exit-codes.md explains them
 ERROR_CODES = {

@@ -10,8 +10,6 @@ from queue import SimpleQueue
 from threading import Condition
 from typing import Generic, TypeVar
 
-# Run tasks in threads, with results in order and a bounded number of them waiting.
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -12,8 +12,7 @@ from stirred.languages.phrase import CODES, Amount, Numerals, Phrase, Value, cat
 
 # Find the phrase of an English text, so that texts of files can be said in other languages too.
 #
-# Specifications, notes and checks are kept in files as English text. A text that is exactly what a text of the
-# catalog
+# Specifications, notes and checks are kept in files as English text. A text that is exactly what a text of the catalog
 # gives for some values is that phrase; any other text stays as it is.
 
 _MIN_LETTERS = 8  # letters that a text must have around its values, and a space: a single word may be a label of the census

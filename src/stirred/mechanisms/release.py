@@ -1,8 +1,4 @@
-"""Define the release, and count its records by variables, in memory or in parts.
-
-A table of linked records first meets its households (one exchange by household). What comes back are cells, never
-records.
-"""
+"""Define the release, and count its records by variables, in memory or in parts."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

@@ -525,8 +525,7 @@ def write_metrics(metrics: pl.DataFrame, out: Path) -> None:
             ) from None
 
 
-# Accuracy published: a metric against the truth is itself a release (the paper's Remark 6), so it gets noise and a
-# price.
+# Accuracy published: a metric against the truth is itself a release (the paper's Remark 6), so it gets noise and a price.
 #
 # For a table of counts $t(x)$ and its published version $z$, the total error is $e(x) = \sum_c |z_c - t_c(x)|$.
 # Changing one unit's record moves at most $m$ records out of one set of cells and into another, so $e$ moves by at

@@ -159,8 +159,7 @@ def _compute_own(
     return budget.square() if isinstance(whole.output_premetric, NormalizedRenyi) else budget
 
 
-# Releases from outside a plan that its mechanisms read as public: what their packets promise, added to the plan's
-# own.
+# Releases from outside a plan that its mechanisms read as public: what their packets promise, added to the plan's own.
 
 SPECIFICATION, RECEIPT = "spec.json", "receipt.json"
 MAX_FOLDERS_ABOVE = 4  # folders between a packet and a file of one of its mechanisms

@@ -265,8 +265,7 @@ def _join_areas(frames: list[pl.DataFrame], level: str) -> pl.DataFrame:
     return whole.fill_null(0)
 
 
-# The chapter on risk of a packet's reports: the public part from the releases alone, the internal one beside the
-# census.
+# The chapter on risk of a packet's reports: the public part from the releases alone, the internal one beside the census.
 
 MAX_RECORDS_UNDONE = 2_000_000  # records whose swap is undone for the report, and whose area is guessed from
 MAX_TABLE_VARIABLES = 5  # of a table whose exact sums are looked for

@@ -242,8 +242,7 @@ def choose_path(plan: Path, out: str | None) -> Path:
     return path
 
 
-# A rehearsal: the plan run many times on a public stand-in, to see its bias, spread and the coverage of its
-# intervals.
+# A rehearsal: the plan run many times on a public stand-in, to see its bias, spread and the coverage of its intervals.
 
 
 def rehearse(

@@ -93,8 +93,7 @@ def add_exception(words: str, what: OddsBound) -> str:
     return Phrase("report.two", first=words, second=rarely)
 
 
-# A report as plain data: a first screen of questions, then sections of text, facts, tables and charts, before any
-# HTML.
+# A report as plain data: a first screen of questions, then sections of text, facts, tables and charts, before any HTML.
 #
 # A text is a string, or a phrase of the catalog that the page translates into its language.
 

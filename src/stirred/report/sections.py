@@ -25,8 +25,7 @@ from stirred.spec.card import Card
 from stirred.spec.card.words import describe_unit
 from stirred.spec.verdict import Answer
 
-# The sections of a report, built from a specification, releases and assessments; each starts with a computed
-# sentence.
+# The sections of a report, built from a specification, releases and assessments; each starts with a computed sentence.
 
 
 def write_promise(specification: Specification, *, title: str = "") -> Section:

@@ -1,8 +1,7 @@
 """From records added or removed to records changed: three factors, each with the argument behind it.
 
-The production code of SafeTab and PHSafe counts records added or removed, the paper's Table 4 records changed. A
-budget ρ²
-of the first kind times a factor is one of the second kind. Which factors a mechanism has, it says itself
+The production code of SafeTab and PHSafe counts records added or removed, the paper's Table 4 records changed. A budget
+ρ² of the first kind times a factor is one of the second kind. Which factors a mechanism has, it says itself
 (``Mechanism.conversion``). Two arguments give a factor for many mechanisms:
 
 group privacy: changing one record is removing one and adding one. ρ doubles, ρ² is multiplied by 4. This holds for every

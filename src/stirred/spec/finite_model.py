@@ -16,13 +16,10 @@ from stirred.spec.verdict import DataSet, Witness
 # A margin is a product of one subspace per variable: all levels (in ``by``), the sum over some levels (in ``where``),
 # or the sum over all. Three facts make the model small:
 #
-# - *Alike levels.* Levels of a variable that no restriction tells apart can be exchanged for one another. The space
-# of a class
-#   of alike levels is the constants and the zero-sum part; permutations act irreducibly on the latter, and it is
-# there
-#   as soon as the class has two levels. So two levels stand for any larger number.
-# - *Plain variables.* A variable that no margin is restricted by has one class. A table contains the zero-sum part of
-# a set
+# - *Alike levels.* Levels of a variable that no restriction tells apart can be exchanged for one another. The space of
+#   a class of alike levels is the constants and the zero-sum part; permutations act irreducibly on the latter, and it
+#   is there as soon as the class has two levels. So two levels stand for any larger number.
+# - *Plain variables.* A variable that no margin is restricted by has one class. A table contains the zero-sum part of a set
 #   of plain variables exactly when it shows all of them, so only a comparison of sets is left of them.
 # - *Own parts.* Where block → county, the value of block is county's value and a part of its own. Under functional
 #   dependencies with one source each, showing a variable is showing the own parts of everything it determines.

@@ -225,8 +225,7 @@ def _compute_budget(law: SizeLaw, b: int) -> Budget:
     return Budget.log(max(above * above, _square_growth(law.kind, b) / (below * below))) * HALF
 
 
-# The statistic b that the budget of a swap is a function of: the size of the largest stratum in which anything can
-# move.
+# The statistic b that the budget of a swap is a function of: the size of the largest stratum in which anything can move.
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -361,10 +360,9 @@ def _intersect(restrictions: Iterable[Restriction]) -> dict[str, tuple[str, ...]
 
 # Compare two laws of b at every b from 2 on, exactly.
 #
-# Up to 60 records each b is compared by itself. Beyond, $e^{2\varepsilon} = \max\{A,\ G(b)/C\}$ with
-# $G(b) = (b+1)^2$ or $b(b-1)+1$: between the places where a law starts to grow, and on each side of the vertex of the
-# quadratic $G_1(b)/C_1 - G_2(b)/C_2$, the difference of the two is monotone, so bisection finds every change of its
-# sign.
+# Up to 60 records each b is compared by itself. Beyond, $e^{2\varepsilon} = \max\{A,\ G(b)/C\}$ with $G(b) = (b+1)^2$
+# or $b(b-1)+1$: between the places where a law starts to grow, and on each side of the vertex of the quadratic
+# $G_1(b)/C_1 - G_2(b)/C_2$, the difference of the two is monotone, so bisection finds every change of its sign.
 
 Side = Literal["equal", "smaller", "larger"]
 Sign = Literal[-1, 0, 1]

@@ -609,19 +609,16 @@ def _joint_domain(domain: Domain, unit: str, family: tuple[str, ...]) -> Domain:
 # and ``exact`` says whether a smaller one is ruled out too. What a release shows are its *views* (see `released`):
 # tables that its law is a function of. A change counts only where some view shows it, whatever else a codebook lists.
 #
-# 1. *Views.* Of each view that no other one covers, the lightest change is sought that leaves all exact tables as
-# they are and
-#    that the view shows. The largest of these distances is shown, so that one more table never lowers the odds; views
-#    that the exact tables determine are left aside. Where no view can change, nothing is known to be protected.
-# 2. *Persons in households.* Tables and views of persons, of their households and of housing units are tables of one
-# joint
+# 1. *Views.* Of each view that no other one covers, the lightest change is sought that leaves all exact tables as they
+#    are and that the view shows. The largest of these distances is shown, so that one more table never lowers the
+#    odds; views that the exact tables determine are left aside. Where no view can change, nothing is known to be
+#    protected.
+# 2. *Persons in households.* Tables and views of persons, of their households and of housing units are tables of one joint
 #    record, so a person changes together with its place and its household.
 # 3. *Not stated.* Where a specification does not state its views, every variable may be released. Then records are of
-# one kind
-#    where the same tables count them; each kind has its own smallest distance, sought first among the variables that
-# exact
-#    tables show (all that a swap releases), then among all; the largest is shown. Where exact tables of households
-#    allow no smaller change than k households, persons are shown at k as well.
+#    one kind where the same tables count them; each kind has its own smallest distance, sought first among the
+#    variables that exact tables show (all that a swap releases), then among all; the largest is shown. Where exact
+#    tables of households allow no smaller change than k households, persons are shown at k as well.
 
 LONE_HOUSEHOLD = "household of one person"
 

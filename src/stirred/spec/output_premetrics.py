@@ -73,8 +73,8 @@ def _find_best_order(rho_squared: Budget, delta: Fraction) -> Fraction:
 # (ε, δ) readings of a zCDP budget at a stated distance, rounded up.
 #
 # Definition 1 must hold at every distance, but the conversion is not linear in the distance: at distance k it is
-# k²ρ² + 2kρ√(−ln δ), more than k times its value at 1. So a reading is a fact about pairs at one distance and never a
-# specification.
+# k²ρ² + 2kρ√(−ln δ), more than k times its value at 1. So a reading is a fact about pairs at one distance and
+# never a specification.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,11 +136,10 @@ def reading(
 
 # Group privacy of (ε, δ): the one place where δ at another distance or for another unit is computed.
 #
-# Between data sets k neighbours apart, (ε, δ) becomes $(k\varepsilon, \delta_k)$ with $\delta_k =
-# \delta\,(e^{k\varepsilon}
-# - 1)/(e^\varepsilon - 1)$, which is $\delta(1 + e^\varepsilon + \dots + e^{(k-1)\varepsilon})$ for whole k and kδ at
-# ε = 0
-# (Vadhan 2017, Lemma 2.2). The same formula with a constant c instead of k restates the promise for another unit.
+# Between data sets k neighbours apart, (ε, δ) becomes $(k\varepsilon, \delta_k)$ with
+# $\delta_k = \delta\,(e^{k\varepsilon} - 1)/(e^\varepsilon - 1)$, which is
+# $\delta(1 + e^\varepsilon + \dots + e^{(k-1)\varepsilon})$ for whole k and kδ at ε = 0 (Vadhan 2017, Lemma 2.2). The
+# same formula with a constant c instead of k restates the promise for another unit.
 
 DELTA_DIGITS = 12  # significant digits of a δ that is no fraction
 _MAX_BITS = 1 << 13

@@ -64,8 +64,7 @@ def _make_ground(chosen: ChosenData) -> PromiseGround:
     )  # public files of areas
 
 
-# The promise of a plan as it stands in a form: sentence, budget, invariants, refusals; a slider turns one setting of
-# it.
+# The promise of a plan as it stands in a form: sentence, budget, invariants, refusals; a slider turns one setting of it.
 
 MAX_STRUCTURES = 8  # structures that are remembered
 

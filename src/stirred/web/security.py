@@ -25,9 +25,8 @@ from stirred.roots import reading_below
 
 # Who may use a workbench: whoever opens its one-time address, and then the browser that got the cookie.
 #
-# All secrets are drawn when the server starts and live in its memory alone. A cookie of an earlier start opens
-# nothing, so whoever takes the port of a server that has ended, and is sent such a cookie, has nothing that can be
-# used.
+# All secrets are drawn when the server starts and live in its memory alone. A cookie of an earlier start opens nothing,
+# so whoever takes the port of a server that has ended, and is sent such a cookie, has nothing that can be used.
 
 SECRET_BYTES = 32
 
@@ -85,11 +84,9 @@ def _are_equal(one: str, other: str) -> bool:
     return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode())
 
 
-# Which user of this machine calls: a browser sends its cookies for 127.0.0.1 to every port, so another user can learn
-# one.
+# Which user of this machine calls: a browser sends its cookies for 127.0.0.1 to every port, so another user can learn one.
 #
-# Linux lists the owner of every socket in ``/proc/net``. Elsewhere the owner is not known, and the cookie alone
-# decides.
+# Linux lists the owner of every socket in ``/proc/net``. Elsewhere the owner is not known, and the cookie alone decides.
 
 SOCKET_LISTS = {socket.AF_INET: Path("/proc/net/tcp"), socket.AF_INET6: Path("/proc/net/tcp6")}
 LOCAL_COLUMN, REMOTE_COLUMN, USER_COLUMN = 1, 2, 7  # columns of the list
@@ -177,9 +174,8 @@ class RequestLog:
 # What stands before every screen: the host, the session, the form's own token, the size of a body, and the headers.
 #
 # A page of another site can make a browser send requests here. It does not know the token of a form, its Origin is
-# another one, and the cookie is SameSite=Strict; a name that is pointed at this machine (DNS rebinding) has another
-# Host. Another port of this machine is the same site to a browser: such pages are told by their Origin and by
-# Sec-Fetch-Site.
+# another one, and the cookie is SameSite=Strict; a name that is pointed at this machine (DNS rebinding) has another Host.
+# Another port of this machine is the same site to a browser: such pages are told by their Origin and by Sec-Fetch-Site.
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]

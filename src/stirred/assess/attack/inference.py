@@ -283,9 +283,9 @@ def _margin_column(frame: pl.DataFrame, table: pl.DataFrame, names: frozenset[st
 
 # What published tables with known errors let anyone believe, and what a guess finds without them.
 #
-# The prior is a law of counts with the mean and the spread of the published table, without the spread of its noise: a
-# negative binomial law, or a Poisson law where counts do not vary more. Errors are taken as normal with the published
-# standard error.
+# The prior is a law of counts with the mean and the spread of the published table, without the spread of its noise:
+# a negative binomial law, or a Poisson law where counts do not vary more. Errors are taken as normal with the
+# published standard error.
 
 MAX_CELLS_WEIGHED = 200_000  # cells of a table that are weighed, evenly spread over it
 MAX_STANDARD_ERROR = 1_000.0  # standard errors beyond this leave nearly as much open as no number

@@ -220,8 +220,7 @@ def balance_weights(weights: Floats, rows: Floats, columns: Floats) -> Floats:
     return found
 
 
-# Undo a swap whose rate is known: the chance that each record is where it is shown, for households and for their
-# people.
+# Undo a swap whose rate is known: the chance that each record is where it is shown, for households and for their people.
 
 MAX_JOINT_RECORDS = 500_000  # records, for which each held variable is tried
 CHANCE_BAND_EDGES = (0.0, 0.5, 0.9, 0.95, 0.99, 1.0)

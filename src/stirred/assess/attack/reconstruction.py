@@ -402,8 +402,7 @@ def calibration(confidences: pl.DataFrame, *, bins: int = 10) -> pl.DataFrame:
     )
 
 
-# Reconstruct many areas, a few at a time in threads; finished pieces are kept, so that an interrupted run is taken
-# up.
+# Reconstruct many areas, a few at a time in threads; finished pieces are kept, so that an interrupted run is taken up.
 #
 # HiGHS runs without Python's lock, so threads use all cores.
 

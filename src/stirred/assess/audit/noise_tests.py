@@ -25,8 +25,7 @@ from stirred.spec.input_premetrics import RecordPremetric
 # Tests of measured noise: its law, and the trade-off between two data sets that it must not exceed.
 #
 # Two data sets that differ by a shift s of one answer are told apart by noise ≥ t. At each false-positive rate a law
-# allows a certain power at most; a Gaussian has the curve of $\mu = s/\sigma$, and $\rho^2 = \mu^2/2$ at sensitivity
-# 1.
+# allows a certain power at most; a Gaussian has the curve of $\mu = s/\sigma$, and $\rho^2 = \mu^2/2$ at sensitivity 1.
 
 Floats = NDArray[np.float64]
 NOISE_TRAINING_STEP = 5  # one noise of so many chooses the threshold

@@ -32,8 +32,7 @@ from stirred.engine import Progress
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import Content, Law, PublicParts, Row, collect_public_parts
 
-# Tests by sampling: bounds on the loss of a pair, agreement with the exact law, canaries in one run, and repeated
-# runs.
+# Tests by sampling: bounds on the loss of a pair, agreement with the exact law, canaries in one run, and repeated runs.
 
 TRAINING_STEP = 5  # one run of so many chooses the event
 PASS_LOSS_FACTOR = 1.1  # a pass by sampling says that the loss is at most this times the claim
@@ -222,10 +221,9 @@ def repeat_test(mechanism: Mechanism, census: Census, *, key: Key) -> AuditTest:
 # Test what a law of contents is silent about: the order of the rows, and every text that leaves with a release.
 #
 # The order says nothing where it is always the same, where rows are sorted by what they show, or where it is a uniform
-# shuffle. Texts say nothing where they are the same in every run on two data sets of one universe. Whatever else
-# varies is held against the data set: within runs with equal contents a guess of the data set from order and texts
-# must not beat chance, and by themselves they must not tell two data sets apart better than the claim allows. The rest
-# is unknown.
+# shuffle. Texts say nothing where they are the same in every run on two data sets of one universe. Whatever else varies
+# is held against the data set: within runs with equal contents a guess of the data set from order and texts must not beat
+# chance, and by themselves they must not tell two data sets apart better than the claim allows. The rest is unknown.
 
 EXPECTED_PER_RANK = 20  # times that each rank is expected at each place, for a shuffle to be called uniform
 RANK_PLACES = 6  # at which ranks are compared, and classes of ranks

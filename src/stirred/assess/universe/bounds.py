@@ -89,13 +89,12 @@ def tighten_bounds(members: Codes, counts: Counts, low: Counts, high: Counts) ->
     return True
 
 
-# What margins imply about cells: bounds of Fréchet, of Dobra and Fienberg, and linear programmes for all other
-# tables.
+# What margins imply about cells: bounds of Fréchet, of Dobra and Fienberg, and linear programmes for all other tables.
 #
-# Tables are given by the variables they show. If they are *decomposable* (in some order each shares with those before
-# it only variables that stand together in one of them), a cell lies between $\max(0, \sum_C n_C - \sum_S n_S)$ and
-# $\min_C n_C$ over the tables C and what they share, S (Dobra and Fienberg 2000). For two tables these are the bounds
-# of Fréchet.
+# Tables are given by the variables they show. If they are *decomposable* (in some order each shares with those
+# before it only variables that stand together in one of them), a cell lies between
+# $\max(0, \sum_C n_C - \sum_S n_S)$ and $\min_C n_C$ over the tables C and what they share, S (Dobra and Fienberg
+# 2000). For two tables these are the bounds of Fréchet.
 
 Integers = NDArray[np.int64]
 Shown = frozenset[str]

@@ -43,8 +43,7 @@ def log_gamma(x: ArrayLike) -> NDArray[np.float64]:
 # How many data sets have given margins: closed forms, bounds that always hold, and exact counting of small tables.
 #
 # A stratum has n records. Its data sets are *labelled* where the records are told apart (they have names), and
-# *unlabelled*
-# where only the table of counts is seen. Rows are the held types, columns the values that may be exchanged.
+# *unlabelled* where only the table of counts is seen. Rows are the held types, columns the values that may be exchanged.
 
 Floats = NDArray[np.float64]
 MIN_STIRLING_KINDS = 1e6  # kinds, above which Stirling's series is exact to the last digits

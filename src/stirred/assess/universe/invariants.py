@@ -124,8 +124,7 @@ class CountTables:
         return arrow_of(found)
 
 
-# The budget at which a noisy count rounds to the truth with probability $1 - \beta$, so that it behaves as an
-# invariant.
+# The budget at which a noisy count rounds to the truth with probability $1 - \beta$, so that it behaves as an invariant.
 #
 # Noise on the integers changes nothing exactly where it is 0. The chance of 0 rises with the budget; at the smallest
 # budget where it reaches $1 - \beta$ the count is, for most who read it, as good as published exactly.

@@ -257,11 +257,10 @@ def _records(
 # How many tables of counts have three or more given margins: exactly where that is quick, else by sampling.
 #
 # Cells are filled one after another. Counting exactly, fillings that leave the same margins are counted together.
-# Sampling (sequential importance sampling, Chen, Dinwoodie and Sullivant 2006), a cell gets the count x with
-# probability proportional to $\prod_t \binom{r_t - x + m_t - 2}{m_t - 2}$ over its margins, of which $r_t$ records in
-# $m_t$ cells are left: as many ways as the rest of each margin by itself could be filled. Counts outside the bounds
-# that the margins imply have none. A filling that cannot be completed weighs 0, so that the mean of 1 / probability is
-# unbiased.
+# Sampling (sequential importance sampling, Chen, Dinwoodie and Sullivant 2006), a cell gets the count x with probability
+# proportional to $\prod_t \binom{r_t - x + m_t - 2}{m_t - 2}$ over its margins, of which $r_t$ records in $m_t$ cells
+# are left: as many ways as the rest of each margin by itself could be filled. Counts outside the bounds that the margins
+# imply have none. A filling that cannot be completed weighs 0, so that the mean of 1 / probability is unbiased.
 
 Codes = NDArray[np.int32]
 Counts = NDArray[np.int64]
@@ -421,8 +420,7 @@ def _encode_cells(part: pl.DataFrame, shape: Shape) -> tuple[Codes, Counts]:
     return np.array(members, dtype=np.int32), np.concatenate(margins)
 
 
-# The size of a universe: its logarithm for labelled and for unlabelled data sets, with an interval, stratum by
-# stratum.
+# The size of a universe: its logarithm for labelled and for unlabelled data sets, with an interval, stratum by stratum.
 
 ROWS, COLUMNS = "rows", "columns"
 LOG_TOLERANCE = 0.02  # of the logarithm of a stratum's number of tables

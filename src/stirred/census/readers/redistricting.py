@@ -13,8 +13,7 @@ from stirred.census.readers.sources import resolve_files
 from stirred.census.schema import Source
 from stirred.errors import DataError
 
-# Read the Census Bureau's P.L. 94-171 files in the 2020 legacy layout: a geographic header and three segments of
-# tables.
+# Read the Census Bureau's P.L. 94-171 files in the 2020 legacy layout: a geographic header and three segments of tables.
 #
 # Fields are separated by ``|``, without a header line; the files join on LOGRECNO. They are in a folder, or in the zip
 # archive that the Bureau distributes (``ri2020.pl.zip``), which is read without unpacking it. U.S. Census Bureau,
@@ -138,8 +137,7 @@ def _scan_segment(file: SegmentFile, names: list[str], counts: tuple[str, ...]) 
     return frame.with_columns(number, pl.col(counts).cast(pl.Int64, strict=False))
 
 
-# Read privacy-protected microdata and microdata detail files (PPMF, MDF): delimited text with a header, codes as
-# text.
+# Read privacy-protected microdata and microdata detail files (PPMF, MDF): delimited text with a header, codes as text.
 
 PPMF_GEOGRAPHY_COLUMNS = ("TABBLKST", "TABBLKCOU", "TABTRACTCE", "TABBLKGRPCE", "TABBLK")
 

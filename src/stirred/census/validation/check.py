@@ -34,8 +34,7 @@ from stirred.frames import collect_frame
 
 # Find what breaks no rule of the schema and is still doubtful: a person should look before the records are released.
 #
-# Doubts are counts about confidential records: they are shown to the office that runs a plan and stand in no public
-# file.
+# Doubts are counts about confidential records: they are shown to the office that runs a plan and stand in no public file.
 
 HEAD_NAMES = re.compile(
     r"^(head|householder|head of (the )?household|household head|reference person|(chef|personne de référence)( .*)?"

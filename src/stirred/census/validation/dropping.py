@@ -174,9 +174,8 @@ def _require_few(number: int, home: RecordSchema) -> None:
 # Leave records out that break a rule of the schema, by whole households.
 #
 # A household goes out with all its persons when its record or the record of one of its persons breaks a rule, when its
-# identifier or that of one of its persons occurs twice, or when its size is not the number of its persons. Persons
-# without a household go out. Only the identifiers of what goes out are held in memory; the files are filtered while
-# they stream.
+# identifier or that of one of its persons occurs twice, or when its size is not the number of its persons. Persons without
+# a household go out. Only the identifiers of what goes out are held in memory; the files are filtered while they stream.
 
 RAW_PREFIX = "\x00raw "
 

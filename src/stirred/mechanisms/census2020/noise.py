@@ -1,8 +1,7 @@
 r"""The noise of a published count: discrete Gaussian for zCDP, two-sided geometric for pure DP, with its exact variance.
 
-A record touches at most s groups, each by 1. With zCDP a budget ρ² needs $\sigma^2 = s / 2\rho^2$ on every count,
-with pure
-DP a budget ε needs a scale of $s / \varepsilon$ (proof.md, Lemma 2).
+A record touches at most s groups, each by 1. With zCDP a budget ρ² needs $\sigma^2 = s / 2\rho^2$ on every count, with
+pure DP a budget ε needs a scale of $s / \varepsilon$ (proof.md, Lemma 2).
 """
 
 from bisect import bisect_left

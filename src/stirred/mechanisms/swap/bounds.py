@@ -37,9 +37,8 @@ from stirred.spec.laws import (
 # The exact reduction for two hold (or two swap) types: $R_t = \Phi_{t+1}/\Phi_t$, as fractions and as intervals.
 #
 # $\Phi_t = \sum_{k_1,k_2} w(k_1+k_2)\,A_1(k_1)A_2(k_2)$ with $A_i(k) = \binom{n_i-t}{k-t}\Delta(k,t)$: the weight of
-# the
-# permutations that send t given records of each type to the other (proof.md, Theorem C). Large strata are summed in
-# double precision over a window; what lies outside is bounded by an envelope that splits into two one-dimensional
+# the permutations that send t given records of each type to the other (proof.md, Theorem C). Large strata are summed
+# in double precision over a window; what lies outside is bounded by an envelope that splits into two one-dimensional
 # sums, and all terms are positive, so the rounding error is a proved multiple of the number of steps (Section 4).
 
 Floats = NDArray[np.float64]
@@ -495,9 +494,8 @@ def any_split(n: int, rate: Rate) -> Budget:
 #
 # Two data sets of one universe are joined by exchanges of two records inside it, so that
 # $\varepsilon \le (2 - 2/r)\,\varepsilon_2$: r is the smaller number of types, $\varepsilon_2$ the largest loss per
-# unit at
-# distance 2. One exchange moves the numbers t of values that leave each type by at most one in two types, hence
-# $2\varepsilon_2 \le \max|\ln\Phi(t')/\Phi(t)|$ with
+# unit at distance 2. One exchange moves the numbers t of values that leave each type by at most one in two types,
+# hence $2\varepsilon_2 \le \max|\ln\Phi(t')/\Phi(t)|$ with
 # $\Phi(t) = \sum_k w(\sum k_h)\prod_h\binom{n_h-t_h}{k_h-t_h}\Delta(k_h,t_h)$. Proofs: proof.md, Theorems N and O.
 
 MAX_STATES_PER_STRATUM = 3_000  # vectors t for one stratum, up to the order of types of equal size

@@ -38,8 +38,7 @@ from stirred.mechanisms.swap.roles import Roles
 #
 # In a stratum of n records a record is selected with the *effective rate* q, which differs from p because a single
 # selection is drawn again; a selected record takes the value t of the swap variable with chance $n_t/(n-1)$, one less
-# for
-# its own. Everything below follows from these two facts and was checked by enumeration.
+# for its own. Everything below follows from these two facts and was checked by enumeration.
 
 Floats = NDArray[np.float64]
 
@@ -206,12 +205,10 @@ always stay where they are
 # Estimate a swapped cell without bias, with its variance, from public numbers only.
 #
 # In a stratum of $n$ records let $u_i = 1$ when record $i$ truly lies in the cell's places (there are $n_t$ such
-# records) and
-# let $w_i \ge 0$ be what it adds to the cell when shown there (1 for a household table, the number of such persons
-# for a
-# person table, 0 outside the cell's held categories). The cell shows $N' = \sum_i w_i\, u_{g(i)}$ for the random
-# permutation $g$ of Algorithm 1. With $K$ the number of selected records (binomial, redrawn at 1), the joint law of
-# $(g(i), g(j))$ has five classes, so the first two moments of $N'$ are exact closed forms in
+# records) and let $w_i \ge 0$ be what it adds to the cell when shown there (1 for a household table, the number of
+# such persons for a person table, 0 outside the cell's held categories). The cell shows $N' = \sum_i w_i\, u_{g(i)}$
+# for the random permutation $g$ of Algorithm 1. With $K$ the number of selected records (binomial, redrawn at 1), the
+# joint law of $(g(i), g(j))$ has five classes, so the first two moments of $N'$ are exact closed forms in
 # $W = \sum w_i$, $Q = \sum w_i^2$ and their parts over $u_i = 1$. $n$, $n_t$, $W$ and $Q$ are functions of the
 # invariants; the parts over $u_i = 1$ are estimated without bias from their swapped values.
 

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 # The exact law of a swap of a small census: every permutation with its probability, and what each of them releases.
 #
 # A record is selected with its own chance, a lone selection is drawn again, and the selected records are deranged
-# uniformly:
-# $\Pr(g) \propto \prod_{i\ \mathrm{moved}} o_i \,/\, d(k)$ within each stratum, with strata independent of each
-# other.
+# uniformly: $\Pr(g) \propto \prod_{i\ \mathrm{moved}} o_i \,/\, d(k)$ within each stratum, with strata
+# independent of each other.
 
 Permutation = tuple[int, ...]
 PermutationLaw = Mapping[Permutation, Fraction]

@@ -18,8 +18,7 @@ from stirred.kernels import compile_kernel
 from stirred.mechanisms.release import Check
 from stirred.mechanisms.swap.records import Codes, Column, Digit, Members, find_level_codes, pack_columns
 
-# Read encoded values as 64-bit words, and digest all that a run reads; both are the same on every engine and file
-# layout.
+# Read encoded values as 64-bit words, and digest all that a run reads; both are the same on every engine and file layout.
 #
 # Rows go into a keyed multiset digest as words (values.py); the names of the columns are sealed with the sums.
 
@@ -128,12 +127,10 @@ def seal_digest(key: Key, homes: RecordDigest, along: Sequence[RecordDigest]) ->
     return key.digest(*homes.parts(), *(part for group in along for part in group.parts()))
 
 
-# Verify the invariants: fingerprints of what a swap keeps, of the records before it and of the records to be
-# published.
+# Verify the invariants: fingerprints of what a swap keeps, of the records before it and of the records to be published.
 #
 # Words of values are made with fresh random salts, once for a run: no data set can be made to collide, unequal
-# multisets
-# agree with probability about 2⁻⁶⁴, and a task that runs again finds the same numbers.
+# multisets agree with probability about 2⁻⁶⁴, and a task that runs again finds the same numbers.
 
 ROWS_PER_PASS = 1 << 18  # rows processed together
 MAX_ROWS_COUNTED = 1 << 22  # rows of a part up to which the cells of a kept table are counted one by one

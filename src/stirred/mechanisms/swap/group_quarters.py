@@ -27,12 +27,10 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 
-# Generalised linear models of one variable, fitted to counts by iteratively reweighted least squares with a small
-# ridge.
+# Generalised linear models of one variable, fitted to counts by iteratively reweighted least squares with a small ridge.
 #
-# Records are counted by their predictors first, so that neither their order nor their number of equal copies changes
-# a bit.
-# The ridge keeps coefficients finite where some level never occurs together with another.
+# Records are counted by their predictors first, so that neither their order nor their number of equal copies changes a
+# bit. The ridge keeps coefficients finite where some level never occurs together with another.
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -156,14 +154,11 @@ def draw_levels(ends: Ints, rows: Ints, words: Ints) -> Ints:
     return found
 
 
-# Persons in group quarters, partly replaced by draws from models of themselves: the 2010 system's step beside the
-# swap.
+# Persons in group quarters, partly replaced by draws from models of themselves: the 2010 system's step beside the swap.
 #
 # Variables are drawn one after the other, each given the kind of group quarters, the chosen predictors and what was
-# drawn
-# before (sequential regression). Who lives where, and every other variable, stays. The models are fitted to the
-# confidential
-# persons without noise, so the step has no guarantee of its own.
+# drawn before (sequential regression). Who lives where, and every other variable, stays. The models are fitted to the
+# confidential persons without noise, so the step has no guarantee of its own.
 
 MAX_VALUES_AS_LEVELS = (
     12  # a whole number with more values than this is a number to a model, not a list of levels

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 # Measure how far held columns undo a swap: how well they predict the swapped variables on the released file alone.
 #
 # Survey weights that are constant within an enumeration area, or a postcode that follows from the district, stay with
-# the household when its place is swapped. Most records are not swapped, so the released file shows which value
-# belongs
+# the household when its place is swapped. Most records are not swapped, so the released file shows which value belongs
 # to which place, and the swapped records can be put back. The measure uses nothing but the released file, so it is
 # post-processing: it costs no protection loss.
 
@@ -338,9 +337,8 @@ def _permute_within(strata: Codes, seed: int) -> Codes:
 # Take from a release what the measure of reversal needs: all of a small file, whole places of a large one.
 #
 # Which places are taken is decided by a fixed hash of released values, without a key. Where places are so large that
-# this leaves too few of them, the first records are taken, because the published order is random, and each held
-# column is
-# measured again on whole groups of its equal values.
+# this leaves too few of them, the first records are taken, because the published order is random, and each held column
+# is measured again on whole groups of its equal values.
 
 RECORDS_SAMPLED = 1 << 14  # records that are measured; a smaller file is measured as a whole
 MIN_UNITS_SAMPLED = RECORDS_SAMPLED // 8

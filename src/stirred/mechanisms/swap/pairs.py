@@ -14,15 +14,11 @@ from stirred.mechanisms.swap.moves import Moves
 # Find partners for a pairwise swap: hashed buckets by (group, area) with a heap of areas for each group, no scan.
 #
 # A tier is one rule of who may be a partner: records of the same group (equal on a similarity profile) in another
-# area.
-# Each bucket holds the records of one group in one area by rank; each group has a heap of its buckets by their first
-# free
-# record. The best partner of another area is the top of the heap, or the better of its two children where the top is
-# the
-# seeker's own area. Every record leaves a bucket once, so n pairs cost O(n log areas). A cycle is a pair that is
-# extended: its
-# next record lies neither in the area of the last one nor in that of the first, so that it can be closed at any
-# length.
+# area. Each bucket holds the records of one group in one area by rank; each group has a heap of its buckets by their
+# first free record. The best partner of another area is the top of the heap, or the better of its two children where
+# the top is the seeker's own area. Every record leaves a bucket once, so n pairs cost O(n log areas). A cycle is a
+# pair that is extended: its next record lies neither in the area of the last one nor in that of the first, so that it
+# can be closed at any length.
 
 Ints = NDArray[np.int64]
 States = NDArray[np.uint8]

@@ -261,8 +261,7 @@ class PartByOrder:
         )
 
 
-# Kernels over parts, with complete strata or of the published order: they call the same functions as a swap in
-# memory.
+# Kernels over parts, with complete strata or of the published order: they call the same functions as a swap in memory.
 
 INTEGER_LIST = pa.list_(pa.int64())
 STRATA_SCHEMA = pa.schema(
@@ -477,11 +476,9 @@ class MembersPart:
 
 # A census that does not fit in memory or is stored on a cluster: its records in flows and parts of an engine.
 #
-# The records are read once for the digest and the fingerprints, exchanged by their match variables so that every
-# stratum
+# The records are read once for the digest and the fingerprints, exchanged by their match variables so that every stratum
 # is complete in one part, swapped part by part, and exchanged again by the words that order the publication. Every
-# random
-# word is named by the identifier of a record, so parts change nothing: the bytes are those of the swap in memory.
+# random word is named by the identifier of a record, so parts change nothing: the bytes are those of the swap in memory.
 
 
 def report_steps(progress: Progress, step: str) -> Steps:

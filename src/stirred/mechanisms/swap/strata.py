@@ -174,8 +174,7 @@ def count_sizes(strata: NDArray[np.uint32]) -> NDArray[np.uint32]:
 #
 # The number of a partition is its rank among the partitions of n in lexicographic order,
 # $\sum_i P(n_i, \lambda_i - 1)$ with $n_i = \lambda_i + \lambda_{i+1} + \dots$ and $P(m, k)$ the partitions of m with
-# parts
-# of at most k, so that equal margins have equal numbers and no text is made for each stratum.
+# parts of at most k, so that equal margins have equal numbers and no text is made for each stratum.
 
 MAX_RECORDS_RANKED = 40  # records; 37,338 partitions, so that a rank fits 16 bits
 

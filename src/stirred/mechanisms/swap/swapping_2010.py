@@ -170,9 +170,6 @@ def draw_selected(
     return pairing
 
 
-# The 2010 swap as a mechanism, after what is public of it: the paper's Appendix C, every criterion a setting.
-
-
 class Swapping2010(PairwiseSwapping):
     """Select households of each state by risk, and swap the place of each with an equal one of another block.
 

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 
-# Tabulate the records of an earlier release instead of the census: its promise holds for the tables, as post-
-# processing.
+# Tabulate the records of an earlier release instead of the census: its promise holds for the tables, as post-processing.
 
 
 def find_public_part(packet: Path) -> Path:

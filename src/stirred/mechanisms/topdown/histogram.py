@@ -15,8 +15,7 @@ from stirred.errors import InputError, did_you_mean
 # The histogram of a TopDown run, and its marginal queries.
 #
 # A query is a *coarsened marginal*: each axis is kept, grouped by a recode (some levels may be dropped), or summed,
-# and
-# the groups are crossed. Its 0/1 matrix is a Kronecker product with at most one 1 in each column, so changing one
+# and the groups are crossed. Its 0/1 matrix is a Kronecker product with at most one 1 in each column, so changing one
 # record moves at most two of its cells by one.
 
 Recode = tuple[int, ...]  # level → group, -1 where the level is dropped

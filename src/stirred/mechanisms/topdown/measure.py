@@ -21,10 +21,8 @@ from stirred.mechanisms.topdown.workload import Workload
 # The exact part of the budget that every geounit spends on every query.
 #
 # Where the census lacks a level of the workload, that level's part moves to the next lower level present. A geounit
-# with
-# one child is bypassed: it has the same persons as its child, so its part moves down to the child, which is measured
-# once
-# with both. In both cases every root-to-leaf path spends exactly the total, and that is checked.
+# with one child is bypassed: it has the same persons as its child, so its part moves down to the child, which is
+# measured once with both. In both cases every root-to-leaf path spends exactly the total, and that is checked.
 
 Ints = NDArray[np.int64]
 
@@ -146,10 +144,8 @@ class Allotment:
 
 # Measure with discrete Gaussian noise, $\sigma^2 = 1/\rho^2_{query}$, keyed by geounit, query and cell.
 #
-# Changing one record moves two cells of a marginal by one, so its squared sensitivity is 2 and $\rho^2 =
-# 2/(2\sigma^2)$.
-# The noise of one cell is the draw of that number in the stream of its level and query: drawing the few cells a
-# support
+# Changing one record moves two cells of a marginal by one, so its squared sensitivity is 2 and $\rho^2 = 2/(2\sigma^2)$.
+# The noise of one cell is the draw of that number in the stream of its level and query: drawing the few cells a support
 # needs gives the same values as drawing them all, and a run that is repeated draws the same noise again.
 
 Floats = NDArray[np.float64]

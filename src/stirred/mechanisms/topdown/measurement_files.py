@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 #
 # ``<Level>.parquet/DPQuery`` and ``<Level>.parquet/Constraint`` hold geocode, query_name (``…_dpq`` or ``…_con``),
 # query_shape, value, variance, plb (the part of ρ² spent, as an exact fraction), sign, and one column per attribute
-# with
-# the recode used. Each query of a level has a file of its own, so that rows are written as soon as they are drawn.
+# with the recode used. Each query of a level has a file of its own, so that rows are written as soon as they are drawn.
 
 MIN_NODES_PER_WRITE, MAX_NODES_PER_WRITE = 512, 1 << 16  # geounits written at a time
 ANSWERS_PER_WRITE = 1 << 20  # about as many answers are written at a time
@@ -212,13 +211,10 @@ def _rows(
 # The noisy measurement file with the Bureau's names: levels, folders by state, constraints and recodes.
 #
 # ``County.parquet/DPQuery/State=50/part-0.parquet``, as the readers of the published files expect it; the nation has
-# no
-# folder by state. Columns and values stay those of ``nmf``, except that the variance has 32 bits and that a query of
-# all cells
-# has the recode ``detailed`` on every axis. Codes of areas are the census's own: those of the Bureau's spine cannot
-# be made
-# from them. A code of a part begins with 1 for an AIAN area and 0 for the remainder, a block's ends with its 16
-# digits.
+# no folder by state. Columns and values stay those of ``nmf``, except that the variance has 32 bits and that a query
+# of all cells has the recode ``detailed`` on every axis. Codes of areas are the census's own: those of the Bureau's
+# spine cannot be made from them. A code of a part begins with 1 for an AIAN area and 0 for the remainder, a block's
+# ends with its 16 digits.
 
 LEVEL_NAMES = {
     "us": "US", "nation": "US", "root": "US", "state": "State", "county": "County", "prim": "Prim", "tract": "Tract",
@@ -315,8 +311,7 @@ def _rename_rows(frame: pl.DataFrame, workload: Workload) -> pl.DataFrame:
     )
 
 
-# The noise of a run, from its noisy measurement file and that of a run without noise; for audits on invented
-# censuses.
+# The noise of a run, from its noisy measurement file and that of a run without noise; for audits on invented censuses.
 
 
 def measure_noise(

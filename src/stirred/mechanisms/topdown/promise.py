@@ -42,8 +42,7 @@ if TYPE_CHECKING:
 
 # What a workload costs inside the multiverse: a measured query that the invariants determine costs nothing there.
 #
-# Two data sets of one universe have the same answers to such a query, in every geounit, so its noisy answers have the
-# same
+# Two data sets of one universe have the same answers to such a query, in every geounit, so its noisy answers have the same
 # law for both. What is left of the path's $\rho^2$ is what a change of one person can move (Lemma 6 of ``proof.md``).
 
 MAX_ATOMS = (

@@ -369,9 +369,8 @@ def sum_bounds(
 
 # Check the constraints against the census before anything is solved, and again on the released integers.
 #
-# A census that satisfies every constraint shows that the problem has a solution. Violations are counted by geounit,
-# so that parts of the tree can be checked separately and their counts added; so are the findings on released
-# integers.
+# A census that satisfies every constraint shows that the problem has a solution. Violations are counted by geounit, so
+# that parts of the tree can be checked separately and their counts added; so are the findings on released integers.
 #
 # The set of areas is not checked: released records are counted by the number of a leaf, so they cannot be outside the
 # tree, and the tree is declared where it is read (``tree.leaves``).

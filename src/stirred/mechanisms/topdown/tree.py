@@ -218,10 +218,8 @@ def list_leaves(census: "Census", workload: "Workload") -> pl.DataFrame:
 # The levels of the spine of DHC between county and block group: primitive areas and subsets of tracts.
 #
 # A primitive area is the piece of a county that lies in one area of each entity (county subdivision, place); a subset
-# of a
-# tract is its part in one of them, and groups have at most $\\lfloor\\sqrt n + 13\\rfloor$ of the n subsets of a
-# primitive
-# area. All of it is public geography.
+# of a tract is its part in one of them, and groups have at most $\\lfloor\\sqrt n + 13\\rfloor$ of the n subsets of a
+# primitive area. All of it is public geography.
 
 PRIM, GROUP, SUBSET = "prim", "tract_subset_group", "tract_subset"
 
@@ -273,23 +271,19 @@ def add_primitives(
 
 # Other trees for the same geography: the AIAN split and optimized block groups of the 2020 production spine.
 #
-# **AIAN split.** Each state has at most two parts, its American Indian, Alaska Native and Native Hawaiian areas and
-# the
+# **AIAN split.** Each state has at most two parts, its American Indian, Alaska Native and Native Hawaiian areas and the
 # remainder; every lower level is cut by that border. The parts take the state's place in the budget; the state itself
-# stays above them as a node that is not measured, so that *its* population is the invariant and not that of the
-# parts.
-# (The production code also took bounds from the parts' exact totals; ``bounds`` does so, and states them as an
-# invariant.)
+# stays above them as a node that is not measured, so that *its* population is the invariant and not that of the parts.
+# (The production code also took bounds from the parts' exact totals; ``bounds`` does so, and states them as an invariant.)
 #
 # **Optimized block groups.** Within a tract, leaves in the same off-spine entities (place, school district, …) form
 # groups, each cut into pieces of at most $\lfloor\sqrt n + 13\rfloor$ leaves, n the number of leaves in the tract.
 #
 # Both use the leaves of the tree and the areas in which these lie, never a confidential count: the areas are public
-# geography, and the leaves are public or declared as an invariant (``leaves``). One option is no public geography:
-# which types of group quarters a block has. It is taken only from counts that a rule of the workload has made
-# an invariant, so that the tree is the same for every data set of the multiverse. Microdata and tables still have the
-# ordinary geography (``ordinary``), and every root-to-leaf path spends exactly the total (checked where the budget is
-# allotted).
+# geography, and the leaves are public or declared as an invariant (``leaves``). One option is no public geography: which
+# types of group quarters a block has. It is taken only from counts that a rule of the workload has made an invariant, so
+# that the tree is the same for every data set of the multiverse. Microdata and tables still have the ordinary geography
+# (``ordinary``), and every root-to-leaf path spends exactly the total (checked where the budget is allotted).
 
 NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
 QUARTERS_COLUMN = "stirred:quarters"  # which types of group quarters a leaf has, as the bits of a number

@@ -295,10 +295,8 @@ def list_tables(workload: Workload, levels: Sequence[str]) -> Mapping[tuple[str,
 # The shares that reach goals at a given total: a convex problem, because a variance is convex in the parts of ρ².
 #
 # $\min_x \sum_t v_t(x)/v_t(x^0)$ subject to $v_g(x) \le$ the goals, $\sum x = \rho^2$, $\sum_{i \in A} x_i \le$ the
-# limits,
-# $x \ge 0$, where t runs over every query at every level and $x^0$ are the workload's own shares. Where it can be
-# had, no
-# $v_t(x)$ is above $v_t(x^0)$.
+# limits, $x \ge 0$, where t runs over every query at every level and $x^0$ are the workload's own shares. Where it can
+# be had, no $v_t(x)$ is above $v_t(x^0)$.
 
 Pair = tuple[str, str]
 Tables = tuple[tuple[tuple[str, Query], ...], Floats]  # tables, and the variance that each may have

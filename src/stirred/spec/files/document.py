@@ -58,9 +58,8 @@ def write_indented(value: Any, margin: str = "\n") -> str:
 
 # The parts of a specification as JSON and back: domains, invariants, premetrics, and registered classes from outside.
 #
-# A part of one's own (a frozen dataclass that subclasses `Invariant`, `InputPremetric` or `OutputPremetric`) is
-# written by its registered kind with its fields; fields may be text, whole numbers, fractions, margins, and tuples of
-# these.
+# A part of one's own (a frozen dataclass that subclasses `Invariant`, `InputPremetric` or `OutputPremetric`) is written
+# by its registered kind with its fields; fields may be text, whole numbers, fractions, margins, and tuples of these.
 
 Json = Any
 T = TypeVar("T")

@@ -738,13 +738,11 @@ def _describe_function(spec: SpecificationFields) -> str:
     return spec.budget.exact if spec.varies is None else spec.varies.words
 
 
-# Does one specification imply another? Yes with the rules used, no with a witness that a checker verifies, or
-# unknown.
+# Does one specification imply another? Yes with the rules used, no with a witness that a checker verifies, or unknown.
 #
 # A specification allows B(x, x') = ε_D · d(x, x') between two data sets of one universe, and anything between others.
 # The first implies the second exactly when, for all x, x' of one universe of the second at finite distance, what the
-# first allows is within what the second allows: for every pair there is a mechanism that uses up what the first
-# allows.
+# first allows is within what the second allows: for every pair there is a mechanism that uses up what the first allows.
 
 
 def implies(first: SpecificationFields, second: SpecificationFields) -> Verdict:

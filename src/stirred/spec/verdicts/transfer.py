@@ -19,8 +19,7 @@ from stirred.spec.output_premetrics import (
 
 # Rigorous comparisons of budgets through exponentials: each answers True only where intervals prove it.
 #
-# Exact numbers are enclosed by intervals with 160 good bits; where the two sides cannot be told apart, the answer is
-# False.
+# Exact numbers are enclosed by intervals with 160 good bits; where the two sides cannot be told apart, the answer is False.
 
 INTERVAL_BITS = 160
 ONE = Interval.point(Fraction(1))
@@ -176,22 +175,16 @@ def _find_ends(budget: Budget) -> tuple[Fraction, Fraction]:
 # Write B = ε·d(x, x') for what the first allows between x and x', and k for their distance under the second.
 #
 # - *Pure to pure, zCDP to zCDP.* B must be at most ε'k. The first is used up by a coin whose log-odds move with the
-# distance
-#   from x (pure) or by a Gaussian whose mean does (zCDP), so a larger B refutes.
+#   distance from x (pure) or by a Gaussian whose mean does (zCDP), so a larger B refutes.
 # - *Pure to zCDP.* Two distributions with ratio at most e^B are images of randomised response (Kairouz, Oh and
-# Viswanath
-#   2015), for which $D_\alpha = \frac{1}{\alpha-1}\ln\frac{\cosh((\alpha-\frac12)B)}{\cosh(B/2)} \le \alpha
-# B\tanh(B/2)$:
-#   ln cosh is concave in the square of its argument. Equality holds for α → 1, so $B\tanh(B/2) \le \rho^2k^2$
-# decides; it is
-#   hardest at the smallest k, because tanh(t)/t falls.
+#   Viswanath 2015), for which $D_\alpha = \frac{1}{\alpha-1}\ln\frac{\cosh((\alpha-\frac12)B)}{\cosh(B/2)} \le \alpha
+#   B\tanh(B/2)$: ln cosh is concave in the square of its argument. Equality holds for α → 1, so $B\tanh(B/2) \le
+#   \rho^2k^2$ decides; it is hardest at the smallest k, because tanh(t)/t falls.
 # - *Pure to (ε, δ).* Randomised response has hockey-stick divergence (e^B − e^E)/(1 + e^B) at E = ε'k, which decides.
-# - *(ε, δ) to others.* Revealing the data set with probability δ has infinite loss under the pure and the zCDP
-# premetric.
+# - *(ε, δ) to others.* Revealing the data set with probability δ has infinite loss under the pure and the zCDP premetric.
 #   Between two (ε, δ), the pair "revealed with probability δ_k, else randomised response" is extreme.
 # - *zCDP to (ε, δ).* The conversion of Canonne, Kamath and Steinke (2020, Prop. 12) at every k gives a yes, the
-# Gaussian's own
-#   hockey-stick divergence a no; between the two the answer is unknown.
+#   Gaussian's own hockey-stick divergence a no; between the two the answer is unknown.
 # - *zCDP to pure.* Never, unless ρ = 0: a Gaussian's ratio has no bound.
 
 MAX_DISTANCES = 400  # distances tried one by one for (ε, δ) premetrics

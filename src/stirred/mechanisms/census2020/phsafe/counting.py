@@ -1,23 +1,4 @@
-"""Count the tables of PHSafe exactly: variables, tables, truncation, and one kernel over parts.
-
-| Bureau | here | in a synthetic census |
-|---|---|---|
-| RTYPE of a unit 2 (4: facility) | housing | a kind other than group quarters |
-| RTYPE of a person 3 (5: resident) | relationship below 18 | relationship below 18 |
-| HHT 1, 2, 3; 4 and 6; 5 and 7 | type 1, 2, 3; 4; 5 | type |
-| HHT2 00 to 12 | hht2 | from couple, children, type and the householder's sex |
-| CPLT 1 to 4 (5: none) | couple 1 to 4 (0: none) | couple |
-| TEN 1 to 4 | tenure 1 to 4 | tenure |
-| RELSHIP 20 to 36 | relationship 1 to 17 | relationship 1 to 17, and 0 for who lives alone |
-| HHRACE, HHSPAN | race, hispanic of the household | race, hispanic of the household |
-| CENRACE, CENHISP | race, hispanic of the person | race, hispanic of the person |
-
-The cells are those of the S-DHC (PH1 to PH8). PH5_num is PH4 and PH8_num is a sum of PH7: they cost nothing.
-
-The order is that of a keyed hash (SipHash-2-4) of the household, of all that is read of the person, and of a number that
-tells equal records apart. A person added or removed moves nobody else in it, so the kept persons change by one who comes
-and one who goes at most (proof.md, Lemma 1).
-"""
+"""Count the tables of PHSafe exactly: variables, tables, truncation, and one kernel over parts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -343,10 +324,8 @@ def origin_group(race: str, hispanic: str) -> pl.Expr:
 # Keep at most τ persons of a household, in an order that no other record changes.
 #
 # The order is that of a keyed hash (SipHash-2-4) of the household, of all that is read of the person, and of a number
-# that
-# tells equal records apart. A person added or removed moves nobody else in it, so the kept persons change by one who
-# comes
-# and one who goes at most (proof.md, Lemma 1).
+# that tells equal records apart. A person added or removed moves nobody else in it, so the kept persons change by one
+# who comes and one who goes at most (proof.md, Lemma 1).
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]

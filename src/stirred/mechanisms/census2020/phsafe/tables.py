@@ -1,7 +1,4 @@
-"""Add noise to the complete tables, derive what follows from them, and state the uncertainty of every row.
-
-The tables are also written as the Bureau's program does: one text file each, with ``|`` between fields.
-"""
+"""Add noise to the complete tables, derive what follows from them, and write them as the Bureau's program does."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -209,8 +206,7 @@ def _find_smooth_margin(noise: CellNoise, terms: int) -> float:
     return float(np.ceil(noise.scale * t[np.searchsorted(-beyond, COVERAGE - 1)]))
 
 
-# Write the tables as the Bureau's program does: one text file each, with ``|`` between fields, its variance in each
-# row.
+# Write the tables as the Bureau's program does: one text file each, with ``|`` between fields, its variance in each row.
 
 NOISE_NAMES = {"zcdp": "Discrete Gaussian", "puredp": "Two-Sided Geometric"}
 

@@ -1,19 +1,4 @@
-"""Count detailed population groups: their code lists, their regions, and the records of each group.
-
-A *characteristic iteration* is a group such as "Albanian alone" or "Albanian alone or in any combination". The lists are
-public files in the Bureau's format (facts: SafeTab-P documentation, Section 3): four texts with ``|`` between fields.
-
-$A_i$ are the "alone" iterations of the i-th race code, $C_i$ its "alone or in any combination" ones, and E the iterations
-of the ethnicity (SafeTab-P documentation, Section 4).
-
-Where a census has no public file of areas, its regions are those of the records with a home: whether an area holds such a
-record is then shown, and is an invariant of the specification (``topdown.tree.leaves``).
-
-One pass over the records. Distinct combinations of codes are mapped to iterations once; counts stay sparse, as sorted
-keys
-(region · I + iteration) · cells + cell. In memory the census is one part; else batches are counted where they lie and
-their counts added in parts.
-"""
+"""Count detailed population groups: their code lists, their regions, and the records of each group."""
 
 import csv
 from collections import Counter
@@ -45,10 +30,8 @@ if TYPE_CHECKING:
 
 # The code lists of detailed race and ethnicity: which population groups there are, and which codes lead to each.
 #
-# A *characteristic iteration* is a group such as "Albanian alone" or "Albanian alone or in any combination". The
-# lists are
-# public files in the Bureau's format (facts: SafeTab-P documentation, Section 3): four texts with ``|`` between
-# fields.
+# A *characteristic iteration* is a group such as "Albanian alone" or "Albanian alone or in any combination". The lists are
+# public files in the Bureau's format (facts: SafeTab-P documentation, Section 3): four texts with ``|`` between fields.
 
 RACE_FILE = "race-characteristic-iterations.txt"
 ETHNICITY_FILE = "ethnicity-characteristic-iterations.txt"
@@ -259,8 +242,7 @@ def _require_once(codes: Iterable[str], what: str) -> None:
 # From the codes of a record to its population groups: $(\bigcap_i A_i) \cup (\bigcup_i C_i) \cup E$.
 #
 # $A_i$ are the "alone" iterations of the i-th race code, $C_i$ its "alone or in any combination" ones, and E the
-# iterations
-# of the ethnicity (SafeTab-P documentation, Section 4).
+# iterations of the ethnicity (SafeTab-P documentation, Section 4).
 
 Int32s = NDArray[np.int32]
 NO_CODE = "Null"
@@ -329,8 +311,7 @@ def make_group_maps(lists: CodeLists, most_codes: int) -> dict[tuple[int, bool],
 # Region types and their regions, which come from the public geography and never from a confidential record.
 #
 # Where a census has no public file of areas, its regions are those of the records with a home: whether an area holds
-# such a
-# record is then shown, and is an invariant of the specification (``topdown.tree.leaves``).
+# such a record is then shown, and is an invariant of the specification (``topdown.tree.leaves``).
 
 NATION_ID = "1"  # the id of the only region of a type without a column
 ISLAND_PREFIX = "PR-"
@@ -493,10 +474,8 @@ def _cast_as_records(census: "Census", frame: pl.DataFrame) -> pl.DataFrame:
 # Count population groups: for every region type and level, how many records each (region, iteration, cell) has.
 #
 # One pass over the records. Distinct combinations of codes are mapped to iterations once; counts stay sparse, as
-# sorted keys
-# (region · I + iteration) · cells + cell. In memory the census is one part; else batches are counted where they lie
-# and
-# their counts added in parts.
+# sorted keys (region · I + iteration) · cells + cell. In memory the census is one part; else batches are counted where
+# they lie and their counts added in parts.
 
 Ints = NDArray[np.int64]
 COUNT, CELL, SET, GROUP = "\x00count", "\x00cell", "set", "key"

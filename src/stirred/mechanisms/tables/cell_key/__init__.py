@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from stirred.mechanisms.tables.cell_key.perturbation import write_intervals as write_intervals
 
 
-# The cell key method: tables with bounded noise that is the same for the same records. What it promises is in
-# proof.md.
+# The cell key method: tables with bounded noise that is the same for the same records. What it promises is in proof.md.
 
 __all__ = [
     "CellKey",

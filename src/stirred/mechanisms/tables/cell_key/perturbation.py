@@ -1,30 +1,4 @@
-r"""Design, read and write perturbation tables: which noise a cell gets, by its count and by its cell key.
-
-For a count i the noise v has the law p that maximises $-\sum_v p_v \log p_v$ subject to $\sum_v p_v = 1$, $\sum_v v
-p_v = 0$
-and $\sum_v v^2 p_v \le V$, where v runs over the values with $|v| \le D$ and $i + v$ either 0 or above ``js``. Optionally
-$p_0$ is given (``pstay``) and $p_v$ does not fall from the smallest v up to 0 (``mono``). Where no inequality binds,
-$p_v \propto e^{a v - b v^2}$; in the symmetric rows a = 0, the discrete Gaussian cut at ±D.
-
-Why the algorithm is right. With multipliers $\theta_v = a v - b v^2 - c$ the dual function is
-$G(a,b,c) = \sum_v p_v(\theta) + c + bV$ (without the part that pstay fixes), where p(θ) maximises
-$\sum_v p_v(\theta_v + 1 - \log p_v)$ over the laws that do not fall up to 0. That maximiser is the exponential of the
-isotonic regression of θ over v ≤ 0 (Barlow and Brunk 1972, Theorem 3.1), cut at $\log p_0$ where $p_0$ is given. G is
-convex
-and has a continuous gradient, so Newton's method with a line search finds its minimum; the moments hold there.
-
-Keys are whole numbers below a modulus. In the *decimal* dialect (destatis, cellKey, tau-ARGUS) a key k stands for
-k / modulus in [0, 1) and falls into an interval of the row of its count; large counts share the last row. In the
-*integer* dialect (ABS, ONS) a table has one noise for each pair of a row and a key, and the rows repeat for large counts.
-
-For a total x with the j-th largest contributor $x_j$ the noise is $\sum_j \delta_j\,\mathrm{sign}(v_j)(\mu_j +
-|v_j|)$ with
-$\delta_j = x_j\,m(x_j)\,\epsilon_j$ (Giessing and Tent 2019, after the code of the package cellKey, which was read
-and not
-run). $v_j$ is looked up in a table with fractions at the class $|x|/|\delta_j|$, between two classes by linear
-interpolation, with the key of the cell, whose digits are rotated by j − 1. $\mu$ is extra noise of sensitive cells, on
-the largest contributor alone.
-"""
+"""Design, read and write perturbation tables: which noise a cell gets, by its count and by its cell key."""
 
 import csv
 from collections.abc import Mapping, Sequence
@@ -43,21 +17,16 @@ from stirred.text_formats import MAX_LINE_CHARACTERS, CsvTable, require_plain
 
 # Design the noise of the cell key method: the law of largest entropy with a given bound and variance.
 #
-# For a count i the noise v has the law p that maximises $-\sum_v p_v \log p_v$ subject to $\sum_v p_v = 1$, $\sum_v v
-# p_v = 0$
-# and $\sum_v v^2 p_v \le V$, where v runs over the values with $|v| \le D$ and $i + v$ either 0 or above ``js``.
-# Optionally
-# $p_0$ is given (``pstay``) and $p_v$ does not fall from the smallest v up to 0 (``mono``). Where no inequality
-# binds,
-# $p_v \propto e^{a v - b v^2}$; in the symmetric rows a = 0, the discrete Gaussian cut at ±D.
+# For a count i the noise v has the law p that maximises $-\sum_v p_v \log p_v$ subject to $\sum_v p_v = 1$,
+# $\sum_v v p_v = 0$ and $\sum_v v^2 p_v \le V$, where v runs over the values with $|v| \le D$ and $i + v$ either 0 or
+# above ``js``. Optionally $p_0$ is given (``pstay``) and $p_v$ does not fall from the smallest v up to 0 (``mono``).
+# Where no inequality binds, $p_v \propto e^{a v - b v^2}$; in the symmetric rows a = 0, the discrete Gaussian cut at ±D.
 #
 # Why the algorithm is right. With multipliers $\theta_v = a v - b v^2 - c$ the dual function is
 # $G(a,b,c) = \sum_v p_v(\theta) + c + bV$ (without the part that pstay fixes), where p(θ) maximises
-# $\sum_v p_v(\theta_v + 1 - \log p_v)$ over the laws that do not fall up to 0. That maximiser is the exponential of
-# the
-# isotonic regression of θ over v ≤ 0 (Barlow and Brunk 1972, Theorem 3.1), cut at $\log p_0$ where $p_0$ is given. G
-# is convex
-# and has a continuous gradient, so Newton's method with a line search finds its minimum; the moments hold there.
+# $\sum_v p_v(\theta_v + 1 - \log p_v)$ over the laws that do not fall up to 0. That maximiser is the exponential of the
+# isotonic regression of θ over v ≤ 0 (Barlow and Brunk 1972, Theorem 3.1), cut at $\log p_0$ where $p_0$ is given. G is
+# convex and has a continuous gradient, so Newton's method with a line search finds its minimum; the moments hold there.
 
 Floats = NDArray[np.float64]
 PTABLE_STEPS = 20
@@ -218,9 +187,8 @@ def to_number(value: Fraction | str | int) -> float:
 # Perturbation tables: which noise a cell gets, by its count and by its cell key, in both dialects of the method.
 #
 # Keys are whole numbers below a modulus. In the *decimal* dialect (destatis, cellKey, tau-ARGUS) a key k stands for
-# k / modulus in [0, 1) and falls into an interval of the row of its count; large counts share the last row. In the
-# *integer* dialect (ABS, ONS) a table has one noise for each pair of a row and a key, and the rows repeat for large
-# counts.
+# k / modulus in [0, 1) and falls into an interval of the row of its count; large counts share the last row. In the *integer*
+# dialect (ABS, ONS) a table has one noise for each pair of a row and a key, and the rows repeat for large counts.
 
 Ints = NDArray[np.int64]
 BOUND_DIGITS = 8  # of the bounds of intervals, as the files of the peers have them
@@ -638,14 +606,11 @@ def _write_plain(value: float) -> str:
 
 # Perturb a magnitude, such as a total of incomes: noise in proportion to its largest contributors.
 #
-# For a total x with the j-th largest contributor $x_j$ the noise is $\sum_j \delta_j\,\mathrm{sign}(v_j)(\mu_j +
-# |v_j|)$ with
-# $\delta_j = x_j\,m(x_j)\,\epsilon_j$ (Giessing and Tent 2019, after the code of the package cellKey, which was read
-# and not
-# run). $v_j$ is looked up in a table with fractions at the class $|x|/|\delta_j|$, between two classes by linear
-# interpolation, with the key of the cell, whose digits are rotated by j − 1. $\mu$ is extra noise of sensitive cells,
-# on
-# the largest contributor alone.
+# For a total x with the j-th largest contributor $x_j$ the noise is
+# $\sum_j \delta_j\,\mathrm{sign}(v_j)(\mu_j + |v_j|)$ with $\delta_j = x_j\,m(x_j)\,\epsilon_j$ (Giessing and Tent
+# 2019, after the code of the package cellKey, which was read and not run). $v_j$ is looked up in a table with
+# fractions at the class $|x|/|\delta_j|$, between two classes by linear interpolation, with the key of the cell, whose
+# digits are rotated by j − 1. $\mu$ is extra noise of sensitive cells, on the largest contributor alone.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

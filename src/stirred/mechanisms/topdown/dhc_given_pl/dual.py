@@ -9,12 +9,10 @@ from stirred.kernels import compile_kernel
 
 # The compiled parts of the dual method: the best histograms for given prices, and products with its curvature.
 #
-# Children run along the last axis of every array, so that all of them are processed at once. A cell counts in the
-# rows of
-# the small queries through its kind (cells that no small query tells apart are of one kind) and in a few ``lines`` of
-# its
-# own: the exact row first, then those of fine queries; -1 stands for none. Rows are numbered small, exact, fine.
-# Cells and children run in a fixed order, so the same input gives the same bits on any number of threads.
+# Children run along the last axis of every array, so that all of them are processed at once. A cell counts in the rows
+# of the small queries through its kind (cells that no small query tells apart are of one kind) and in a few ``lines``
+# of its own: the exact row first, then those of fine queries; -1 stands for none. Rows are numbered small, exact,
+# fine. Cells and children run in a fixed order, so the same input gives the same bits on any number of threads.
 
 Floats = NDArray[np.float64]
 Index = NDArray[np.int32]
@@ -391,18 +389,14 @@ def turn_direction(by: float, z: Floats, p: Floats) -> None:
 
 # The rows of a parent's children with their prices, and the linear system behind every step of a search for them.
 #
-# Rows that measure or hold sums have prices; cells that can move by ``slack`` (1/d, less where something holds them
-# back) tie
-# the prices together: $B V B' + \mathrm{soft}$, solved by conjugate gradients with a factored part of it as
-# preconditioner.
+# Rows that measure or hold sums have prices; cells that can move by ``slack`` (1/d, less where something holds
+# them back) tie the prices together: $B V B' + \mathrm{soft}$, solved by conjugate gradients with a factored part
+# of it as preconditioner.
 #
 # Prices that rise alike for all children of a parent change no histogram, so what the children's prices of a row sum
-# to is
-# known beforehand: $\sum_c u_{cr} = W_r (s_r(p) - \sum_c y_{cr})$. The search is confined to prices with these sums,
-# where
-# the curvature of children taken one by one is a good approximation of the curvature of all. A parent that is itself
-# only
-# measured adds rows that all children count in; its prices follow from theirs.
+# to is known beforehand: $\sum_c u_{cr} = W_r (s_r(p) - \sum_c y_{cr})$. The search is confined to prices with these
+# sums, where the curvature of children taken one by one is a good approximation of the curvature of all. A parent that
+# is itself only measured adds rows that all children count in; its prices follow from theirs.
 
 Moving = tuple[NDArray[np.int64], Floats, Floats]  # cells, their slack by child, what ties the children
 MAX_CG_PRODUCTS = 400  # of conjugate gradients in one step
@@ -528,14 +522,11 @@ def _confine_prices(rows: PricedRows, whole: Floats) -> tuple[tuple[Floats, Floa
 
 # Prices near the optimum by an interior point method, for parents where Newton's method on the dual gets stuck.
 #
-# Every count $x$ stays positive, and so does its reduced cost $z$; their product is lowered to zero step by step,
-# with
+# Every count $x$ stays positive, and so does its reduced cost $z$; their product is lowered to zero step by step, with
 # Mehrotra's (1992) predictor and corrector. A count that is nearly zero still moves a little, so that no row ever
-# looks as if
-# nothing could move it: that is what stops Newton's method where thousands of near-empty cells share their sums. The
-# system
-# of a step is that of ``system`` with slack $1 / (d + z/x)$ in place of 1/d or nothing. It ends near the optimum, not
-# at it.
+# looks as if nothing could move it: that is what stops Newton's method where thousands of near-empty cells share their
+# sums. The system of a step is that of ``system`` with slack $1 / (d + z/x)$ in place of 1/d or nothing. It ends near
+# the optimum, not at it.
 
 MAX_INTERIOR_STEPS = 60
 EMPTY_CELL_DEVIATIONS = 5.0  # standard deviations of a cell: where empty cells begin
@@ -703,14 +694,10 @@ def _sum_products(x: Floats, z: Floats, move: Floats, cost: Floats, step: float)
 # The best linear estimates of the answers to queries with few answers, which the fit below a parent then keeps to.
 #
 # The published sums have noise of their own, and the children must repeat it. A linear estimate spreads what the two
-# disagree
-# by over all answers, those of cells that nobody or nearly nobody is in included: some of these become negative. A
-# histogram
-# cannot follow there. If it was fitted to the noisy answers in one step, the answers of all queries would share what
-# is left
-# over as if all were equally worth keeping. So the linear estimates come first, from all noisy answers in their
-# measured
-# weights, and then the fit keeps to them, the more so the fewer answers a query has.
+# disagree by over all answers, those of cells that nobody or nearly nobody is in included: some of these become
+# negative. A histogram cannot follow there. If it was fitted to the noisy answers in one step, the answers of all
+# queries would share what is left over as if all were equally worth keeping. So the linear estimates come first, from
+# all noisy answers in their measured weights, and then the fit keeps to them, the more so the fewer answers a query has.
 
 PRIOR_WEIGHT_SHARE = 1e-3  # of the weight of an answer: how little is known about a cell before
 
@@ -763,18 +750,12 @@ def estimate_linearly(rows: PricedRows, times: Floats) -> Floats:
 # Non-negative least squares with exact sums, by Newton's method on the dual.
 #
 # Minimise $\sum_c \tfrac12 \|x_c - a_c\|^2_{d_c} + \sum_r \tfrac12 W_r (s_r(x_c) - y_{cr})^2$ over $x_c \ge 0$, with
-# some rows
-# $s_r(x_c)$ exact and, below a parent, $\sum_c x_c = p$ cell by cell. Given a price for every row, the best histogram
-# is known
-# in closed form (a simplex projection across children in every cell); the dual is concave and piecewise quadratic,
-# and its
-# Newton steps are found by conjugate gradients (Qi and Sun 1993; Fukuda, Zhao and Todd 2010 for the same idea
-# elsewhere).
-# Whatever the prices are, the histogram is the exact optimum for sums that are off by the dual's gradient: that is
-# the
-# certificate, in persons. Where the steps get stuck between too many kinks, the search begins once more at prices
-# that an
-# interior point method has found.
+# some rows $s_r(x_c)$ exact and, below a parent, $\sum_c x_c = p$ cell by cell. Given a price for every row, the best
+# histogram is known in closed form (a simplex projection across children in every cell); the dual is concave and
+# piecewise quadratic, and its Newton steps are found by conjugate gradients (Qi and Sun 1993; Fukuda, Zhao and Todd
+# 2010 for the same idea elsewhere). Whatever the prices are, the histogram is the exact optimum for sums that are off
+# by the dual's gradient: that is the certificate, in persons. Where the steps get stuck between too many kinks, the
+# search begins once more at prices that an interior point method has found.
 
 MAX_NEWTON_STEPS = 60  # steps
 MAX_STUCK_STEPS = 8  # of them that do not halve what the worst row is off by: the search is stuck

@@ -24,14 +24,10 @@ if TYPE_CHECKING:
 #
 # The earlier product counts persons by kind of quarters; the new one by type, and a kind has several types. Both the
 # published sums and the numbers of facilities by leaf and type are known exactly. In a leaf whose facilities of one
-# kind
-# are all of type $k$, the published sum of the kind is that of $k$. In a leaf with a set $S$ of several types only
-# the sum
-# over $S$ is known. So a person of type $k$ is counted in a level of its own for every set $S$ that occurs: the sums
-# over
-# the levels of each $S$ are then exact in every geounit, and children add up to their parents set by set. Queries
-# count the
-# levels of $k$ together, as they are measured.
+# kind are all of type $k$, the published sum of the kind is that of $k$. In a leaf with a set $S$ of several types
+# only the sum over $S$ is known. So a person of type $k$ is counted in a level of its own for every set $S$ that
+# occurs: the sums over the levels of each $S$ are then exact in every geounit, and children add up to their parents
+# set by set. Queries count the levels of $k$ together, as they are measured.
 
 Ints = NDArray[np.int64]
 MAX_TYPES = 62  # types that one number can list
@@ -308,15 +304,11 @@ class FacilityTypes:
 # Meet the bounds by type in leaves that have several types of one kind: exchanges among siblings, then moves.
 #
 # The sums over the types of a set are exact, whatever the solve did; how they are shared among the types is an
-# estimate,
-# and a facility has at least one resident. Where a type has too few (or too many), two siblings that have the same
-# types
-# exchange persons: no sum of their parent changes. Where no sibling can, a person of the leaf itself changes type and
-# stays
-# in its exact sum, with sex and age as they were unless that type may not have them; sums of the geounits above then
-# follow
-# from the leaves. Only published sums, numbers of facilities and the solved integers are read. Without noise there is
-# nothing to repair.
+# estimate, and a facility has at least one resident. Where a type has too few (or too many), two siblings that have
+# the same types exchange persons: no sum of their parent changes. Where no sibling can, a person of the leaf itself
+# changes type and stays in its exact sum, with sex and age as they were unless that type may not have them; sums of
+# the geounits above then follow from the leaves. Only published sums, numbers of facilities and the solved integers
+# are read. Without noise there is nothing to repair.
 
 
 def repair_leaves(

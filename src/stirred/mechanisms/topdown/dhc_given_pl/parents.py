@@ -88,13 +88,10 @@ class QueryRows:
         return np.ascontiguousarray(members.astype(np.int32)), kind.ravel().astype(np.int32)
 
 
-# Integers near fractional histograms: every exact sum and every parent's count kept, the measured sums as near as can
-# be.
+# Integers near fractional histograms: every exact sum and every parent's count kept, the measured sums as near as can be.
 #
-# A first rounding gives each cell's persons, one by one, to the child that is furthest behind its fractional sums so
-# far.
-# Then persons of two cells of one exact group are exchanged between two children (at the root: moved between two
-# cells)
+# A first rounding gives each cell's persons, one by one, to the child that is furthest behind its fractional sums so far.
+# Then persons of two cells of one exact group are exchanged between two children (at the root: moved between two cells)
 # as long as that brings the sums nearer, in the same weights as the fractional fit: no exchange changes an exact sum.
 
 Index = NDArray[np.int32]
@@ -269,14 +266,11 @@ def exchange_persons(
 # A parent's children, or the root, of a product that agrees with an earlier one: fit, certificate, integers.
 #
 # The measured queries with few answers come first, as the production system's outer passes have it: they count
-# ``FIRST_WEIGHT_FACTOR``
-# times as much as measured, so that the many near-empty cells, which non-negativity can only lift, do not move them.
-# Below a
-# parent their best linear estimates take the place of their noisy answers, and the fewest answers count most. The
-# earlier
-# product's sums are exact. A cell of few persons says next to nothing about its children, so what the earlier
-# product says is added to the measurements of cells: the shares of the exact group that the cell belongs to, with the
-# variance of a binomial. It is published, so it costs nothing. Noise and budget are what the workload says.
+# ``FIRST_WEIGHT_FACTOR`` times as much as measured, so that the many near-empty cells, which non-negativity can only lift,
+# do not move them. Below a parent their best linear estimates take the place of their noisy answers, and the fewest answers
+# count most. The earlier product's sums are exact. A cell of few persons says next to nothing about its children, so what
+# the earlier product says is added to the measurements of cells: the shares of the exact group that the cell belongs to,
+# with the variance of a binomial. It is published, so it costs nothing. Noise and budget are what the workload says.
 
 MAX_FIRST_ANSWERS = 1_000  # answers of a query that comes first
 FIRST_WEIGHT_FACTOR = 30.0

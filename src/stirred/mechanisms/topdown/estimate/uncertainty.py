@@ -18,15 +18,11 @@ from stirred.mechanisms.release import Release, count_cells
 # How much more the estimate changed the census than a replicate changes the release, by size of the area.
 #
 # Non-negativity lifts near-empty cells of small areas, and large ones pay. What they lost is no longer in the
-# release, so
-# replicates y of the published totals x show less of it: a smaller bias, and a smaller spread. The unbiased totals e
-# show
-# all of it. In a size class $E[c - x] = E[e - x] - E[e - c]$ for the true totals c, and the noise of e there is that
-# of x,
-# which is its projection: its mean is that of $y - E y$ where y lies in the class. What is left is
-# $\delta(x) = b\,(\sqrt x - m)$ with $\sum \delta = 0$, since areas share a known sum; b is fitted to all areas, with
-# exact
-# variances.
+# release, so replicates y of the published totals x show less of it: a smaller bias, and a smaller spread. The
+# unbiased totals e show all of it. In a size class $E[c - x] = E[e - x] - E[e - c]$ for the true totals c, and the
+# noise of e there is that of x, which is its projection: its mean is that of $y - E y$ where y lies in the class.
+# What is left is $\delta(x) = b\,(\sqrt x - m)$ with $\sum \delta = 0$, since areas share a known sum; b is fitted to
+# all areas, with exact variances.
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

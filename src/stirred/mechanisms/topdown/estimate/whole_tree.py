@@ -23,16 +23,13 @@ from stirred.mechanisms.topdown.workload import Workload
 # Generalised least squares over the whole tree in closed form: best linear unbiased estimates with exact variances.
 #
 # Upward, a node's own measurements and the sum of its children's estimates are combined; downward, what the node
-# learnt
-# from above is shared among its children by their covariances (Cumings-Menon 2024, in the algebra of ``algebra``).
-# Everything is post-processing of the noisy measurements and exact invariants.
+# learnt from above is shared among its children by their covariances (Cumings-Menon 2024, in the algebra of
+# ``algebra``). Everything is post-processing of the noisy measurements and exact invariants.
 #
-# The result of a node is the same, to the last bit, whichever other nodes are computed with it: sums over children
-# run
+# The result of a node is the same, to the last bit, whichever other nodes are computed with it: sums over children run
 # in the order of the spine, sums over cells in a fixed order (``sum_in_order``, ``compute_spreads``), and products,
-# inverses and
-# eigenvalues of stacked matrices are one small LAPACK or BLAS call each (at most 64 × 64, below every size at which
-# OpenBLAS starts a second thread). So a subtree can be computed separately and joined at its root.
+# inverses and eigenvalues of stacked matrices are one small LAPACK or BLAS call each (at most 64 × 64, below every
+# size at which OpenBLAS starts a second thread). So a subtree can be computed separately and joined at its root.
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -658,12 +655,10 @@ class DownwardPass:
             one.prepare_level(depth, crew)
 
 
-# Compute unbiased estimates with exact variances for marginals of every geounit, from the estimate over the whole
-# tree.
+# Compute unbiased estimates with exact variances for marginals of every geounit, from the estimate over the whole tree.
 #
 # The generalised least-squares estimate is linear in the noisy measurements, so it has no bias and its variance is
-# known
-# exactly from the budget alone. It may be negative or fractional, and it is not the published, consistent number.
+# known exactly from the budget alone. It may be negative or fractional, and it is not the published, consistent number.
 
 MAX_ANSWERS_KEPT = 128  # answers of a marginal beyond which its estimates are not kept
 MIN_VARIANCE = 1e-8  # variances below this are rounding: the number follows from an invariant

@@ -205,12 +205,10 @@ def _find_ancestors(spine: Tree, leaf: Ints, depth: int) -> Ints:
     return node
 
 
-# The microdata detail file: the released records with the columns and codes of the Bureau's files, as text between
-# bars.
+# The microdata detail file: the released records with the columns and codes of the Bureau's files, as text between bars.
 #
-# Columns after the layouts of the 2020 redistricting files and of the files of DHC. The layouts do not say what
-# number a
-# person has or which build a file is of: persons are numbered within their block, and the build is Stirred's.
+# Columns after the layouts of the 2020 redistricting files and of the files of DHC. The layouts do not say what number
+# a person has or which build a file is of: persons are numbered within their block, and the build is Stirred's.
 
 BUILD_ID = "stirred-1"
 GEOGRAPHY = {

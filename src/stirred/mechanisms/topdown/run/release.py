@@ -71,11 +71,9 @@ from stirred.mechanisms.topdown.workload import WHOLE_TREE_MODES
 #     counts ─→ subtrees: upward estimate (gls) ─→ the tree above: its estimate and its integers ─→ subtrees: solve
 #
 # This process holds the tree from the root down to the cut (``UpperTree``); the subtrees below it lie in parts. Where
-# the
-# census fits in memory the cut is at the leaves and there are no subtrees. Every geounit is measured with the noise
-# it
-# has in the whole tree, every parent is solved by the same code from the same numbers, and all sums run in the order
-# of the spine: the result is the same, bit for bit, wherever the tree is cut.
+# the census fits in memory the cut is at the leaves and there are no subtrees. Every geounit is measured with the
+# noise it has in the whole tree, every parent is solved by the same code from the same numbers, and all sums run in
+# the order of the spine: the result is the same, bit for bit, wherever the tree is cut.
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -198,18 +196,14 @@ def write_top_messages(
 
 # Estimate the uncertainty of a release from public numbers alone, by running the mechanism on its own output.
 #
-# The released leaf histogram takes the place of the census, the invariants are kept, fresh noise is drawn, and the
-# same estimate is made: what a replicate does to the release shows what the release did to the census (a parametric
-# bootstrap). Everything here is post-processing of the release and of numbers that are exact anyway, so it costs
-# nothing.
+# The released leaf histogram takes the place of the census, the invariants are kept, fresh noise is drawn, and the same
+# estimate is made: what a replicate does to the release shows what the release did to the census (a parametric
+# bootstrap). Everything here is post-processing of the release and of numbers that are exact anyway, so it costs nothing.
 #
-# The noise of replicates comes from a child of the run's key bound to ("uncertainty", the digest of the released
-# tree,
-# the number of the replicate). The replicates are published, and with the release they reveal their own noise; that
-# is
-# safe, because a child key reveals nothing about its parent or siblings and is never used to measure the census.
-# Bound to
-# the release, not to the census, two censuses with one release get the same replicates.
+# The noise of replicates comes from a child of the run's key bound to ("uncertainty", the digest of the released tree,
+# the number of the replicate). The replicates are published, and with the release they reveal their own noise; that is
+# safe, because a child key reveals nothing about its parent or siblings and is never used to measure the census. Bound
+# to the release, not to the census, two censuses with one release get the same replicates.
 
 STEP_SHARES = {"tree": (0, 30), "solve": (30, 69)}  # step → where it begins in 100, and how many it takes
 

@@ -9,9 +9,8 @@ from stirred.kernels import add_four, add_products, compile_kernel, scale_four
 #
 # Histograms of four children are interleaved (cell 0 of all four, then cell 1, …), so sums by query, which access
 # cells in no order, still process four numbers at a time. Arrays have one row of 4n numbers per four children; a
-# missing
-# child or a cell that a child may not hold has a measurement that forces it to zero (``NEVER_COUNT``).
-# All sums run in a fixed order.
+# missing child or a cell that a child may not hold has a measurement that forces it to zero (``NEVER_COUNT``). All
+# sums run in a fixed order.
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -244,11 +243,10 @@ def lay_back(X: Floats, A: Floats) -> None:
 # The constrained least-squares step of one parent, compiled.
 #
 # Minimise $\sum_c \tfrac12 x_c' H_c x_c - b_c' x_c$ over the children's histograms $x_c \ge 0$ on the cells where the
-# parent is positive, with $\sum_c x_c = p$ cell by cell. Two kinds of steps take turns, as in Moré and Toraldo
-# (1991):
+# parent is positive, with $\sum_c x_c = p$ cell by cell. Two kinds of steps take turns, as in Moré and Toraldo (1991):
 # ten of FISTA with restart in the diagonal metric $d \ge H 1$, whose projection is an exact simplex projection across
-# children in every cell, find out which cells are zero; conjugate gradients on the face of the others then remove
-# what a first-order method takes hundreds of steps for. The same input gives the same bits on any number of threads.
+# children in every cell, find out which cells are zero; conjugate gradients on the face of the others then remove what
+# a first-order method takes hundreds of steps for. The same input gives the same bits on any number of threads.
 
 FISTA_STEPS = 10  # steps of one kind before certificates are computed and the other kind has its turn
 CG_STEPS = 40  # conjugate gradients on one face

@@ -163,8 +163,7 @@ def _parse_levels(name: str, levels: Mapping[str, str], most: int) -> tuple[tupl
     return tuple((level, int(code)) for level, code in levels.items())
 
 
-# State the promise of SafeTab-H: its specification, its notes and the account of its budgets, before anything is
-# read.
+# State the promise of SafeTab-H: its specification, its notes and the account of its budgets, before anything is read.
 
 HOUSEHOLD = "household"
 CHANGED_FACTOR = (

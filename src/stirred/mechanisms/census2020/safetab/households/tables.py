@@ -621,8 +621,7 @@ def dense_counts(groups: Ints, counts: GroupCounts) -> Ints:
     return found
 
 
-# What is published: T3 and T4 with the interval of every row, and the same counts in the files of the Bureau's
-# program.
+# What is published: T3 and T4 with the interval of every row, and the same counts in the files of the Bureau's program.
 
 Z95 = 1.959963984540054
 LAPLACE95 = 2.1183  # ln 20 / √2: of one Laplace draw, which reaches farther than a sum

@@ -1,8 +1,4 @@
-"""Measure population groups in two stages, and make the tables T1 and T2 with the interval of every row.
-
-Groups without records that would be suppressed are never drawn: how many of them survive, which ones and with which noise
-is drawn instead, with the law that drawing all of them would give (proof.md, Lemma 4).
-"""
+"""Measure population groups in two stages, and make the tables T1 and T2 with the interval of every row."""
 
 from collections.abc import Mapping as Table
 from collections.abc import Sequence
@@ -93,8 +89,7 @@ class SexByAge:
 # Measure the groups of one region type and level: the first look, then a total or cells, each count with its noise.
 #
 # Groups without records that would be suppressed are never drawn: how many of them survive, which ones and with which
-# noise
-# is drawn instead, with the law that drawing all of them would give (proof.md, Lemma 4).
+# noise is drawn instead, with the law that drawing all of them would give (proof.md, Lemma 4).
 
 FINEST_CELLS = 46
 

@@ -155,10 +155,8 @@ class CountedRecords:
 # Neighbouring subtrees with spine, histograms, constraints and budget, equal to those in the whole tree.
 #
 # A *subtree* lies below one geounit of the level of the cut; a *grove* is a few neighbouring subtrees that are worked
-# on
-# together. A grove includes the ancestors of its subtrees, so that depths, levels and parts of the budget are those
-# of the
-# whole tree, and its geounits keep their numbers in the whole tree for the noise (``offsets``). No result
+# on together. A grove includes the ancestors of its subtrees, so that depths, levels and parts of the budget are those
+# of the whole tree, and its geounits keep their numbers in the whole tree for the noise (``offsets``). No result
 # depends on which subtrees are in one grove.
 
 Ints = NDArray[np.int64]

@@ -70,8 +70,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
 
 
-# Divide the areas of a large census into subtrees: list the upper levels, choose the level to cut at, check the
-# codes.
+# Divide the areas of a large census into subtrees: list the upper levels, choose the level to cut at, check the codes.
 #
 # This process holds the geounits from the root down to the cut, never the leaves. Its level is chosen from the
 # geography alone, and no result depends on the choice.

@@ -369,8 +369,7 @@ class Summaries:
 
 # Keep the finished subtrees of a run on disk: one that is killed goes on with the parts that are left.
 #
-# As of the levels above, only post-processed output is kept: the released counts of the leaves and the summary of
-# each
+# As of the levels above, only post-processed output is kept: the released counts of the leaves and the summary of each
 # grove. The file of a part belongs to a number of parts, because a run with other memory divides the tree otherwise.
 
 KEPT_COLUMNS = [KIND, SHARD, LEAF, NUMBER, COUNT, PAYLOAD_COLUMN]
