@@ -64,10 +64,10 @@ class PermutationSwapping(ProvedSwapping):
         engine: Engine | None = None,
     ) -> pa.Table:
         """Return counts or weighted totals with estimate, standard error and interval, where records are released."""
-        asked, place = record_type or self.resolution, engine or Local()
+        asked, engine_used = record_type or self.resolution, engine or Local()
         if self.resolution not in release.microdata:
-            return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
-        found = estimates.estimate_table(self, release, by, asked, place, law=self.rate, weight=weight)
+            return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=engine_used)
+        found = estimates.estimate_table(self, release, by, asked, engine_used, law=self.rate, weight=weight)
         made = format_table(found, by)
         return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(self.rate)})
 
