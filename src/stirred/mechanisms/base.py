@@ -103,8 +103,6 @@ class Mechanism(ABC):
     ``mechanism.rate`` is ``mechanism.config.rate`` where the mechanism has no attribute of that name.
     """
 
-    __slots__ = ()
-
     name: ClassVar[str]
     Config: ClassVar[type[MechanismConfig]]  # the class of ``config``
     config: MechanismConfig
@@ -204,9 +202,7 @@ class Mechanism(ABC):
 
     def settings(self) -> dict[str, object]:
         """Return the keys of a [[mechanism]] that make this mechanism again."""
-        if hasattr(self, "config"):
-            return self.config.settings()
-        return {name: value for name, value in self.parameters().items() if name in self.Config.model_fields}
+        return self.config.settings()
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: B027
         """Raise what can be refused before a key or a folder exists; ``specification``, called next, refuses the rest."""

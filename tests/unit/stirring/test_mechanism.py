@@ -401,7 +401,7 @@ def test_knobs_turn_rate_and_loss() -> None:
     for knob in both.knobs():
         one = knob.turned(knob.settings[3])
         assert getattr(one, knob.name) == knob.settings[3]
-    assert [knob.name for knob in Stirring(**BASE, loss="6").knobs()] == ["loss"]
+    assert [knob.name for knob in Stirring(**BASE, loss="6").knobs()] == ["loss", "rate"]
 
 
 def test_the_expected_effect_is_the_share_of_the_law() -> None:

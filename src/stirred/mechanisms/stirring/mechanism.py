@@ -455,21 +455,16 @@ class Stirring(SwapMechanism):
         }
 
     def knobs(self) -> Sequence[Knob]:
-        """Return the knobs of the rate and of the loss, those that are set."""
-        found = []
-        if self.rate is not None:
-            found.append(make_rate_knob(lambda rate: self._turned(rate=rate)))
-        if self.loss is not None:
-            steps = range(MAX_LOSS_TUNED * LOSS_STEPS_PER_UNIT, 0, -1)
-            found.append(
-                Knob(
-                    name="loss",
-                    effect="a smaller loss has a smaller budget and a larger error",
-                    settings=tuple(Fraction(step, LOSS_STEPS_PER_UNIT) for step in steps),
-                    turned=lambda loss: self._turned(loss=loss),
-                )
-            )
-        return tuple(found)
+        """Return the knobs of rate and loss, the one that is set first; with both the smaller λ holds."""
+        rate = make_rate_knob(lambda rate: self._turned(rate=rate))
+        steps = range(MAX_LOSS_TUNED * LOSS_STEPS_PER_UNIT, 0, -1)
+        loss = Knob(
+            name="loss",
+            effect="a smaller loss has a smaller budget and a larger error",
+            settings=tuple(Fraction(step, LOSS_STEPS_PER_UNIT) for step in steps),
+            turned=lambda loss: self._turned(loss=loss),
+        )
+        return (loss, rate) if self.rate is None else (rate, loss)
 
     def _turned(self, **changes: Fraction) -> "Stirring":
         return self.replace(**changes)
