@@ -54,7 +54,7 @@ from stirred.mechanisms.swap.strata import (
     count_sizes,
     number_rows,
 )
-from stirred.spec import Bound, Budget, Exchanges, Specification
+from stirred.spec import Bound, Budget, Exchanges, Hamming, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -115,26 +115,26 @@ class Stirring(StratumSwapping):
         stated = state_specification(
             strata,
             census,
-            (_bound_loss(shapes, laws, differing),),
+            (_bound_exchange(laws, differing),),
             law=None,
             depends=describe_dependence(self),
             released=self.views(census),
+            input_premetric=Exchanges(self.resolution),
         )
-        notes = (*stated.notes, *_note_exchange(shapes, laws, differing), *self._note_shuffle())
+        notes = (*stated.notes, *_note_records(shapes, laws, differing), *self._note_shuffle())
         return SwapPromise(
             specification=replace(stated, notes=notes), effect=_expect_effect(strata, laws, differing)
         )
 
-    def exchange_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """Return the same promise per exchange of two records: ε = |ln λ| of the stratum that loses most."""
+    def record_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
+        """Return the same promise per changed record: ε = (1 − 1/h)·|ln λ|, h the most records that one cycle can join."""
         strata = self.pipeline.count_strata(census, engine or Local())
         stated = self.make_promise(strata, census).specification
         laws = choose_laws(_list_shapes(strata.shapes), self.goal)
-        worst = _find_worst(laws, _find_differing(strata.shapes))
         return replace(
             stated,
-            input_premetric=Exchanges(self.resolution),
-            budget=Budget.zero() if worst is None else exchange_loss(worst),
+            input_premetric=Hamming(self.resolution),
+            budget=_bound_records(strata.shapes, laws, _find_differing(strata.shapes)),
             bounds=(),
         )
 
@@ -309,21 +309,16 @@ class Stirring(StratumSwapping):
         }
 
     def knobs(self) -> Sequence[Knob]:
-        """Return the knobs of the rate and of the loss, those that are set."""
-        found = []
-        if self.rate is not None:
-            found.append(make_rate_knob(lambda rate: self._turned(rate=rate)))
-        if self.loss is not None:
-            steps = range(MAX_LOSS_TUNED * LOSS_STEPS_PER_UNIT, 0, -1)
-            found.append(
-                Knob(
-                    name="loss",
-                    effect="a smaller loss has a smaller budget and a larger error",
-                    settings=tuple(Fraction(step, LOSS_STEPS_PER_UNIT) for step in steps),
-                    turned=lambda loss: self._turned(loss=loss),
-                )
-            )
-        return tuple(found)
+        """Return the knobs of rate and loss, the one that is set first; with both the smaller λ holds."""
+        rate = make_rate_knob(lambda rate: self._turned(rate=rate))
+        steps = range(MAX_LOSS_TUNED * LOSS_STEPS_PER_UNIT, 0, -1)
+        loss = Knob(
+            name="loss",
+            effect="a smaller loss has a smaller budget and a larger error",
+            settings=tuple(Fraction(step, LOSS_STEPS_PER_UNIT) for step in steps),
+            turned=lambda loss: self._turned(loss=loss),
+        )
+        return (loss, rate) if self.rate is None else (rate, loss)
 
     def _turned(self, **changes: Fraction) -> "Stirring":
         return self.replace(**changes)
@@ -379,34 +374,40 @@ def _find_worst(laws: StratumLaws, differing: NDArray[np.bool_]) -> Fraction | N
     return max({laws[i].weight for i in np.flatnonzero(differing).tolist()}, key=ratio, default=None)
 
 
-def _bound_loss(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> Bound:
-    """Return the largest loss per unit of Hamming distance over all strata whose records differ."""
-    if not differing.any():
+def _bound_exchange(laws: StratumLaws, differing: NDArray[np.bool_]) -> Bound:
+    """Return what one exchange loses at most: |ln λ| of the stratum that loses most."""
+    worst = _find_worst(laws, differing)
+    if worst is None:
         return Bound(
             name=Phrase("bound.nothing"), budget=Budget.zero(), source=Phrase("bound.source.nothing")
         )
-    two = (shapes.hold_types == 2) | (shapes.swap_types == 2)
-    cycle = np.where(two, 2, shapes.n)
-    weights = [laws[i].weight for i in range(shapes.n.size)]
-    doubles = np.array([abs(float(np.log(float(weight)))) for weight in weights]) * (1 - 1 / cycle)
-    nearly = np.flatnonzero(differing & (doubles >= doubles[differing].max() * (1 - 1e-9) - 1e-12))
-    cases = {(weights[i], int(cycle[i])) for i in nearly}
     return Bound(
         name=Phrase("bound.stirring"),
-        budget=max(record_loss(weight, types) for weight, types in cases),
+        budget=exchange_loss(worst),
         source=Phrase("bound.source.stirring"),
         tight=Phrase("bound.tight.stirring"),
     )
 
 
-def _note_exchange(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> tuple[str, ...]:
-    """State what one exchange loses, in ε and in zCDP, and how many strata have a law by types."""
+def _bound_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> Budget:
+    """Return the largest loss per unit of Hamming distance over all strata whose records differ."""
+    if not differing.any():
+        return Budget.zero()
+    two = (shapes.hold_types == 2) | (shapes.swap_types == 2)
+    cycle = np.where(two, 2, shapes.n)
+    weights = [laws[i].weight for i in range(shapes.n.size)]
+    doubles = np.array([abs(float(np.log(float(weight)))) for weight in weights]) * (1 - 1 / cycle)
+    nearly = np.flatnonzero(differing & (doubles >= doubles[differing].max() * (1 - 1e-9) - 1e-12))
+    return max(record_loss(weight, types) for weight, types in {(weights[i], int(cycle[i])) for i in nearly})
+
+
+def _note_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> tuple[str, ...]:
+    """State the loss per changed record, that of an exchange in zCDP, and how many strata have a law by types."""
     worst = _find_worst(laws, differing)
     if worst is None:
         return ()
-    told: list[str] = [
-        Phrase("stirring.note.exchange", loss=exchange_loss(worst).upper(4), rho=rho_squared(worst).upper(4))
-    ]
+    loss = _bound_records(shapes, laws, differing)
+    told: list[str] = [Phrase("stirring.note.records", loss=loss.upper(4), rho=rho_squared(worst).upper(4))]
     kinds = laws.kinds()
     by_types = int(shapes.strata[differing & (kinds != CYCLES)].sum())
     if by_types:

@@ -85,8 +85,8 @@ class TopDownConfig(MechanismConfig):
     )
     aian: str | None = Field(
         default=None,
-        description="the off-spine geography that splits states into AIAN areas and the remainder; the production presets "
-        "use aiannh where the census has it, and none asks for whole states",
+        description="the off-spine geography that splits states into AIAN areas and the remainder; pl94, dhc and "
+        "pl94-stirred use aiannh where the census has it, and none asks for whole states",
         examples=["aiannh"],
     )
     part_bounds: bool = Field(
