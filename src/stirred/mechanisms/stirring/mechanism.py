@@ -8,18 +8,17 @@ from math import factorial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase
-from stirred.mechanisms.base import Knob, Mechanism, weight_error
+from stirred.mechanisms.base import Knob
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit, Listing
-from stirred.mechanisms.proposal import Advice, Proposal
-from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
+from stirred.mechanisms.proposal import Advice
+from stirred.mechanisms.release import Exchange, Release
 from stirred.mechanisms.stirring.config import StirringConfig
 from stirred.mechanisms.stirring.law import (
     BY_HELD,
@@ -45,10 +44,10 @@ from stirred.mechanisms.stirring.moves import draw_stirring
 from stirred.mechanisms.swap import estimates
 from stirred.mechanisms.swap.exact_law import combine_strata
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
-from stirred.mechanisms.swap.pipeline import LossAtShare, SwapMechanism, SwapPromise, copy_in_strata
+from stirred.mechanisms.swap.pipeline import LossAtShare, SwapMechanism, SwapPromise
 from stirred.mechanisms.swap.promise import describe_dependence, state_specification
-from stirred.mechanisms.swap.proposal import count_held_kinds, propose_swap
-from stirred.mechanisms.swap.rates import make_rate_knob
+from stirred.mechanisms.swap.proposal import count_held_kinds
+from stirred.mechanisms.swap.rates import StratumSwapping, make_rate_knob
 from stirred.mechanisms.swap.records import Column, find_level_codes
 from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import (
@@ -83,7 +82,7 @@ LOSS_STEPS_PER_UNIT = 4  # losses are tuned in quarters
 MAX_LOSS_TUNED = 20
 
 
-class Stirring(SwapMechanism):
+class Stirring(StratumSwapping):
     """Permute the swap values of each stratum by the law that loses least at one exchange of two records.
 
     ``rate`` is the share of records that moves at least in every stratum, ``loss`` the largest ε of one exchange; with both
@@ -110,16 +109,6 @@ class Stirring(SwapMechanism):
             )
 
     @property
-    def match(self) -> tuple[str, ...]:
-        """Return the match variables."""
-        return tuple(self.config.match)
-
-    @property
-    def swap(self) -> tuple[str, ...]:
-        """Return the swap variables."""
-        return tuple(self.config.swap)
-
-    @property
     def rate(self) -> Fraction | None:
         """Return the share of records that moves at least, or None where a loss alone is asked for."""
         return None if self.config.rate is None else Fraction(self.config.rate)
@@ -128,11 +117,6 @@ class Stirring(SwapMechanism):
     def loss(self) -> Fraction | None:
         """Return the largest ε of one exchange, or None where a rate alone is asked for."""
         return None if self.config.loss is None else Fraction(self.config.loss)
-
-    @classmethod
-    def propose(cls, schema: "Schema") -> Proposal | None:
-        """Match the coarsest area and the size, stir the finer areas, hold categories."""
-        return propose_swap(schema, cls.Config)
 
     @classmethod
     def advise(cls, schema: "Schema") -> Advice | None:
@@ -375,42 +359,14 @@ class Stirring(SwapMechanism):
 
         return combine_strata(codes, inside, rows=frame.rows)
 
-    def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
-        """Return (mechanism, census with copies, copy column): copies are strata, hence independent."""
-        return copy_in_strata(self, census, copies)
-
     # The closed forms, by cycles: the law of one and of two records' moves is known, and with it the error of every table
 
     @property
-    def has_closed_form(self) -> bool:
-        """Return whether all records of a stratum move by the same law: by cycles, without a shuffle before."""
-        return self.config.law == "cycles" and not self.config.shuffle_first
-
-    def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
-        """Raise an error unless records with closed forms are released and the weight stays with its record."""
-        if not self.config.microdata or not self.has_closed_form:
-            raise weight_error(self.name)
-        estimates.require_held(self.roles(census), weight, record_type)
-
-    def table(
-        self,
-        release: Release,
-        by: Sequence[str],
-        *,
-        record_type: str = "",
-        weight: str = "",
-        engine: Engine | None = None,
-    ) -> pa.Table:
-        """Return counts or weighted totals with estimate, standard error and interval, where closed forms exist."""
-        asked, place = record_type or self.resolution, engine or Local()
-        if not self.has_closed_form or self.resolution not in release.microdata:
-            return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
-        law = CyclesPairs(self.goal)
-        found = estimates.estimate_table(self, release, by, asked, place, law=law, weight=weight)
-        made = format_table(found, by)
-        sizes = estimates.count_stratum_sizes(self, release, place)["size"].to_list()
-        pull = max((law.share(n) for n in sizes), default=Fraction(0))
-        return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(pull)})
+    def pair_law(self) -> "CyclesPairs | None":
+        """Return the law of two records' moves, where all of a stratum move alike: by cycles, without a shuffle before."""
+        return (
+            CyclesPairs(self.goal) if self.config.law == "cycles" and not self.config.shuffle_first else None
+        )
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether a table is exact: nothing in it moves, or all that stays is matched."""
@@ -419,9 +375,8 @@ class Stirring(SwapMechanism):
 
     def exchange(self, release: Release) -> Exchange | None:
         """Return the law by which one record moves, where it is the same for all records of a stratum."""
-        if not self.has_closed_form:
-            return None
-        return estimates.describe_exchange(self, release, CyclesPairs(self.goal).shares)
+        law = self.pair_law
+        return None if law is None else estimates.describe_exchange(self, release, law.shares)
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
         """Return what larger changes and several releases lose, what swaps lose at this share, and what guards found."""

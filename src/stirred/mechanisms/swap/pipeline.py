@@ -334,6 +334,7 @@ class SwapPipeline:
                     input_digest=run.digest(b"input", before.digest).hex(),
                     private=key.private,
                     internal=swapped.internal,
+                    settings=self.settings.settings(),
                     effect=promise.effect,
                     schema=census.schema,
                     folder=census.folder,

@@ -54,13 +54,14 @@ class ProposedPlan:
 
 def choose_mechanism(schema: Schema) -> tuple[str, str]:
     """Return the mechanism that a new plan begins with, and the reason of those that give one."""
-    name, reasons = default_mechanism(schema.spine), []
+    name = default_mechanism(schema.spine)
+    reasons: list[str] = []
     for kind in list_compared() if schema.spine else ():
         advice = kind.advise(schema)
-        if advice is not None:
-            name, reasons = (
-                (kind.name, [advice.reason]) if advice.chosen else (name, [*reasons, advice.reason])
-            )
+        if advice is not None and advice.chosen:
+            name, reasons = kind.name, [advice.reason]
+        elif advice is not None:
+            reasons.append(advice.reason)
     return name, "; ".join(reasons)
 
 
