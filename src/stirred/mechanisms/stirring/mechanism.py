@@ -42,9 +42,10 @@ from stirred.mechanisms.stirring.law import (
 )
 from stirred.mechanisms.stirring.moves import draw_stirring
 from stirred.mechanisms.swap import estimates
+from stirred.mechanisms.swap.comparison import LossAtShare
 from stirred.mechanisms.swap.exact_law import combine_strata
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
-from stirred.mechanisms.swap.pipeline import LossAtShare, SwapMechanism, SwapPromise
+from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise
 from stirred.mechanisms.swap.promise import describe_dependence, state_specification
 from stirred.mechanisms.swap.proposal import count_held_kinds
 from stirred.mechanisms.swap.rates import StratumSwapping, make_rate_knob

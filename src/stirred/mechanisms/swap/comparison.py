@@ -1,53 +1,58 @@
 """Compare what swaps would lose at one exchange of two records if each moved the same share of a census's records."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.registry import list_compared
 from stirred.mechanisms.swap.estimates import effective_rate
+from stirred.mechanisms.swap.frame import StrataSummary
 from stirred.mechanisms.swap.strata import Shapes
-
-if TYPE_CHECKING:
-    from stirred.mechanisms.swap.frame import StrataSummary
-    from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise
+from stirred.spec import Budget
 
 LEAST_GAIN = Fraction(999, 1000)  # of a loss: less is the rounding of the share
 SHARE_DIGITS = 4  # of the share at which swaps are compared
 MAX_STEPS = 60  # of the search for a rate
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossAtShare:
+    """What one exchange of two records loses at most by a swap, named with the settings that matter."""
+
+    mechanism: str
+    loss: Budget
+
+
 def compare_losses(
-    mechanism: "SwapMechanism", strata: "StrataSummary", promise: "SwapPromise"
-) -> "SwapPromise":
-    """Return the promise with what the compared swaps would lose at its share of moved records, its own loss first.
+    effect: ExpectedEffect, strata: StrataSummary, *, name: str, loss: Budget, moved: float | None
+) -> ExpectedEffect:
+    """Return the effect of a swap with its own loss and what the compared swaps would lose at its share of moved records.
 
     Sizes of strata and their numbers of held types and places are read, and nothing else. They are functions of match × swap
     and match × held, the invariants of every swap, so the comparison may be published wherever the budget may.
+    ``moved`` is the share of the records that can move, where the effect does not say it.
     """
-    share = _find_share(strata.shapes, promise)
-    if promise.effect is None or share is None:
-        return promise
-    own = mechanism.bound_exchange(strata, promise.specification)
-    losses = {mechanism.name: own}
+    share = _find_share(strata.shapes, effect, moved)
+    if share is None:
+        return effect
+    losses = {name: loss}
     for kind in list_compared():
-        found = kind.lose_at_share(strata, share)  # type: ignore[attr-defined]
+        found: LossAtShare | None = kind.lose_at_share(strata, share)  # type: ignore[attr-defined]
         # of the mechanism itself only what other settings of it would gain
-        if found is not None and (kind.name != mechanism.name or found.loss < own * LEAST_GAIN):
+        if found is not None and (kind.name != name or found.loss < loss * LEAST_GAIN):
             losses.setdefault(found.mechanism, found.loss)
-    told = {name: str(loss.upper(4)) if loss.is_finite else "∞" for name, loss in losses.items()}
-    return replace(promise, effect=replace(promise.effect, losses=told))
+    told = {each: str(lost.upper(4)) if lost.is_finite else "∞" for each, lost in losses.items()}
+    return replace(effect, losses=told)
 
 
-def _find_share(shapes: Shapes, promise: "SwapPromise") -> Fraction | None:
-    """Return the share that moves of the records that can, or None where none can or where it is not known."""
+def _find_share(shapes: Shapes, effect: ExpectedEffect, moved: float | None) -> Fraction | None:
+    """Return the share that moves of the records that can, or None where none can or where all do."""
     records = int((shapes.n * shapes.strata)[_find_movable(shapes)].sum())
-    if promise.effect is None or not records:
+    if not records:
         return None
-    effect = promise.effect
-    share = effect.share * effect.records / records if promise.moved is None else promise.moved
+    share = effect.share * effect.records / records if moved is None else moved
     return Fraction(f"{share:.{SHARE_DIGITS}g}") if 0 < share < 1 else None
 
 

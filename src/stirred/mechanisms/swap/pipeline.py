@@ -29,7 +29,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -45,7 +45,7 @@ from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.swap import parts
-from stirred.mechanisms.swap.comparison import compare_losses
+from stirred.mechanisms.swap.comparison import LossAtShare, compare_losses
 from stirred.mechanisms.swap.config import SwapOutputConfig
 from stirred.mechanisms.swap.exact_law import (
     PermutationLaw,
@@ -102,14 +102,6 @@ class SwapPromise:
     effect: ExpectedEffect | None = None
     warnings: tuple[str, ...] = ()
     moved: float | None = None  # the share of the records that can move, where the effect does not say it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LossAtShare:
-    """What one exchange of two records loses at most by a swap, named with the settings that matter."""
-
-    mechanism: str
-    loss: Budget
 
 
 StatePromise = Callable[[StrataSummary], SwapPromise]
@@ -551,7 +543,15 @@ class SwapMechanism(Mechanism):
         return state
 
     def _bind_promise(self, census: "Census") -> StatePromise:
-        return lambda strata: compare_losses(self, strata, self.make_promise(strata, census))
+        def state(strata: StrataSummary) -> SwapPromise:
+            made = self.make_promise(strata, census)
+            if made.effect is None:
+                return made
+            loss = self.bound_exchange(strata, made.specification)
+            compared = compare_losses(made.effect, strata, name=self.name, loss=loss, moved=made.moved)
+            return replace(made, effect=compared)
+
+        return state
 
     def release(
         self,

@@ -9,10 +9,9 @@ from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import Exchange, Release
 from stirred.mechanisms.swap import estimates
 from stirred.mechanisms.swap.bounds import bound_exchange, bounds
-from stirred.mechanisms.swap.comparison import find_rate
+from stirred.mechanisms.swap.comparison import LossAtShare, find_rate
 from stirred.mechanisms.swap.config import SwapConfig
 from stirred.mechanisms.swap.frame import Frame, StrataSummary
-from stirred.mechanisms.swap.pipeline import LossAtShare
 from stirred.mechanisms.swap.rates import ProvedSwapping
 from stirred.mechanisms.swap.strata import StratumTable
 from stirred.spec import Bound, Budget, SizeLaw, Specification
