@@ -47,7 +47,10 @@ PATTERNS: Mapping[str, str] = {
     "phone": r"(\+|\b00)[0-9]{1,3}[ 0-9/().-]{6,}[0-9]|\b0[0-9]{2,4}[ /.-][0-9][ 0-9/.-]{3,}[0-9]"
     r"|\(?\b[0-9]{3}\)?[ .-][0-9]{3}[ .-][0-9]{4}\b",
 }
-NAME_PATTERN = r"^\p{Lu}[\p{L}\p{M}'’.-]+([ ,]+\p{Lu}[\p{L}\p{M}'’.-]*){0,4}$"
+# a name is one to five words. Letters of all alphabets take milliseconds to compile, so a text is tried with them only if
+# its words have the shape in ASCII: none begins with a lower-case letter, none has a digit
+NAME_SHAPE = r"^[^\x00-@a-z][^ ,0-9]+([ ,]+[^\x00-@a-z][^ ,0-9]*){0,4}$"
+NAME_PATTERN = r"^\p{Lu}[\p{L}\p{M}'’.-]+([ ,]+\p{Lu}[\p{L}\p{M}'’.-]*)*$"
 LOOKALIKE_KINDS = (*PATTERNS, "names")
 VALUE, FILLED, FIRST_PATTERN = 0, 1, 2  # what a row of a batch's counts is about
 
@@ -122,7 +125,7 @@ def find_identifying(
     >>> [(found.column, found.rule, found.unique) for found in find_identifying(census, "household", ["hid", "rooms"])]
     [('hid', 'single', 60)]
     """
-    place = engine or Local()
+    engine_used = engine or Local()
     record = census.schema.record(record_type)
     kinds = census.scan(record_type).collect_schema()
     asked = [name for name in dict.fromkeys(columns) if name in kinds]
@@ -141,7 +144,7 @@ def find_identifying(
     known = {column.column for column in found}
     declared = {variable.name: variable for variable in record.variables}
     open_ones = [name for name in asked if name not in known and _is_open(declared.get(name), kinds[name])]
-    counted = count_values(census, record_type, open_ones, place)
+    counted = count_values(census, record_type, open_ones, engine_used)
     for name in open_ones:
         found += _judge_column(record_type, name, counted[name], decimals=kinds[name].is_float())
     return tuple(found)
@@ -159,7 +162,7 @@ def find_lone_areas(
     """
     kinds = census.scan(record_type).collect_schema()
     asked = [name for name in dict.fromkeys(levels) if name in kinds]
-    counted = count_values(census, record_type, asked, engine or Local())
+    counted = count_values(census, record_type, asked, engine or Local(), lookalikes=False)
     return tuple(
         IdentifyingColumn(
             record_type=record_type,
@@ -266,14 +269,14 @@ def _judge_column(
 
 
 def count_values(
-    census: Census, record_type: str, columns: Sequence[str], engine: Engine
+    census: Census, record_type: str, columns: Sequence[str], engine: Engine, *, lookalikes: bool = True
 ) -> dict[str, ColumnCounts]:
-    """Count values, values of one record and lookalikes of columns, in one pass over their records."""
+    """Count values, values of one record and, if asked, lookalikes of columns, in one pass over their records."""
     if not columns:
         return {}
     records = engine.census(census).count(record_type)
     share = min(1.0, MAX_VALUES_COUNTED / max(records, 1))
-    kernel = CountValues(tuple(columns), np.uint64(min(share * 2.0**64, 2**64 - 1)))
+    kernel = CountValues(tuple(columns), np.uint64(min(share * 2.0**64, 2**64 - 1)), lookalikes)
     with redact_errors(record_type):
         cells = frame_of(
             engine.records(census, record_type, list(columns)).map(kernel, COUNT_SCHEMA).gather()
@@ -307,6 +310,7 @@ class CountValues:
 
     names: tuple[str, ...]
     below: np.uint64
+    lookalikes: bool
 
     def __call__(self, table: pa.Table) -> pa.Table:
         parts = []
@@ -317,7 +321,7 @@ class CountValues:
             kept = words <= self.below
             parts.append(_make_rows(number, np.full(int(kept.sum()), VALUE), words[kept], counts[kept]))
             others = [(FILLED, len(array) - array.null_count)]
-            if is_text(array.type):
+            if self.lookalikes and is_text(array.type):
                 others += _count_lookalikes(array)
             about, n = (np.array(column, np.int64) for column in zip(*others, strict=True))
             parts.append(_make_rows(number, about, np.zeros(len(others), np.uint64), n))
@@ -338,11 +342,15 @@ def _count_lookalikes(array: pa.Array) -> list[tuple[int, int]]:
     cells = pc.value_counts(array.cast(pa.large_string()).drop_null())
     texts = cells.field("values")
     counts = cells.field("counts").to_numpy(zero_copy_only=False)
-    found = []
-    for i, pattern in enumerate((*PATTERNS.values(), NAME_PATTERN)):
-        matches = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False).astype(bool)
-        found.append((FIRST_PATTERN + i, int(counts[matches].sum())))
-    return found
+    found = [int(counts[_match(texts, pattern)].sum()) for pattern in PATTERNS.values()]
+    shaped = _match(texts, NAME_SHAPE)
+    names = counts[shaped][_match(texts.filter(shaped), NAME_PATTERN)] if shaped.any() else counts[:0]
+    return [(FIRST_PATTERN + i, n) for i, n in enumerate((*found, int(names.sum())))]
+
+
+def _match(texts: pa.Array, pattern: str) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False)
+    return found.astype(bool)
 
 
 def _count_batch(array: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:

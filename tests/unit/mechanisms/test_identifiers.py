@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from stirred import CellKey, ExactMargins, GaussianTables, SpecialTabulations, Workload
@@ -12,7 +14,14 @@ from stirred.census import Census, read
 from stirred.census.describe import to_toml
 from stirred.chance import Key
 from stirred.errors import PrivacyError
-from stirred.mechanisms.identifiers import find_identifying, find_lone_areas, require_unidentifying
+from stirred.mechanisms.identifiers import (
+    FIRST_PATTERN,
+    LOOKALIKE_KINDS,
+    _count_lookalikes,
+    find_identifying,
+    find_lone_areas,
+    require_unidentifying,
+)
 from stirred.mechanisms.topdown import TopDown
 
 ROWS = 400
@@ -90,6 +99,35 @@ def test_what_names_a_person_is_recognised_by_its_values(kind: str, values: list
     made = Census.of({"record": {"household": {}}}, {"household": homes(note=notes)})
     (found,) = find_identifying(made, "household", ["note"])
     assert found.why == f"40 values look like {kind}"
+
+
+def test_names_are_counted_as_by_one_pattern() -> None:
+    """A text of up to five words is tried in two steps; one pattern, which takes longer to compile, says the same."""
+    one = r"^\p{Lu}[\p{L}\p{M}'’.-]+([ ,]+\p{Lu}[\p{L}\p{M}'’.-]*){0,4}$"
+    rng = np.random.default_rng(3)
+    words = [
+        "Ann",
+        "J",
+        "É",
+        "é",
+        "O'Neil",
+        "Mc.",
+        "x",
+        "A1",
+        "",
+        "Λ",
+        ",",
+        "[a",
+        "Jean-Luc",
+        "Zoë\u0301",
+        "\n",
+    ]
+    texts = [
+        rng.choice([" ", ", ", ",", "  "]).join(rng.choice(words, rng.integers(1, 8))) for _ in range(2_000)
+    ]
+    wanted = pc.sum(pc.match_substring_regex(pa.array(texts), one)).as_py()
+    assert 50 < wanted < 1_500
+    assert dict(_count_lookalikes(pa.array(texts)))[FIRST_PATTERN + LOOKALIKE_KINDS.index("names")] == wanted
 
 
 def test_surnames_of_which_a_few_are_unique() -> None:
@@ -179,7 +217,7 @@ def test_no_table_is_by_places_that_hold_one_record(name: str) -> None:
     if name == "gaussian-tables":
         mechanism: Any = GaussianTables(tables=[["unit", "rooms"]], rho_squared="1/2")
     elif name == "topdown":
-        mechanism = TopDown(workload=Workload.parse(WORKLOAD))
+        mechanism = TopDown(workload=Workload.parse(WORKLOAD), replicates=0)
     else:
         mechanism = TABULATING[name](["unit", "rooms"])
     for ask in (mechanism.refuse, lambda census: mechanism.release(census, key=Key.for_tests(1))):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from matrices import mark_slow
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Flow, Local
@@ -26,6 +28,8 @@ from stirred.mechanisms.swap import (
     NoisyTables,
     NoVacuous,
     PermutationSwapping,
+    Swapping2010,
+    TargetedSwapping,
     UnitMatching,
     VaryingRates,
 )
@@ -35,7 +39,7 @@ from trusted import trusted
 KEY = Key.for_tests(11)
 KINDS = {"column": "kind", "occupied": [1], "vacant": [2], "group_quarters": [3]}
 SPINE = ["state", "county", "block"]
-HOMES = 700
+HOMES = 350  # four batches of households, nine of persons
 
 
 class Parted(Local):
@@ -202,38 +206,57 @@ def make(name: str, **changed: Any) -> SwapMechanism:
 
 
 # one of each way to cut: by strata, by rarity, by pairs of units, by a noisy key
-SIXTEEN = ("psa", "1c", "5", "6a")
+FOUR_WAYS = ("psa", "1c", "5", "6a")
+# one of each class: their law decides who stays
+EACH_CLASS = (*FOUR_WAYS, "2", "3", "4", "6b", "stirring")
+
+
+@cache
+def in_memory(name: str, untouched: str = "publish") -> Release:
+    return make(name, untouched=untouched).release(census(), key=KEY)
 
 
 @pytest.mark.parametrize(
     ("name", "parts"),
-    [
-        *((name, (1, 3, 16) if name in SIXTEEN else (1, 3)) for name in MECHANISMS),
-        *(pytest.param(name, (16,), marks=pytest.mark.slow) for name in MECHANISMS if name not in SIXTEEN),
-    ],
+    mark_slow(
+        product(MECHANISMS, (1, 3, 16)),
+        quick=[*product(MECHANISMS, (3,)), *product(FOUR_WAYS, (1, 16))],
+    ),
 )
-def test_every_mechanism_gives_the_same_release(name: str, parts: tuple[int, ...]) -> None:
-    mechanism = make(name)
-    in_memory = mechanism.release(census(), key=KEY)
-    for number in parts:
-        assert_equal(in_memory, mechanism.release(census(), key=KEY, engine=parted(number)))
+def test_every_mechanism_gives_the_same_release(name: str, parts: int) -> None:
+    """Quick: every mechanism in three parts, and one of each way to cut in one and in sixteen."""
+    assert_equal(in_memory(name), make(name).release(census(), key=KEY, engine=parted(parts)))
 
 
-@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("name", mark_slow(MECHANISMS, quick=EACH_CLASS))
 def test_the_same_where_those_who_stay_are_left_out(name: str) -> None:
+    """Quick: one mechanism of each class."""
     mechanism = make(name, untouched="drop")
-    in_memory = mechanism.release(census(), key=KEY)
-    assert_equal(in_memory, mechanism.release(census(), key=KEY, engine=parted(2)))
+    assert_equal(in_memory(name, "drop"), mechanism.release(census(), key=KEY, engine=parted(2)))
 
 
-@pytest.mark.parametrize("untouched", ["publish", "drop"])
-@pytest.mark.parametrize("kinds", ["all", "some", ""])
-@pytest.mark.parametrize("text", [False, True])
-def test_text_identifiers_and_kinds(untouched: str, kinds: str, text: bool) -> None:
+@pytest.mark.parametrize(
+    ("text", "kinds", "untouched"),
+    mark_slow(
+        product((False, True), ("all", "some", ""), ("publish", "drop")),
+        quick=[
+            (False, "all", "publish"),
+            (True, "all", "drop"),
+            (False, "some", "drop"),
+            (True, "some", "publish"),
+            (False, "", "publish"),
+            (True, "", "drop"),
+        ],
+    ),
+)
+def test_text_identifiers_and_kinds(text: bool, kinds: str, untouched: str) -> None:
+    """Quick: every pair of two settings."""
     there = census(text=text, kinds=kinds, numbered=not text)
     mechanism = make("psa", untouched=untouched)
-    in_memory = mechanism.release(there, key=KEY)
-    assert_equal(in_memory, mechanism.release(there, key=KEY, engine=parted(4, rows=101)))
+    assert_equal(
+        mechanism.release(there, key=KEY),
+        mechanism.release(there, key=KEY, engine=parted(4, rows=101)),
+    )
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 13])
@@ -255,18 +278,16 @@ def test_very_small_censuses(n: int, name: str) -> None:
 
 def test_written_files_hold_the_same(tmp_path: Path) -> None:
     mechanism = make("psa", tables=[["county", "tenure"]])
-    in_memory = mechanism.release(census(), key=KEY)
     on_disk = mechanism.release(census(), key=KEY, engine=parted(6), out=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["household.parquet", "person.parquet"]
-    assert_equal(in_memory, on_disk)
+    assert_equal(mechanism.release(census(), key=KEY), on_disk)
 
 
 def test_persons_can_be_the_resolution() -> None:
     mechanism = PermutationSwapping(
         match=["size"], swap=["county"], hold=["age", "role"], rate="1/3", resolution="person", carry=False
     )
-    in_memory = mechanism.release(census(), key=KEY)
-    assert_equal(in_memory, mechanism.release(census(), key=KEY, engine=parted(3)))
+    assert_equal(mechanism.release(census(), key=KEY), mechanism.release(census(), key=KEY, engine=parted(3)))
 
 
 def test_nothing_is_left_in_the_scratch_folder(tmp_path: Path) -> None:
@@ -319,7 +340,7 @@ def test_refusals_are_those_in_memory(tmp_path: Path) -> None:
     home, person = tables()["household"], tables()["person"]
     twice = changed("household", pa.concat_tables([home, home.slice(3, 5)]))
     assert "5 records repeat" in failing(twice, DataError, tmp_path)
-    orphans = changed("household", home.slice(0, 600))
+    orphans = changed("household", home.slice(0, HOMES - 50))
     assert "belong to no household" in failing(orphans, DataError, tmp_path)
     failing(census(), PrivacyError, tmp_path, untouched="refuse")
     empty = pa.array([None, *home["hid"].to_pylist()[1:]], pa.int64())
@@ -334,13 +355,39 @@ def test_refusals_are_those_in_memory(tmp_path: Path) -> None:
         assert "1 records belong to no household" in told
 
 
+# of 350 households at one in a thousand this key swaps none
+SWAPS_NOBODY: dict[str, SwapMechanism] = {
+    "targeted": TargetedSwapping(
+        hierarchy=["county"],
+        drop=["block"],
+        similar=[["size"]],
+        swaprate="1/1000",
+        k_anonymity=0,
+        without_guarantee="a test",
+    ),
+    "2010": Swapping2010(swap=["county", "block"], rate="1/1000", equal=["size"], without_guarantee="a test"),
+}
+
+
+@pytest.mark.parametrize("name", SWAPS_NOBODY)
+def test_a_draw_in_which_nobody_moved_is_refused_in_parts_too(name: str, tmp_path: Path) -> None:
+    """Without an error the file would be published as it is; the mutant asks only the draw in memory."""
+    told = set()
+    for engine in (Local(), parted(1), parted(3)):
+        with pytest.raises(PrivacyError, match="nobody changed places") as caught:
+            SWAPS_NOBODY[name].release(census(kinds=""), key=KEY, engine=engine, out=tmp_path)
+        told.add(str(caught.value))
+    assert len(told) == 1
+    assert not list(tmp_path.iterdir())
+
+
 def test_links_of_another_type_are_compared_or_refused_without_showing_one(tmp_path: Path) -> None:
     person = tables()["person"]
     text = pc.cast(person["hid"], pa.string())
     there = changed("person", person.set_column(0, "hid", text))
-    in_memory = make("psa").release(there, key=KEY)
-    assert_equal(in_memory, make("psa").release(there, key=KEY, engine=parted(3)))
-    assert shown(in_memory.microdata["person"]).num_rows == person.num_rows
+    here = make("psa").release(there, key=KEY)
+    assert_equal(here, make("psa").release(there, key=KEY, engine=parted(3)))
+    assert shown(here.microdata["person"]).num_rows == person.num_rows
     strange = pc.replace_substring(text, "1", "secret")
     told = failing(changed("person", person.set_column(0, "hid", strange)), DataError, tmp_path)
     assert "cannot be compared" in told
@@ -380,11 +427,11 @@ def test_a_stratum_of_four_million_and_many_small_ones(tmp_path: Path) -> None:
         {"geography": {"spine": ["block"]}, "record": {"household": {"id": "hid"}}}, {"household": home}
     )
     mechanism = PermutationSwapping(match=["size"], swap=["block"], rate="1/20")
-    in_memory = mechanism.release(there, key=KEY)
+    here = mechanism.release(there, key=KEY)
     by_parts = mechanism.release(there, key=KEY, engine=parted(7, rows=1 << 17), out=tmp_path)
     for name in ("input_digest", "specification", "notes"):
-        assert getattr(in_memory, name) == getattr(by_parts, name)
-    assert shown(in_memory.microdata["household"]).equals(shown(by_parts.microdata["household"]))
+        assert getattr(here, name) == getattr(by_parts, name)
+    assert shown(here.microdata["household"]).equals(shown(by_parts.microdata["household"]))
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -15,7 +15,7 @@ from stirred.mechanisms.swap import PermutationSwapping, TargetedSwapping
 from stirred.mechanisms.swap.bounds import bounds
 from stirred.mechanisms.swap.frame import Frame
 from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPipeline
-from stirred.mechanisms.swap.rates import ProvedSwapping, RateSwapping
+from stirred.mechanisms.swap.rates import ProvedSwapping, RateSwapping, StratumSwapping
 from stirred.mechanisms.swap.records import Column
 from stirred.spec import Budget
 
@@ -91,7 +91,14 @@ def test_a_new_hook_with_a_proved_default_does_not_leak(name: str, monkeypatch: 
     assert not hasattr(kind, "best_bound")
     assert not hasattr(kind, "closer_bound")
     shared = {*kind.__mro__} & {*PermutationSwapping.__mro__}
-    assert shared <= {RateSwapping, SwapMechanism, Mechanism, ABC, object}
+    assert shared <= {RateSwapping, StratumSwapping, SwapMechanism, Mechanism, ABC, object}
+
+
+def test_only_laws_of_two_records_that_are_known_give_intervals() -> None:
+    """A swap within strata has no closed form unless it states one."""
+    made = {name: kind(**SETTINGS[name]) for name, kind in swaps().items() if name in SETTINGS}
+    found = {name for name, one in made.items() if getattr(one, "pair_law", None) is not None}
+    assert found == {"permutation-swapping"}
 
 
 def test_what_is_shared_states_no_budget() -> None:

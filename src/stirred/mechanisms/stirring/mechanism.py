@@ -8,17 +8,15 @@ from math import factorial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase
-from stirred.mechanisms.base import Knob, Mechanism, weight_error
+from stirred.mechanisms.base import Knob
 from stirred.mechanisms.effect import ExpectedEffect
-from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
+from stirred.mechanisms.release import Exchange, Release
 from stirred.mechanisms.stirring.config import StirringConfig
 from stirred.mechanisms.stirring.law import (
     BY_HELD,
@@ -43,10 +41,9 @@ from stirred.mechanisms.stirring.moves import draw_stirring
 from stirred.mechanisms.swap import estimates
 from stirred.mechanisms.swap.exact_law import combine_strata
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
-from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise, copy_in_strata
+from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise
 from stirred.mechanisms.swap.promise import describe_dependence, state_specification
-from stirred.mechanisms.swap.proposal import propose_swap
-from stirred.mechanisms.swap.rates import make_rate_knob
+from stirred.mechanisms.swap.rates import StratumSwapping, make_rate_knob
 from stirred.mechanisms.swap.records import Column, find_level_codes
 from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import (
@@ -57,7 +54,7 @@ from stirred.mechanisms.swap.strata import (
     count_sizes,
     number_rows,
 )
-from stirred.spec import Bound, Budget, Exchanges, Specification
+from stirred.spec import Bound, Budget, Exchanges, Hamming, Specification
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -66,7 +63,7 @@ LOSS_STEPS_PER_UNIT = 4  # losses are tuned in quarters
 MAX_LOSS_TUNED = 20
 
 
-class Stirring(SwapMechanism):
+class Stirring(StratumSwapping):
     """Permute the swap values of each stratum by the law that loses least at one exchange of two records.
 
     ``rate`` is the share of records that moves at least in every stratum, ``loss`` the largest ε of one exchange; with both
@@ -93,16 +90,6 @@ class Stirring(SwapMechanism):
             )
 
     @property
-    def match(self) -> tuple[str, ...]:
-        """Return the match variables."""
-        return tuple(self.config.match)
-
-    @property
-    def swap(self) -> tuple[str, ...]:
-        """Return the swap variables."""
-        return tuple(self.config.swap)
-
-    @property
     def rate(self) -> Fraction | None:
         """Return the share of records that moves at least, or None where a loss alone is asked for."""
         return None if self.config.rate is None else Fraction(self.config.rate)
@@ -111,11 +98,6 @@ class Stirring(SwapMechanism):
     def loss(self) -> Fraction | None:
         """Return the largest ε of one exchange, or None where a rate alone is asked for."""
         return None if self.config.loss is None else Fraction(self.config.loss)
-
-    @classmethod
-    def propose(cls, schema: "Schema") -> Proposal | None:
-        """Match the coarsest area and the size, stir the finer areas, hold categories."""
-        return propose_swap(schema, cls.Config)
 
     @property
     def goal(self) -> Asked:
@@ -133,26 +115,26 @@ class Stirring(SwapMechanism):
         stated = state_specification(
             strata,
             census,
-            (_bound_loss(shapes, laws, differing),),
+            (_bound_exchange(laws, differing),),
             law=None,
             depends=describe_dependence(self),
             released=self.views(census),
+            input_premetric=Exchanges(self.resolution),
         )
-        notes = (*stated.notes, *_note_exchange(shapes, laws, differing), *self._note_shuffle())
+        notes = (*stated.notes, *_note_records(shapes, laws, differing), *self._note_shuffle())
         return SwapPromise(
             specification=replace(stated, notes=notes), effect=_expect_effect(strata, laws, differing)
         )
 
-    def exchange_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """Return the same promise per exchange of two records: ε = |ln λ| of the stratum that loses most."""
+    def record_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
+        """Return the same promise per changed record: ε = (1 − 1/h)·|ln λ|, h the most records that one cycle can join."""
         strata = self.pipeline.count_strata(census, engine or Local())
         stated = self.make_promise(strata, census).specification
         laws = choose_laws(_list_shapes(strata.shapes), self.goal)
-        worst = _find_worst(laws, _find_differing(strata.shapes))
         return replace(
             stated,
-            input_premetric=Exchanges(self.resolution),
-            budget=Budget.zero() if worst is None else exchange_loss(worst),
+            input_premetric=Hamming(self.resolution),
+            budget=_bound_records(strata.shapes, laws, _find_differing(strata.shapes)),
             bounds=(),
         )
 
@@ -298,42 +280,14 @@ class Stirring(SwapMechanism):
 
         return combine_strata(codes, inside, rows=frame.rows)
 
-    def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
-        """Return (mechanism, census with copies, copy column): copies are strata, hence independent."""
-        return copy_in_strata(self, census, copies)
-
     # The closed forms, by cycles: the law of one and of two records' moves is known, and with it the error of every table
 
     @property
-    def has_closed_form(self) -> bool:
-        """Return whether all records of a stratum move by the same law: by cycles, without a shuffle before."""
-        return self.config.law == "cycles" and not self.config.shuffle_first
-
-    def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
-        """Raise an error unless records with closed forms are released and the weight stays with its record."""
-        if not self.config.microdata or not self.has_closed_form:
-            raise weight_error(self.name)
-        estimates.require_held(self.roles(census), weight, record_type)
-
-    def table(
-        self,
-        release: Release,
-        by: Sequence[str],
-        *,
-        record_type: str = "",
-        weight: str = "",
-        engine: Engine | None = None,
-    ) -> pa.Table:
-        """Return counts or weighted totals with estimate, standard error and interval, where closed forms exist."""
-        asked, place = record_type or self.resolution, engine or Local()
-        if not self.has_closed_form or self.resolution not in release.microdata:
-            return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
-        law = CyclesPairs(self.goal)
-        found = estimates.estimate_table(self, release, by, asked, place, law=law, weight=weight)
-        made = format_table(found, by)
-        sizes = estimates.count_stratum_sizes(self, release, place)["size"].to_list()
-        pull = max((law.share(n) for n in sizes), default=Fraction(0))
-        return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(pull)})
+    def pair_law(self) -> "CyclesPairs | None":
+        """Return the law of two records' moves, where all of a stratum move alike: by cycles, without a shuffle before."""
+        return (
+            CyclesPairs(self.goal) if self.config.law == "cycles" and not self.config.shuffle_first else None
+        )
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether a table is exact: nothing in it moves, or all that stays is matched."""
@@ -342,9 +296,8 @@ class Stirring(SwapMechanism):
 
     def exchange(self, release: Release) -> Exchange | None:
         """Return the law by which one record moves, where it is the same for all records of a stratum."""
-        if not self.has_closed_form:
-            return None
-        return estimates.describe_exchange(self, release, CyclesPairs(self.goal).shares)
+        law = self.pair_law
+        return None if law is None else estimates.describe_exchange(self, release, law.shares)
 
     def details(self) -> Mapping[str, object]:
         """Return the loss as a function of the distance, by its formula."""
@@ -356,21 +309,16 @@ class Stirring(SwapMechanism):
         }
 
     def knobs(self) -> Sequence[Knob]:
-        """Return the knobs of the rate and of the loss, those that are set."""
-        found = []
-        if self.rate is not None:
-            found.append(make_rate_knob(lambda rate: self._turned(rate=rate)))
-        if self.loss is not None:
-            steps = range(MAX_LOSS_TUNED * LOSS_STEPS_PER_UNIT, 0, -1)
-            found.append(
-                Knob(
-                    name="loss",
-                    effect="a smaller loss has a smaller budget and a larger error",
-                    settings=tuple(Fraction(step, LOSS_STEPS_PER_UNIT) for step in steps),
-                    turned=lambda loss: self._turned(loss=loss),
-                )
-            )
-        return tuple(found)
+        """Return the knobs of rate and loss, the one that is set first; with both the smaller λ holds."""
+        rate = make_rate_knob(lambda rate: self._turned(rate=rate))
+        steps = range(MAX_LOSS_TUNED * LOSS_STEPS_PER_UNIT, 0, -1)
+        loss = Knob(
+            name="loss",
+            effect="a smaller loss has a smaller budget and a larger error",
+            settings=tuple(Fraction(step, LOSS_STEPS_PER_UNIT) for step in steps),
+            turned=lambda loss: self._turned(loss=loss),
+        )
+        return (loss, rate) if self.rate is None else (rate, loss)
 
     def _turned(self, **changes: Fraction) -> "Stirring":
         return self.replace(**changes)
@@ -426,34 +374,40 @@ def _find_worst(laws: StratumLaws, differing: NDArray[np.bool_]) -> Fraction | N
     return max({laws[i].weight for i in np.flatnonzero(differing).tolist()}, key=ratio, default=None)
 
 
-def _bound_loss(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> Bound:
-    """Return the largest loss per unit of Hamming distance over all strata whose records differ."""
-    if not differing.any():
+def _bound_exchange(laws: StratumLaws, differing: NDArray[np.bool_]) -> Bound:
+    """Return what one exchange loses at most: |ln λ| of the stratum that loses most."""
+    worst = _find_worst(laws, differing)
+    if worst is None:
         return Bound(
             name=Phrase("bound.nothing"), budget=Budget.zero(), source=Phrase("bound.source.nothing")
         )
-    two = (shapes.hold_types == 2) | (shapes.swap_types == 2)
-    cycle = np.where(two, 2, shapes.n)
-    weights = [laws[i].weight for i in range(shapes.n.size)]
-    doubles = np.array([abs(float(np.log(float(weight)))) for weight in weights]) * (1 - 1 / cycle)
-    nearly = np.flatnonzero(differing & (doubles >= doubles[differing].max() * (1 - 1e-9) - 1e-12))
-    cases = {(weights[i], int(cycle[i])) for i in nearly}
     return Bound(
         name=Phrase("bound.stirring"),
-        budget=max(record_loss(weight, types) for weight, types in cases),
+        budget=exchange_loss(worst),
         source=Phrase("bound.source.stirring"),
         tight=Phrase("bound.tight.stirring"),
     )
 
 
-def _note_exchange(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> tuple[str, ...]:
-    """State what one exchange loses, in ε and in zCDP, and how many strata have a law by types."""
+def _bound_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> Budget:
+    """Return the largest loss per unit of Hamming distance over all strata whose records differ."""
+    if not differing.any():
+        return Budget.zero()
+    two = (shapes.hold_types == 2) | (shapes.swap_types == 2)
+    cycle = np.where(two, 2, shapes.n)
+    weights = [laws[i].weight for i in range(shapes.n.size)]
+    doubles = np.array([abs(float(np.log(float(weight)))) for weight in weights]) * (1 - 1 / cycle)
+    nearly = np.flatnonzero(differing & (doubles >= doubles[differing].max() * (1 - 1e-9) - 1e-12))
+    return max(record_loss(weight, types) for weight, types in {(weights[i], int(cycle[i])) for i in nearly})
+
+
+def _note_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> tuple[str, ...]:
+    """State the loss per changed record, that of an exchange in zCDP, and how many strata have a law by types."""
     worst = _find_worst(laws, differing)
     if worst is None:
         return ()
-    told: list[str] = [
-        Phrase("stirring.note.exchange", loss=exchange_loss(worst).upper(4), rho=rho_squared(worst).upper(4))
-    ]
+    loss = _bound_records(shapes, laws, differing)
+    told: list[str] = [Phrase("stirring.note.records", loss=loss.upper(4), rho=rho_squared(worst).upper(4))]
     kinds = laws.kinds()
     by_types = int(shapes.strata[differing & (kinds != CYCLES)].sum())
     if by_types:

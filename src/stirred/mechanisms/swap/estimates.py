@@ -239,6 +239,10 @@ class PairSource(Protocol):
         """Return the pair law in a stratum of n records."""
         ...
 
+    def share(self, n: int) -> Fraction:
+        """Return the share that moves in a stratum of n records."""
+        ...
+
 
 def pair_law(n: int, rate: Fraction | PairSource) -> PairLaw:
     """Return the pair law in a stratum of n records, in floats: of the PSA at swap rate p, or of another law.
@@ -769,6 +773,16 @@ def count_stratum_sizes(choice: SwapVariables, release: Release, engine: Engine)
     kernel = Sizes((), choice.match, ())
     found = map_strata(release, kernel, record_type=own, resolution=own, areas=(), engine=engine)
     return found.group_by("size").agg(pl.col("strata").sum()).sort("size")
+
+
+def largest_share(
+    choice: SwapVariables, release: Release, engine: Engine, law: Fraction | PairSource
+) -> Fraction:
+    """Return the largest share that moves in a stratum of this release, of the PSA its swap rate."""
+    if isinstance(law, Fraction):
+        return law
+    sizes = count_stratum_sizes(choice, release, engine)["size"].to_list()
+    return max((law.share(n) for n in sizes), default=Fraction(0))
 
 
 def exhibit_effective_rates(choice: SwapChoice, release: Release, engine: Engine) -> Exhibit:

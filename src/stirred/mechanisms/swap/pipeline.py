@@ -1,6 +1,6 @@
 """A swap from census to release, once for every law of moves: strata, draw, order, write, verify, tabulate, guard.
 
-The pipeline knows no budget and no rate. A new swap is three things, and nothing is copied:
+The pipeline computes no budget and knows no rate. A new swap is three things, and nothing is copied:
 
 1. a *Config*, with ``SwapOutputConfig`` for the settings that every swap has and a field for each setting of its own
    (``MatchedConfig`` has match and swap variables);
@@ -38,7 +38,7 @@ import pyarrow as pa
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
 from stirred.languages import Phrase, unit
-from stirred.mechanisms.base import Mechanism, Restating, check_inputs, require_inputs
+from stirred.mechanisms.base import Mechanism, RestatePromise, check_inputs, require_inputs
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
@@ -101,7 +101,7 @@ class SwapPromise:
     warnings: tuple[str, ...] = ()
 
 
-Promising = Callable[[StrataSummary], SwapPromise]
+StatePromise = Callable[[StrataSummary], SwapPromise]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,22 +239,24 @@ class SwapPipeline:
     def _guard_identifiers(self, census: "Census", roles: Roles, engine: Engine) -> Guard:
         return guard_identifiers(self.settings, self.released_columns(census), census, roles, engine)
 
-    def guard_standing(self, strata: StrataSummary) -> Guard:
+    def guard_immovable(self, strata: StrataSummary) -> Guard:
         """Return the finding on records that cannot move; stop where nothing can."""
         return StandingRecords.of(strata.shapes, strata.frame.stays).guard(self.resolution)
 
     def guards(
-        self, census: "Census", engine: Engine, promising: Promising, *, trial: bool
+        self, census: "Census", engine: Engine, state_promise: StatePromise, *, trial: bool
     ) -> tuple[Guard, ...]:
         """Return the findings on identifiers, on records that cannot move, and, from a trial draw, on reversal."""
         roles = self.roles(census)
         size = estimate_size(engine.census(census), roles)
         if trial and size.rows <= MAX_RECORDS_ON_TRIAL and engine.fits(2 * size.memory):
-            made = self.release(census, promising, key=Key.fresh(), engine=engine, out=None, progress=silent)
+            made = self.release(
+                census, state_promise, key=Key.fresh(), engine=engine, out=None, progress=silent
+            )
             return tuple(mark_trial(guard) for guard in made.guards)
         return (
             self._guard_identifiers(census, roles, engine),
-            self.guard_standing(self.count_strata(census, engine)),
+            self.guard_immovable(self.count_strata(census, engine)),
             Guard(name=REVERSAL_GUARD, finding=Phrase("guard.by_the_run")),
         )
 
@@ -271,7 +273,7 @@ class SwapPipeline:
     def release(
         self,
         census: "Census",
-        promising: Promising,
+        state_promise: StatePromise,
         *,
         key: Key,
         engine: Engine,
@@ -280,7 +282,7 @@ class SwapPipeline:
     ) -> Release:
         """Swap, order, verify and write; with ``out`` the records go to Parquet files in that folder.
 
-        ``promising`` states the promise when the strata are counted, before anything is drawn.
+        ``state_promise`` states the promise when the strata are counted, before anything is drawn.
         """
         progress("guards", 0, 2)
         named = self._guard_identifiers(census, self.roles(census), engine)
@@ -291,8 +293,8 @@ class SwapPipeline:
             run = self.run_key(key, before.digest)
             progress("digest", 1, 1)
             strata = self._count_and_refuse(source, cells=True)
-            standing = self.guard_standing(strata)
-            promise = promising(strata)
+            standing = self.guard_immovable(strata)
+            promise = state_promise(strata)
             stated = promise.specification
             with source.draw_swap(run, before, out) as swapped:
                 checks = check_invariants(strata, before, swapped.after)
@@ -321,6 +323,7 @@ class SwapPipeline:
                     input_digest=run.digest(b"input", before.digest).hex(),
                     private=key.private,
                     internal=swapped.internal,
+                    settings=self.settings.settings(),
                     effect=promise.effect,
                     schema=census.schema,
                     folder=census.folder,
@@ -347,7 +350,7 @@ def check_invariants(
     return require_kept(found)
 
 
-# A mechanism that owns a pipeline: it gives the contract of a mechanism to a law of moves, and promises nothing itself.
+# A mechanism that hands itself to a pipeline as its law of moves: it has the contract of a mechanism, and promises nothing.
 
 
 class SwapMechanism(Mechanism):
@@ -481,15 +484,15 @@ class SwapMechanism(Mechanism):
     def refuse_promise(
         self, census: "Census", specification: Specification, engine: Engine | None = None
     ) -> None:
-        """Stop where nothing can move: the promise is then true, and the file would be published as it is."""
+        """Stop where nothing can move: the promise holds but protects nothing, for the file would be published as it is."""
         if specification.varies is None or not specification.varies.b:
-            self.pipeline.guard_standing(self.pipeline.count_strata(census, engine or Local()))
+            self.pipeline.guard_immovable(self.pipeline.count_strata(census, engine or Local()))
 
     def guards(
         self, census: "Census", *, engine: Engine | None = None, trial: bool = True
     ) -> Sequence[Guard]:
         """Return the findings on identifiers, on records that cannot move, and, from a trial draw, on reversal."""
-        return self.pipeline.guards(census, engine or Local(), self._promising(census), trial=trial)
+        return self.pipeline.guards(census, engine or Local(), self._bind_promise(census), trial=trial)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """Return the promise at the realised universe, from the strata, which are invariants."""
@@ -504,24 +507,24 @@ class SwapMechanism(Mechanism):
     ) -> tuple[Specification, ExpectedEffect | None]:
         """Return both from strata that are read once."""
         require_inputs(census, engine)
-        place = engine or Local()
-        self.pipeline.require_levels(census, place)
-        found = self.make_promise(self.pipeline.count_strata(census, place), census)
+        engine_used = engine or Local()
+        self.pipeline.require_levels(census, engine_used)
+        found = self.make_promise(self.pipeline.count_strata(census, engine_used), census)
         return found.specification, found.effect
 
-    def prepare_restating(self, census: "Census", *, engine: Engine | None = None) -> Restating:
+    def prepare_restating(self, census: "Census", *, engine: Engine | None = None) -> RestatePromise:
         """Return a function that states the promise at other values of a knob, from strata that are read once."""
-        place = engine or Local()
-        strata = self.pipeline.count_strata(census, place)
+        engine_used = engine or Local()
+        strata = self.pipeline.count_strata(census, engine_used)
 
         def state(other: Mechanism) -> Specification:
             if isinstance(other, SwapMechanism) and other.name == self.name:
                 return other.make_promise(strata, census).specification
-            return other.specification(census, engine=place)
+            return other.specification(census, engine=engine_used)
 
         return state
 
-    def _promising(self, census: "Census") -> Promising:
+    def _bind_promise(self, census: "Census") -> StatePromise:
         return lambda strata: self.make_promise(strata, census)
 
     def release(
@@ -538,10 +541,15 @@ class SwapMechanism(Mechanism):
         del state  # a swap is one step: an interrupted one starts again
         self.refuse_degenerate()
         census = check_inputs(census, key, engine)
-        place = engine or Local()
-        self.pipeline.require_levels(census, place)
+        engine_used = engine or Local()
+        self.pipeline.require_levels(census, engine_used)
         return self.pipeline.release(
-            census, self._promising(census), key=key, engine=place, out=out, progress=progress or silent
+            census,
+            self._bind_promise(census),
+            key=key,
+            engine=engine_used,
+            out=out,
+            progress=progress or silent,
         )
 
     def exact_law(self, census: "Census") -> Law | None:

@@ -1,14 +1,12 @@
 """The Permutation Swapping Algorithm (the paper's Algorithm 1) as a mechanism, with its proved bounds and closed forms."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-import pyarrow as pa
-
 from stirred.engine import Engine, Local
-from stirred.mechanisms.base import Mechanism, weight_error
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
+from stirred.mechanisms.release import Exchange, Release
 from stirred.mechanisms.swap import estimates
 from stirred.mechanisms.swap.bounds import bounds
 from stirred.mechanisms.swap.config import SwapConfig
@@ -18,7 +16,7 @@ from stirred.mechanisms.swap.strata import StratumTable
 from stirred.spec import Bound, SizeLaw
 
 if TYPE_CHECKING:
-    from stirred.census import Census, Schema
+    from stirred.census import Schema
 
 
 class PermutationSwapping(ProvedSwapping):
@@ -48,28 +46,10 @@ class PermutationSwapping(ProvedSwapping):
 
     # The closed forms: the law of one record's move is known, and with it the error of every table
 
-    def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
-        """Raise an error unless records are released and the weight stays with its record."""
-        if not self.config.microdata:
-            raise weight_error(self.name)
-        estimates.require_held(self.roles(census), weight, record_type)
-
-    def table(
-        self,
-        release: Release,
-        by: Sequence[str],
-        *,
-        record_type: str = "",
-        weight: str = "",
-        engine: Engine | None = None,
-    ) -> pa.Table:
-        """Return counts or weighted totals with estimate, standard error and interval, where records are released."""
-        asked, place = record_type or self.resolution, engine or Local()
-        if self.resolution not in release.microdata:
-            return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
-        found = estimates.estimate_table(self, release, by, asked, place, law=self.rate, weight=weight)
-        made = format_table(found, by)
-        return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(self.rate)})
+    @property
+    def pair_law(self) -> Fraction:
+        """Return the swap rate, which decides how two records of a stratum move."""
+        return self.rate
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether a table is exact: nothing in it moves, or all that stays is matched (Proposition 4)."""

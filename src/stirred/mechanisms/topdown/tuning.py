@@ -140,8 +140,8 @@ def _write_workload(record: RecordSchema, levels: tuple[str, ...], axes: list[Va
 
 # Variances of the best linear estimate over a regular tree, in closed form, from the shares and the shape alone.
 #
-# With f children under every geounit of a level, all alike, the two passes of ``estimate.gls`` have the covariances
-# $C = (I + VP)^{-1}V$, $V = f\,C_{child}$, upward, and $E_{child} = (1 - 1/f)\,C_{child} + E/f^2$ downward.
+# With f children under every geounit of a level, all alike, the two passes of the estimate over the whole tree have the
+# covariances $C = (I + VP)^{-1}V$, $V = f\,C_{child}$, upward, and $E_{child} = (1 - 1/f)\,C_{child} + E/f^2$ downward.
 
 Floats = NDArray[np.float64]
 
