@@ -47,9 +47,8 @@ class TopDownConfig(MechanismConfig):
     mode: Literal["gls", "guided", "classic", "workload"] = Field(
         default="workload",
         description="the estimate: gls is more accurate at the same noise, guided adds to it the exact counts of units as "
-        "knowledge of persons by block and sums that are fitted first (least error on average, but it draws blocks to the "
-        "racial mix of their block group: not recommended for voting-rights use), classic is that of the 2020 production, "
-        "workload is the one that the workload names",
+        "knowledge of how many persons live in a block and sums that are fitted first, classic is that of the 2020 "
+        "production, workload is the one that the workload names",
         examples=["gls"],
     )
     rho_squared: ExactOrInfinite | None = Field(
