@@ -21,7 +21,12 @@ ALONE = (
     "test_1940 test_checker test_continued test_exactness test_exhaustive test_more_types test_parts test_rehearse "
     "test_swap_promises test_synth_coherence test_topdown_batches test_topdown_tables"
 )
-GROUPS = {"test_packet": "packet", "test_report_page": "packet", **{name: name for name in ALONE.split()}}
+TOGETHER = {
+    "packet": "test_packet test_report_page",
+    "sources": "test_catalogs test_errors_complete test_house",
+}
+GROUPS = {name: group for group, names in TOGETHER.items() for name in names.split()}
+GROUPS |= {name: name for name in ALONE.split()}
 
 # no test depends on the clock, and a run that passes passes again: the same examples each time
 settings.register_profile(

@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 from stirred.census import Census
-from stirred.mechanisms.topdown.run.subtrees import gather
 
+GATHER = "stirred.mechanisms.topdown.run.subtrees.gather"
 SPINE = ["state", "county", "tract", "block_group", "block"]
 
 
@@ -69,7 +69,7 @@ def make_census():
 @pytest.fixture(autouse=True)
 def _few_parts(monkeypatch):
     """Cut into three parts and not into eight, which takes twice as long; the golden packets are cut into eight."""
-    monkeypatch.setattr(gather, "MIN_PARTS", 3)
+    monkeypatch.setattr(f"{GATHER}.MIN_PARTS", 3)
 
 
 @pytest.fixture
@@ -77,6 +77,6 @@ def cut_at(monkeypatch):
     """Choose the shard level by number."""
 
     def choose(depth: int) -> None:
-        monkeypatch.setattr(gather, "choose_cut_level", lambda sizes: min(depth, len(sizes) - 1))
+        monkeypatch.setattr(f"{GATHER}.choose_cut_level", lambda sizes: min(depth, len(sizes) - 1))
 
     return choose
