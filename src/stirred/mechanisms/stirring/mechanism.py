@@ -20,6 +20,7 @@ from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
 from stirred.mechanisms.stirring.config import StirringConfig
+from stirred.mechanisms.stirring.free_slots import MAX_TYPES
 from stirred.mechanisms.stirring.law import (
     BY_HELD,
     BY_PLACE,
@@ -28,18 +29,18 @@ from stirred.mechanisms.stirring.law import (
     PermutationLaw,
     StratumLaw,
     StratumLaws,
-    StratumShapes,
     choose_laws,
     enumerate_cycles,
-    enumerate_trades,
+    enumerate_types,
     exchange_loss,
+    expect_type_changes,
     moved_share,
     ratio,
     record_loss,
     rho_squared,
-    trade_moments,
 )
 from stirred.mechanisms.stirring.moves import draw_stirring
+from stirred.mechanisms.stirring.shapes import count_stratum_shapes, list_shapes
 from stirred.mechanisms.swap import estimates
 from stirred.mechanisms.swap.exact_law import combine_strata
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
@@ -49,14 +50,7 @@ from stirred.mechanisms.swap.proposal import propose_swap
 from stirred.mechanisms.swap.rates import make_rate_knob
 from stirred.mechanisms.swap.records import Column, find_level_codes
 from stirred.mechanisms.swap.roles import Roles
-from stirred.mechanisms.swap.strata import (
-    MANY_TYPES,
-    NO_STRATUM,
-    Shapes,
-    StratumCodes,
-    count_sizes,
-    number_rows,
-)
+from stirred.mechanisms.swap.strata import NO_STRATUM, Shapes, count_sizes, number_rows
 from stirred.spec import Bound, Budget, Exchanges, Hamming, Specification
 
 if TYPE_CHECKING:
@@ -127,7 +121,7 @@ class Stirring(SwapMechanism):
     def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
         """Return the promise from the laws of all strata, which their sizes and types decide."""
         shapes = strata.shapes
-        laws = choose_laws(_list_shapes(shapes), self.goal)
+        laws = choose_laws(list_shapes(shapes), self.goal)
         differing = _find_differing(shapes)
         self._refuse_contradiction(shapes.n[differing], [laws[i] for i in np.flatnonzero(differing).tolist()])
         stated = state_specification(
@@ -148,7 +142,7 @@ class Stirring(SwapMechanism):
         """Return the same promise per changed record: ε = (1 − 1/h)·|ln λ|, h the most records that one cycle can join."""
         strata = self.pipeline.count_strata(census, engine or Local())
         stated = self.make_promise(strata, census).specification
-        laws = choose_laws(_list_shapes(strata.shapes), self.goal)
+        laws = choose_laws(list_shapes(strata.shapes), self.goal)
         return replace(
             stated,
             input_premetric=Hamming(self.resolution),
@@ -221,6 +215,11 @@ class Stirring(SwapMechanism):
 
     # The law of moves
 
+    @property
+    def most_types_counted(self) -> int:
+        """Return up to how many types of a stratum decide its law."""
+        return 0 if self.config.law == "cycles" else MAX_TYPES
+
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame; refuse a condition on a variable that is not there."""
         if self.config.shuffle_first and self.config.shuffle_first not in frame.columns:
@@ -250,7 +249,7 @@ class Stirring(SwapMechanism):
                 run.bind("shuffle"), ids=frame.ids, strata=codes, sizes=sizes, laws=even, engine=engine
             )
             frame = replace(frame, columns=apply_moves(frame, first, engine))
-        laws = choose_laws(_count_shapes(frame, frame.strata), self.goal)
+        laws = self._choose_laws(frame)
         kinds = {law.kind for law in laws.laws}
         moves = draw_stirring(
             run,
@@ -264,13 +263,19 @@ class Stirring(SwapMechanism):
         )
         return apply_moves(frame, moves, engine)
 
+    def _choose_laws(self, frame: Frame) -> StratumLaws:
+        """Return the law of every stratum of a frame; with linked members all records are taken to differ."""
+        held = None if frame.roles.members else frame.of(frame.roles.hold)
+        places = frame.of(frame.roles.moving_variables)
+        return choose_laws(count_stratum_shapes(frame.strata, held, places), self.goal)
+
     def _find_chosen(self, frame: Frame) -> NDArray[np.bool_]:
         column = frame.columns[self.config.shuffle_first]
         return np.isin(column.codes, find_level_codes(column, self.config.shuffle_levels))
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
         """Return the law of the moves of a small census, or None if there are too many."""
-        laws = choose_laws(_count_shapes(frame, frame.strata), self.goal)
+        laws = self._choose_laws(frame)
         held = _number_types(frame, frame.roles.hold) if not frame.roles.members else None
         places = _number_types(frame, frame.roles.moving_variables)
         chosen = self._find_chosen(frame) if self.config.shuffle_first else np.zeros(frame.rows, np.bool_)
@@ -288,9 +293,9 @@ class Stirring(SwapMechanism):
                     law = enumerate_cycles(len(group), own.weight)
                 elif own.kind == BY_HELD:
                     assert held is not None
-                    law = enumerate_trades([int(held[row]) for row in group], own.weight)
+                    law = enumerate_types([int(held[row]) for row in group], own.weight)
                 else:
-                    law = enumerate_trades([int(places[group[j]]) for j in first], own.weight)
+                    law = enumerate_types([int(places[group[j]]) for j in first], own.weight)
                 for s, chance in law.items():
                     both = tuple(first[i] for i in s)
                     found[both] = found.get(both, Fraction(0)) + chance / factorial(len(marked))
@@ -379,35 +384,6 @@ class Stirring(SwapMechanism):
 # The laws of the strata of a census, and what they lose together.
 
 
-def _list_shapes(shapes: Shapes) -> StratumShapes:
-    """Return one stratum of each shape of a census."""
-    return StratumShapes(
-        n=shapes.n,
-        held_types=shapes.hold_types,
-        place_types=shapes.swap_types,
-        held_first=shapes.hold_larger,
-        place_first=shapes.swap_larger,
-    )
-
-
-def _count_shapes(frame: Frame, strata: StratumCodes) -> StratumShapes:
-    """Return the shape of each stratum of a frame; with linked members all records are taken to differ."""
-    sizes = strata.sizes.astype(np.int64)
-    places = strata.types(frame.of(frame.roles.moving_variables))
-    if frame.roles.members:
-        held, first = np.where(sizes >= 2, MANY_TYPES, 1).astype(np.int64), sizes
-    else:
-        found = strata.types(frame.of(frame.roles.hold))
-        held, first = found.types.astype(np.int64), found.first_counts.astype(np.int64)
-    return StratumShapes(
-        n=sizes,
-        held_types=held,
-        place_types=places.types.astype(np.int64),
-        held_first=first,
-        place_first=places.first_counts.astype(np.int64),
-    )
-
-
 def _number_types(frame: Frame, names: tuple[str, ...]) -> NDArray[np.uint64]:
     """Return a number for each record, equal for equal values of the variables."""
     columns = frame.of(names)
@@ -469,15 +445,17 @@ def _note_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_
 
 def _expect_effect(strata: StrataSummary, laws: StratumLaws, differing: NDArray[np.bool_]) -> ExpectedEffect:
     """Return the expected share of all records that change places; by types, of those whose type differs there."""
-    shapes = strata.shapes
+    shapes, listed = strata.shapes, list_shapes(strata.shapes)
     moved = 0.0
-    for i in np.flatnonzero(differing):
-        n, law, many = int(shapes.n[i]), laws[int(i)], int(shapes.strata[i])
-        if law.kind == CYCLES:
-            moved += many * n * float(moved_share(n, law.weight))
-        else:
-            first = int(shapes.hold_larger[i] if law.kind == BY_HELD else shapes.swap_larger[i])
-            moved += many * 2 * trade_moments(first, n - first, law.weight)[0]
+    for i in np.flatnonzero(differing).tolist():
+        law, shape = laws[i], listed.distinct[listed.numbers[i]]
+        sides = {kind: counts for kind, counts in shape.list_sides() if kind == law.kind}
+        each = (
+            expect_type_changes(sides[law.kind], law.weight)
+            if sides
+            else shape.n * float(moved_share(shape.n, law.weight))
+        )
+        moved += int(shapes.strata[i]) * each
     records = int((shapes.n * shapes.strata).sum()) + sum(stay.records for stay in strata.frame.stays)
     return ExpectedEffect(kind="records", share=moved / max(records, 1), records=records)
 
