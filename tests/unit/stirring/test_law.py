@@ -24,10 +24,10 @@ from stirred.mechanisms.stirring.law import (
     delta_after,
     enumerate_cycles,
     enumerate_types,
-    expect_type_changes,
-    free_chances,
     epsilon_after,
     exchange_loss,
+    expect_type_changes,
+    free_chances,
     injection_chance,
     loss_at,
     moved_share,
@@ -246,9 +246,7 @@ def test_the_theory_s_cases_of_several_types() -> None:
     low, high = 1.0, 100.0
     for _ in range(60):
         middle = (low * high) ** 0.5
-        low, high = (
-            (middle, high) if expect_changed((2, 2, 2), Fraction(middle)) > changed else (low, middle)
-        )
+        low, high = (middle, high) if expect_changed((2, 2, 2), Fraction(middle)) > changed else (low, middle)
     assert round(2 * log(low), 3) == 2.660
     assert round(log(weight_of_rate(6, Fraction(changed / changed_slots((2, 2, 2), 1)))), 3) == 2.476
     # (2,1,1) and (2,2,1) at e^L = 4: the share of changed slots, by cycles .3571 and .4000, by types of (2,2,1) .4213
@@ -282,7 +280,11 @@ def test_auto_takes_what_loses_least_or_changes_fewest() -> None:
             assert ratio(auto[i].weight) == min(ratio(law[i].weight) for law in (auto, cycles, types))
             assert cycles[i].kind == CYCLES
             assert shape.differs or auto[i].kind == types[i].kind == CYCLES
-            if shape.differs and shape.n > 2 and 2 in [len(side) for side in (shape.held, shape.places) if side]:
+            if (
+                shape.differs
+                and shape.n > 2
+                and 2 in [len(side) for side in (shape.held, shape.places) if side]
+            ):
                 assert auto[i].kind != CYCLES
             kinds.add(auto[i].kind)
     assert kinds == {CYCLES, BY_HELD, BY_PLACE}

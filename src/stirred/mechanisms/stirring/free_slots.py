@@ -313,7 +313,7 @@ def _expect_tries(counts: Floats, above_one: float) -> float:
                 largest = max(largest, term)
                 total += term
         tries *= total
-    return tries
+    return float(tries)
 
 
 def is_practical(counts: Sequence[int], root: Fraction) -> bool:
