@@ -103,9 +103,17 @@ def solve_free(counts: Floats, r: float, free: Floats) -> float:
 @compile_kernel
 def _sum_type(n: float, around: float, x: float, moments: Floats) -> float:
     r"""Write mean and central moments of f with $P(f) \propto \binom{n}{f} x^f/f!$; return the sum over P(around)."""
+    # around the mode, so that small numbers keep all their digits
+    mode, scale = around, 1.0
+    while (n - mode) * x > (mode + 1.0) * (mode + 1.0):
+        scale *= (n - mode) * x / ((mode + 1.0) * (mode + 1.0))
+        mode += 1.0
+    while mode * mode > (n - mode + 1.0) * x:
+        scale *= mode * mode / ((n - mode + 1.0) * x)
+        mode -= 1.0
     total, one, two, three, four = 1.0, 0.0, 0.0, 0.0, 0.0
     for way in range(2):
-        term, f, largest = 1.0, around, 1.0
+        term, f, d = 1.0, mode, 0.0
         while True:
             if way == 0:
                 term *= (n - f) * x / ((f + 1.0) * (f + 1.0))
@@ -113,21 +121,20 @@ def _sum_type(n: float, around: float, x: float, moments: Floats) -> float:
             else:
                 term *= f * f / ((n - f + 1.0) * x)
                 f -= 1.0
-            if term <= SMALLEST_TERM * largest:  # also beyond 0 and n
+            d = f - mode
+            if term <= SMALLEST_TERM and abs(d) > 4.0:  # fourth moments are divided by small s²
                 break
-            largest = max(largest, term)
-            d = f - around
             total += term
             one += term * d
             two += term * d * d
             three += term * d * d * d
             four += term * d * d * d * d
     m, a, b, c = one / total, two / total, three / total, four / total
-    moments[0] = around + m
+    moments[0] = mode + m
     moments[1] = a - m * m
     moments[2] = b - 3 * m * a + 2 * m * m * m
     moments[3] = c - 4 * m * b + 6 * m * m * a - 3 * m * m * m * m
-    return total
+    return scale * total
 
 
 @compile_kernel

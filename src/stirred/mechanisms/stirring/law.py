@@ -170,7 +170,7 @@ def _fit_weight(weight: Fraction, n: int) -> Fraction:
 
 
 @compile_kernel
-def _trade_moments(n1: float, n2: float, odds: float) -> tuple[float, float]:
+def compute_trade_moments(n1: float, n2: float, odds: float) -> tuple[float, float]:
     """Return the mean and variance of the number of trades, summed outward from the mode.
 
     Only sums, products, quotients and square roots are used, which are the same on every machine.
@@ -215,7 +215,7 @@ def _find_odds(n1: Floats, n2: Floats, wanted: Floats, out: Floats) -> None:
         low, high = min(one, other) * (1 - 1e-9), max(one, other) * (1 + 1e-9)
         for _ in range(60):
             middle = (low + high) / 2
-            if _trade_moments(n1[i], n2[i], middle)[0] < mean:
+            if compute_trade_moments(n1[i], n2[i], middle)[0] < mean:
                 low = middle
             else:
                 high = middle
@@ -228,7 +228,7 @@ def trade_moments(n1: int, n2: int, weight: Fraction) -> tuple[float, float]:
     >>> [round(value, 9) for value in trade_moments(1, 3, Fraction(3))]  # odds 3·1/3: a trade or none
     [0.5, 0.25]
     """
-    mean, spread = _trade_moments(float(n1), float(n2), float(1 / weight))
+    mean, spread = compute_trade_moments(float(n1), float(n2), float(1 / weight))
     return float(mean), float(spread)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 from math import factorial
 from typing import TYPE_CHECKING, ClassVar
@@ -18,8 +19,9 @@ from stirred.languages import Phrase
 from stirred.mechanisms.base import Knob, Mechanism, weight_error
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
+from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table, require_schema, scan_records
 from stirred.mechanisms.stirring.config import StirringConfig
+from stirred.mechanisms.stirring.estimates import StirredMoments
 from stirred.mechanisms.stirring.free_slots import MAX_TYPES
 from stirred.mechanisms.stirring.law import (
     BY_HELD,
@@ -307,16 +309,11 @@ class Stirring(SwapMechanism):
         """Return (mechanism, census with copies, copy column): copies are strata, hence independent."""
         return copy_in_strata(self, census, copies)
 
-    # The closed forms, by cycles: the law of one and of two records' moves is known, and with it the error of every table
-
-    @property
-    def has_closed_form(self) -> bool:
-        """Return whether all records of a stratum move by the same law: by cycles, without a shuffle before."""
-        return self.config.law == "cycles" and not self.config.shuffle_first
+    # The closed forms: the law of one and of two records' moves is known, and with it the error of every table
 
     def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
-        """Raise an error unless records with closed forms are released and the weight stays with its record."""
-        if not self.config.microdata or not self.has_closed_form:
+        """Raise an error unless records are released and the weight stays with its record."""
+        if not self.config.microdata:
             raise weight_error(self.name)
         estimates.require_held(self.roles(census), weight, record_type)
 
@@ -329,16 +326,44 @@ class Stirring(SwapMechanism):
         weight: str = "",
         engine: Engine | None = None,
     ) -> pa.Table:
-        """Return counts or weighted totals with estimate, standard error and interval, where closed forms exist."""
+        """Return counts or weighted totals with estimate, standard error and interval, where records are released."""
         asked, place = record_type or self.resolution, engine or Local()
-        if not self.has_closed_form or self.resolution not in release.microdata:
+        if self.resolution not in release.microdata:
             return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
         law = CyclesPairs(self.goal)
-        found = estimates.estimate_table(self, release, by, asked, place, law=law, weight=weight)
+        found = estimates.estimate_table(
+            self, release, by, asked, place, law=law, weight=weight, moments=self._make_moments(release)
+        )
         made = format_table(found, by)
+        # by types as many are pulled as by cycles, or fewer
         sizes = estimates.count_stratum_sizes(self, release, place)["size"].to_list()
         pull = max((law.share(n) for n in sizes), default=Fraction(0))
         return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(pull)})
+
+    def _make_moments(self, release: Release) -> "partial[StirredMoments]":
+        """Return the kernel that sums the moments of strata, each by its own law."""
+        return partial(
+            StirredMoments,
+            asked=self.goal,
+            held=self._list_held(release),
+            first=self.config.shuffle_first,
+            levels=tuple(self.config.shuffle_levels),
+        )
+
+    def _list_held(self, release: Release) -> tuple[str, ...] | None:
+        """Return the variables that make held types in a release; None where linked records make all records differ."""
+        schema = require_schema(release)
+        if any(schema.record(name).linked_to == self.resolution for name in release.microdata):
+            return None
+        record = schema.record(self.resolution)
+        other = {
+            record.id,
+            record.household,
+            *self.match,
+            *estimates.list_moving(self.match, self.swap, schema),
+        }
+        names = scan_records(release.microdata[self.resolution]).collect_schema().names()
+        return tuple(name for name in names if name not in other)
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether a table is exact: nothing in it moves, or all that stays is matched."""
@@ -346,10 +371,15 @@ class Stirring(SwapMechanism):
         return estimates.keeps_table(by, match=self.match, swap=moving)
 
     def exchange(self, release: Release) -> Exchange | None:
-        """Return the law by which one record moves, where it is the same for all records of a stratum."""
-        if not self.has_closed_form:
+        """Return the law by which one record moves."""
+        if self.resolution not in release.microdata:
             return None
-        return estimates.describe_exchange(self, release, CyclesPairs(self.goal).shares)
+        moving = estimates.list_moving(self.match, self.swap, require_schema(release))
+        names = scan_records(release.microdata[self.resolution]).collect_schema().names()
+        places = tuple(name for name in dict.fromkeys(moving) if name in names)
+        law = CyclesPairs(self.goal)
+        kernel = self._make_moments(release)((), self.match, places, law)
+        return estimates.describe_exchange(self, release, law.shares, kernel.find_moved)
 
     def details(self) -> Mapping[str, object]:
         """Return the loss as a function of the distance, by its formula."""
