@@ -24,7 +24,7 @@ from stirred.mechanisms.contents import Law, MeasuredNoise
 from stirred.mechanisms.coverage import MeasuredCoverage
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.proposal import Cap, Goal, Proposal
+from stirred.mechanisms.proposal import Advice, Cap, Goal, Proposal
 from stirred.mechanisms.release import MEASURE_COLUMNS, Exchange, Guard, Release, count
 from stirred.spec import Specification
 from stirred.spec.conversions import Conversion
@@ -174,6 +174,11 @@ class Mechanism(ABC):
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:  # noqa: ARG003
         """Return settings and tables that fit a schema, with a reason each, or None for a template."""
+        return None
+
+    @classmethod
+    def advise(cls, schema: "Schema") -> Advice | None:  # noqa: ARG003
+        """Return whether a new plan for this schema should begin with it rather than another, or None: it says nothing."""
         return None
 
     @property

@@ -294,6 +294,7 @@ class Explanation:
     memory: int
     doubts: tuple[str, ...] = ()  # about the records, for the office alone
     effects: tuple[str, ...] = ()  # how far each mechanism is expected to change what it reads
+    compared: tuple[str, ...] = ()  # what other mechanisms would lose at the same effect
     guards: tuple[Guard, ...] = ()  # for the office alone: one of them may come from a trial draw
 
     def document(self) -> dict[str, object]:
@@ -317,6 +318,7 @@ class Explanation:
             "estimated_memory_bytes": self.memory,
             "doubts": list(self.doubts),
             "expected_effect": list(self.effects),
+            "compared_losses": list(self.compared),
             "guards": guard_lines(self.guards),
         }
 
@@ -365,6 +367,11 @@ def explain(
         guards=tuple(guards),
         doubts=tuple(map(str, find_doubts(census))),
         effects=tuple(str(effect.words()) for effect in promise.effects if effect is not None),
+        compared=tuple(
+            str(told)
+            for effect in promise.effects
+            if effect is not None and (told := effect.compare_losses()) is not None
+        ),
     )
 
 

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import permutations, product
 from math import exp, log
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,13 +12,22 @@ import pytest
 
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.cli.main import main
 from stirred.engine import Local
-from stirred.errors import InputError, PrivacyError
+from stirred.errors import BudgetError, InputError, PrivacyError, StirredError
 from stirred.mechanisms.stirring import Stirring
-from stirred.mechanisms.stirring.law import CYCLES, choose_laws, enumerate_cycles
+from stirred.mechanisms.stirring.law import (
+    CYCLES,
+    choose_laws,
+    delta_after,
+    enumerate_cycles,
+    exchange_loss,
+    rho_squared,
+)
 from stirred.mechanisms.stirring.mechanism import CyclesPairs, _count_shapes
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.estimates import StratumCells, estimate, variance
+from stirred.mechanisms.swap.frame import Frame
 from stirred.spec import Budget, Exchanges
 
 KEY = Key.for_tests(1)
@@ -252,16 +262,25 @@ def test_shuffled_records_move_almost_surely() -> None:
     [
         ({}, InputError, "rate or a loss"),
         ({"rate": "0"}, InputError, "share 0"),
+        ({"rate": "-1/20"}, InputError, "share|rate"),
+        ({"rate": "3/2"}, InputError, "share|rate"),
+        ({"rate": 0.05}, BudgetError, "rate"),
+        ({"loss": "41"}, InputError, "loss of one exchange"),
+        ({"loss": "eight"}, BudgetError, "loss"),
+        ({"rate": "1/20", "shuffle_levels": ["3"]}, InputError, "variable and its levels"),
         ({"rate": "1"}, InputError, "share 1"),
         ({"loss": "0"}, InputError, "loss of one exchange"),
         ({"loss": "-2"}, InputError, "loss of one exchange"),
         ({"rate": "1/20", "shuffle_first": "race"}, InputError, "variable and its levels"),
         ({"rate": "1/20", "law": "quick"}, InputError, "law is not as it should be"),
         ({"rate": "9999/10000", "loss": "1/10"}, InputError, "contradict"),
-        (
-            {"rate": "1/20", "shuffle_first": "county", "shuffle_levels": ["1"]},
-            PrivacyError,
-            "shuffled first by county",
+        *(
+            (
+                {"rate": "1/20", "shuffle_first": place, "shuffle_levels": ["1"]},
+                PrivacyError,
+                f"shuffled first by {place}",
+            )
+            for place in ("county", "state")
         ),
         ({"rate": "1/20", "shuffle_first": "income", "shuffle_levels": ["1"]}, InputError, "income"),
         ({"rate": "1/20", "shuffle_first": "race", "shuffle_levels": ["77"]}, InputError, "77"),
@@ -277,8 +296,97 @@ def test_bad_input_is_refused_before_anything_is_drawn(settings: dict, kind: typ
 def _check(settings: dict) -> None:
     data = large(2_000)
     mechanism = Stirring(**BASE, **settings)
-    mechanism.refuse(data)
-    mechanism.specification(data)
+    try:
+        mechanism.release(data, key=KEY)  # refused too where nobody asked before
+    except StirredError:
+        mechanism.refuse(data)
+        mechanism.specification(data)
+
+
+def test_an_area_beside_the_spine_is_a_place_too() -> None:
+    n = 400
+    geography = {"spine": ["state", "county"], "off_spine": {"district": {}}}
+    homes = {
+        "state": [1] * n,
+        "county": [i % 8 for i in range(n)],
+        "district": [i % 8 // 2 for i in range(n)],
+        "size": [i // 8 % 3 for i in range(n)],
+        "race": [i // 24 % 5 for i in range(n)],
+    }
+    data = Census.of({"geography": geography, "record": {"household": {}}}, {"household": homes})
+    mechanism = Stirring(
+        **BASE, drop=["district"], rate="1/20", shuffle_first="district", shuffle_levels=["1"]
+    )
+    with pytest.raises(PrivacyError, match="shuffled first by district"):
+        mechanism.refuse(data)
+    with pytest.raises(InputError, match="district"):
+        mechanism.release(data, key=KEY)
+
+
+def test_a_contradiction_names_the_strata_and_the_rate_that_they_reach() -> None:
+    """Of ten strata of two records, at ε = 1/10 a share of 1/(1 + e^-0.1) = 0.525 moves; of one with 50, all but 1 in 56."""
+    sizes = [i // 2 for i in range(20)] + [99] * 50
+    data = census({"size": sizes, "race": [i % 2 for i in range(70)], "county": [i % 2 for i in range(70)]})
+    with pytest.raises(InputError, match="contradict") as caught:
+        Stirring(**BASE, rate="3/5", loss="1/10").specification(data)
+    assert "larger loss: 10;" in caught.value.why
+    assert "a share of 0.5250 is reached in strata of 2 records" in caught.value.why
+    Stirring(**BASE, rate="1/2", loss="1/10").specification(data)
+
+
+@pytest.mark.parametrize("weight", [Fraction(0), Fraction(-3)])
+def test_a_weight_that_is_not_positive_is_refused(weight: Fraction) -> None:
+    for use in (exchange_loss, rho_squared, lambda w: delta_after(w, 2, Fraction(1))):
+        with pytest.raises(InputError, match="λ is a positive number"):
+            use(weight)
+
+
+class ByWhereAndWhat(Stirring):
+    """A mutant: shuffles first who is of the kind that is named like its place."""
+
+    def _find_chosen(self, frame: Frame) -> np.ndarray:
+        return frame.columns["county"].codes == frame.columns["race"].codes
+
+
+@pytest.mark.parametrize(("mechanism", "within"), [(Stirring, True), (ByWhereAndWhat, False)])
+def test_a_choice_by_what_a_record_is_costs_nothing_and_one_by_where_it_lives_too_does(
+    mechanism: type[Stirring], within: bool
+) -> None:
+    held = {"size": [1, 1, 1], "race": [0, 1, 2]}
+    stirred = mechanism(**BASE, rate="1/20", shuffle_first="race", shuffle_levels=["0", "1"])
+    every = {order: census({**held, "county": list(order)}) for order in permutations(range(3))}
+    laws = {order: stirred.exact_law(data) for order, data in every.items()}
+    promised = stirred.specification(every[0, 1, 2]).budget
+    assert promised == Budget.log(38)
+    near = [order for order in every if _distance(held, (0, 1, 2), order) == 2]
+    worst = max(
+        max(laws[0, 1, 2][y] / laws[order][y], laws[order][y] / laws[0, 1, 2][y])
+        for order in near
+        for y in laws[order]
+    )
+    assert (Budget.log(worst) <= promised) is within
+
+
+def test_nothing_is_written_where_settings_are_refused(tmp_path: Path) -> None:
+    table = large(400).scan("household").collect()
+    table.write_csv(tmp_path / "homes.csv")
+    (tmp_path / "census.toml").write_text(
+        '[geography]\nspine = ["state", "county"]\n[record.household]\nfiles = ["homes.csv"]\nid = "hid"\n'
+        '[record.household.variables]\nsize = "1..4"\ntenure = ["own", "rent"]\nrace = "0..11"\n'
+    )
+    before = {*tmp_path.iterdir()}
+    words = ["stirring", str(tmp_path), "--match", "size", "--swap", "county", "--out", str(tmp_path / "out")]
+    for bad in (
+        [],
+        ["--rate", "0"],
+        ["--rate", "1"],
+        ["--loss", "0"],
+        ["--rate", "9999/10000", "--loss", "1/10"],
+        ["--rate", "1/20", "--shuffle-first", "county", "--shuffle-levels", "1"],
+        ["--rate", "1/20", "--shuffle-first", "income", "--shuffle-levels", "1"],
+    ):
+        assert main([*words, *bad]) == 2
+        assert {*tmp_path.iterdir()} == before
 
 
 def test_strata_of_one_record_stay_and_are_said() -> None:
@@ -293,7 +401,7 @@ def test_knobs_turn_rate_and_loss() -> None:
     for knob in both.knobs():
         one = knob.turned(knob.settings[3])
         assert getattr(one, knob.name) == knob.settings[3]
-    assert [knob.name for knob in Stirring(**BASE, loss="6").knobs()] == ["loss"]
+    assert [knob.name for knob in Stirring(**BASE, loss="6").knobs()] == ["loss", "rate"]
 
 
 def test_the_expected_effect_is_the_share_of_the_law() -> None:

@@ -301,7 +301,7 @@ def test_production_presets_measure_the_parts_of_states_where_the_census_has_the
     assert whole.settings()["aian"] == "none"
     assert TopDown(workload="small").tree(Workload.preset("small"), data.schema) is None
     own = TopDown(workload="pl94-stirred-persons")
-    assert own.tree(own.workloads[0], data.schema) is None
+    assert own.tree(own.workloads[0], data.schema) == SpineOptions(aian="aiannh")
 
 
 def test_county_subdivisions_stand_for_places_in_strong_states():

@@ -5,10 +5,10 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from stirred.mechanisms.config import Exact, Share
-from stirred.mechanisms.swap.config import MatchedConfig, SwapOutputConfig
+from stirred.mechanisms.swap.config import MatchedSwapConfig, SwapOutputConfig
 
 
-class StirringConfig(SwapOutputConfig, MatchedConfig):
+class StirringConfig(MatchedSwapConfig):
     """Stir a census: the swap that loses least.
 
     Records move within strata of equal match variables, by a law under which one exchange of two records loses as little as

@@ -478,6 +478,12 @@ def _is_better(one: Candidate, other: Candidate, rate: Fraction | None) -> bool:
 
 def ratio(weight: Fraction) -> Fraction:
     """Return e to the loss of one exchange: the larger of λ and 1/λ."""
+    if weight <= 0:
+        raise InputError(
+            "λ is a positive number",
+            why="it weighs a permutation by λ to its number of cycles",
+            fix="give 1 or more",
+        )
     return max(weight, 1 / weight)
 
 

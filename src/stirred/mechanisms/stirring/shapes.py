@@ -59,5 +59,5 @@ def list_shapes(shapes: Shapes) -> StratumShapes:
 
 def _join_counts(n: int, types: int, larger: int, margins: Counts) -> Counts:
     if types >= MANY_TYPES:
-        return margins
+        return margins if margins is not None and len(margins) <= MAX_TYPES else None
     return (n,) if types < 2 else (larger, n - larger)

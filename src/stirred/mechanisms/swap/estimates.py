@@ -239,6 +239,10 @@ class PairSource(Protocol):
         """Return the pair law in a stratum of n records."""
         ...
 
+    def share(self, n: int) -> Fraction:
+        """Return the share that moves in a stratum of n records."""
+        ...
+
 
 def pair_law(n: int, rate: Fraction | PairSource) -> PairLaw:
     """Return the pair law in a stratum of n records, in floats: of the PSA at swap rate p, or of another law.
@@ -599,6 +603,7 @@ def _estimate_moments(
 
 
 def round_whole(values: NDArray[np.float64]) -> pl.Series:
+    """Return whole numbers, none so large that a sum of many would not fit."""
     return pl.Series(np.rint(np.clip(values, -_LARGEST_WHOLE_NUMBER, _LARGEST_WHOLE_NUMBER)).astype(np.int64))
 
 
@@ -650,10 +655,7 @@ def list_moving(match: Sequence[str], swap: Sequence[str], schema: Schema) -> li
 
 
 def describe_exchange(
-    choice: SwapVariables,
-    release: Release,
-    selected: Callable[[ArrayLike], Floats],
-    moved: Callable[[pl.DataFrame], Floats] | None = None,
+    choice: SwapVariables, release: Release, selected: Callable[[ArrayLike], Floats]
 ) -> Exchange | None:
     """Return the law by which one record moves, ``selected`` by the size of its stratum; None without records."""
     if choice.resolution not in release.microdata:
@@ -668,7 +670,6 @@ def describe_exchange(
             if name in there
         ),
         selected=selected,
-        moved=moved,
     )
 
 
@@ -779,6 +780,16 @@ def count_stratum_sizes(choice: SwapVariables, release: Release, engine: Engine)
     kernel = Sizes((), choice.match, ())
     found = map_strata(release, kernel, record_type=own, resolution=own, areas=(), engine=engine)
     return found.group_by("size").agg(pl.col("strata").sum()).sort("size")
+
+
+def largest_share(
+    choice: SwapVariables, release: Release, engine: Engine, law: Fraction | PairSource
+) -> Fraction:
+    """Return the largest share that moves in a stratum of this release, of the PSA its swap rate."""
+    if isinstance(law, Fraction):
+        return law
+    sizes = count_stratum_sizes(choice, release, engine)["size"].to_list()
+    return max((law.share(n) for n in sizes), default=Fraction(0))
 
 
 def exhibit_effective_rates(choice: SwapChoice, release: Release, engine: Engine) -> Exhibit:

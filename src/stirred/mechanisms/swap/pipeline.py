@@ -29,7 +29,8 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -44,6 +45,7 @@ from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.swap import parts
+from stirred.mechanisms.swap.comparison import LossAtShare, compare_losses
 from stirred.mechanisms.swap.config import SwapOutputConfig
 from stirred.mechanisms.swap.exact_law import (
     PermutationLaw,
@@ -83,7 +85,7 @@ from stirred.mechanisms.swap.roles import (
     require_reasons,
     require_tables,
 )
-from stirred.spec import Ledger, Specification
+from stirred.spec import Budget, Exchanges, Ledger, Specification
 from stirred.spec.invariants import Views, largest_views, make_view
 
 if TYPE_CHECKING:
@@ -99,6 +101,7 @@ class SwapPromise:
     specification: Specification
     effect: ExpectedEffect | None = None
     warnings: tuple[str, ...] = ()
+    moved: float | None = None  # the share of the records that can move, where the effect does not say it
 
 
 StatePromise = Callable[[StrataSummary], SwapPromise]
@@ -323,6 +326,7 @@ class SwapPipeline:
                     input_digest=run.digest(b"input", before.digest).hex(),
                     private=key.private,
                     internal=swapped.internal,
+                    settings=self.settings.settings(),
                     effect=promise.effect,
                     schema=census.schema,
                     folder=census.folder,
@@ -403,6 +407,18 @@ class SwapMechanism(Mechanism):
     @abstractmethod
     def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
         """Return the promise for these strata: specification, expected effect and warnings."""
+
+    def bound_exchange(self, strata: StrataSummary, specification: Specification) -> Budget:
+        """Return what one exchange of two records loses at most: two changed records, or one exchange, as it counts."""
+        del strata
+        exchanges = isinstance(specification.input_premetric, Exchanges)
+        return specification.budget if exchanges else specification.budget * 2
+
+    @classmethod
+    def lose_at_share(cls, strata: StrataSummary, share: Fraction) -> LossAtShare | None:
+        """Return what one exchange loses at most if this share of the records that can move did, or None if unknown."""
+        del strata, share
+        return None
 
     @abstractmethod
     def refuse_degenerate(self) -> None:
@@ -500,7 +516,7 @@ class SwapMechanism(Mechanism):
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """Return the promise at the realised universe, from the strata, which are invariants."""
-        return self.state_promise(census, engine=engine)[0]
+        return self.make_promise(self._count_strata(census, engine), census).specification
 
     def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:
         """Return the expected share of records that change places, from the sizes of the strata, which are invariants."""
@@ -509,12 +525,15 @@ class SwapMechanism(Mechanism):
     def state_promise(
         self, census: "Census", *, engine: Engine | None = None
     ) -> tuple[Specification, ExpectedEffect | None]:
-        """Return both from strata that are read once."""
+        """Return both from strata that are read once, the effect with what other swaps would lose at its share."""
+        found = self._bind_promise(census)(self._count_strata(census, engine))
+        return found.specification, found.effect
+
+    def _count_strata(self, census: "Census", engine: Engine | None) -> StrataSummary:
         require_inputs(census, engine)
         engine_used = engine or Local()
         self.pipeline.require_levels(census, engine_used)
-        found = self.make_promise(self.pipeline.count_strata(census, engine_used), census)
-        return found.specification, found.effect
+        return self.pipeline.count_strata(census, engine_used)
 
     def prepare_restating(self, census: "Census", *, engine: Engine | None = None) -> RestatePromise:
         """Return a function that states the promise at other values of a knob, from strata that are read once."""
@@ -529,7 +548,15 @@ class SwapMechanism(Mechanism):
         return state
 
     def _bind_promise(self, census: "Census") -> StatePromise:
-        return lambda strata: self.make_promise(strata, census)
+        def state(strata: StrataSummary) -> SwapPromise:
+            made = self.make_promise(strata, census)
+            if made.effect is None:
+                return made
+            loss = self.bound_exchange(strata, made.specification)
+            compared = compare_losses(made.effect, strata, name=self.name, loss=loss, moved=made.moved)
+            return replace(made, effect=compared)
+
+        return state
 
     def release(
         self,
@@ -564,9 +591,18 @@ class SwapMechanism(Mechanism):
         )
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
-        """Return what the guards found."""
+        """Return what swaps would lose at the share that this one moves, and what the guards found."""
         del engine
-        return (exhibit_guards(release.guards),) if release is not None and release.guards else ()
+        if release is None:
+            return ()
+        compared = release.effect and release.effect.compare_losses()
+        lost = Exhibit(
+            title=Phrase("swap.losses.title"), finding=compared or "", note=Phrase("swap.losses.note")
+        )
+        return (
+            *((lost,) if compared else ()),
+            *((exhibit_guards(release.guards),) if release.guards else ()),
+        )
 
 
 def copy_in_strata(

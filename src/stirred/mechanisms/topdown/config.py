@@ -47,9 +47,8 @@ class TopDownConfig(MechanismConfig):
     mode: Literal["gls", "guided", "classic", "workload"] = Field(
         default="workload",
         description="the estimate: gls is more accurate at the same noise, guided adds to it the exact counts of units as "
-        "knowledge of persons by block and sums that are fitted first (least error on average, but it draws blocks to the "
-        "racial mix of their block group: not recommended for voting-rights use), classic is that of the 2020 production, "
-        "workload is the one that the workload names",
+        "knowledge of how many persons live in a block and sums that are fitted first, classic is that of the 2020 "
+        "production, workload is the one that the workload names",
         examples=["gls"],
     )
     rho_squared: ExactOrInfinite | None = Field(
@@ -85,8 +84,8 @@ class TopDownConfig(MechanismConfig):
     )
     aian: str | None = Field(
         default=None,
-        description="the off-spine geography that splits states into AIAN areas and the remainder; the production presets "
-        "use aiannh where the census has it, and none asks for whole states",
+        description="the off-spine geography that splits states into AIAN areas and the remainder; pl94, dhc and "
+        "pl94-stirred use aiannh where the census has it, and none asks for whole states",
         examples=["aiannh"],
     )
     part_bounds: bool = Field(

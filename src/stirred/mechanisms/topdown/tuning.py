@@ -845,14 +845,12 @@ def _describe_trade(
 def _describe_estimate(workload: Workload, mode: Mode) -> str:
     """Describe what the released estimate adds to the predicted errors."""
     leaf = f"{workload.levels[-1]}s"
-    harm = f"draws {leaf} to the mix of the areas above them and erases enclaves"
     if mode == "guided":
         return (
             f" The counts that are released (mode guided) were about 5 % further off above {leaf} when this was measured,"
-            f" which the goals allow for, and nearer in {leaf}, because no count is negative. Mode guided {harm}; for"
-            " voting-rights use ask for mode gls."
+            f" which the goals allow for, and nearer in {leaf}, because no count is negative."
         )
     return (
         f" The plan is estimated in mode {mode}, which does not hold the sums of the goals: released counts above {leaf} may"
-        f" be further off. Mode guided holds them, but it {harm}: it is not for voting-rights use."
+        " be further off. Mode guided holds them."
     )
