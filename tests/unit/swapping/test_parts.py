@@ -193,6 +193,11 @@ MECHANISMS: dict[str, tuple[type[SwapMechanism], dict[str, Any]]] = {
         Stirring,
         {"match": ["state", "size", "race"], "law": "auto", "carry": False, "hold": ["owned"]},
     ),
+    "stirring by several types": (
+        Stirring,
+        {"match": ["state", "size"], "law": "types", "carry": False, "hold": ["tenure"]},
+    ),
+    "stirring by places": (Stirring, {"match": ["kind"], "swap": ["county"], "drop": ["block"]}),
     "stirring, shuffled first": (
         Stirring,
         {"loss": "7", "shuffle_first": "tenure", "shuffle_levels": ["rent"], "carry": False},

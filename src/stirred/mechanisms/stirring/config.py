@@ -34,10 +34,10 @@ class StirringConfig(MatchedSwapConfig):
         examples=["8"],
     )
     law: Literal["auto", "cycles", "types"] = Field(
-        default="cycles",
-        description="cycles: for records that differ; types: another law in strata with two held types or places; auto: the "
-        "one that loses less",
-        examples=["auto"],
+        default="auto",
+        description="cycles: for records that differ; types: for strata with few held types or few places; auto: in each "
+        "stratum the one that loses least at the rate, or changes fewest at the loss",
+        examples=["cycles"],
     )
     shuffle_first: str = Field(
         default="",

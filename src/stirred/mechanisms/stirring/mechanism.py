@@ -1,11 +1,12 @@
 """Stirring as a mechanism: the promise from the laws of all strata, the draw, and the closed forms of tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 from math import factorial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +19,10 @@ from stirred.mechanisms.base import Knob
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.proposal import Advice
-from stirred.mechanisms.release import Exchange, Release
+from stirred.mechanisms.release import Exchange, Release, require_schema, scan_records
 from stirred.mechanisms.stirring.config import StirringConfig
+from stirred.mechanisms.stirring.estimates import StirredMoments
+from stirred.mechanisms.stirring.free_slots import MAX_TYPES
 from stirred.mechanisms.stirring.law import (
     BY_HELD,
     BY_PLACE,
@@ -28,19 +31,20 @@ from stirred.mechanisms.stirring.law import (
     PermutationLaw,
     StratumLaw,
     StratumLaws,
-    StratumShapes,
+    changed_slots,
     choose_laws,
     enumerate_cycles,
-    enumerate_trades,
+    enumerate_types,
     epsilon_after,
     exchange_loss,
+    expect_type_changes,
     moved_share,
     ratio,
     record_loss,
     rho_squared,
-    trade_moments,
 )
 from stirred.mechanisms.stirring.moves import draw_stirring
+from stirred.mechanisms.stirring.shapes import count_stratum_shapes, list_shapes
 from stirred.mechanisms.swap import estimates
 from stirred.mechanisms.swap.comparison import LossAtShare
 from stirred.mechanisms.swap.exact_law import combine_strata
@@ -51,14 +55,7 @@ from stirred.mechanisms.swap.proposal import count_held_kinds
 from stirred.mechanisms.swap.rates import StratumSwapping, make_rate_knob
 from stirred.mechanisms.swap.records import Column, find_level_codes
 from stirred.mechanisms.swap.roles import Roles
-from stirred.mechanisms.swap.strata import (
-    MANY_TYPES,
-    NO_STRATUM,
-    Shapes,
-    StratumCodes,
-    count_sizes,
-    number_rows,
-)
+from stirred.mechanisms.swap.strata import NO_STRATUM, Shapes, count_sizes, number_rows
 from stirred.spec import (
     Approximate,
     Bound,
@@ -145,7 +142,7 @@ class Stirring(StratumSwapping):
     def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
         """Return the promise from the laws of all strata, which their sizes and types decide."""
         shapes = strata.shapes
-        laws = choose_laws(_list_shapes(shapes), self.goal)
+        laws = choose_laws(list_shapes(shapes), self.goal)
         differing = _find_differing(shapes)
         self._require_condition(strata.frame.roles, census.schema)
         self._refuse_contradiction(shapes, laws, differing)
@@ -169,7 +166,7 @@ class Stirring(StratumSwapping):
     def lose_at_share(cls, strata: StrataSummary, share: Fraction) -> LossAtShare | None:
         """Return what one exchange loses at most if this share moved in every stratum, by the law that loses least."""
         laws, differing = (
-            choose_laws(_list_shapes(strata.shapes), Asked(share, None, "auto")),
+            choose_laws(list_shapes(strata.shapes), Asked(share, None, "auto")),
             _find_differing(strata.shapes),
         )
         worst = _find_worst(laws, differing)
@@ -184,7 +181,7 @@ class Stirring(StratumSwapping):
         """Return the same promise per changed record: ε = (1 − 1/h)·|ln λ|, h the most records that one cycle can join."""
         strata = self.pipeline.count_strata(census, engine or Local())
         stated = self.make_promise(strata, census).specification
-        laws = choose_laws(_list_shapes(strata.shapes), self.goal)
+        laws = choose_laws(list_shapes(strata.shapes), self.goal)
         return replace(
             stated,
             input_premetric=Hamming(self.resolution),
@@ -283,6 +280,11 @@ class Stirring(StratumSwapping):
 
     # The law of moves
 
+    @property
+    def most_types_counted(self) -> int:
+        """Return up to how many types of a stratum decide its law."""
+        return 0 if self.config.law == "cycles" else MAX_TYPES
+
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame; refuse a condition on a variable that is not there."""
         if self.config.shuffle_first and self.config.shuffle_first not in frame.columns:
@@ -312,7 +314,7 @@ class Stirring(StratumSwapping):
                 run.bind("shuffle"), ids=frame.ids, strata=codes, sizes=sizes, laws=even, engine=engine
             )
             frame = replace(frame, columns=apply_moves(frame, first, engine))
-        laws = choose_laws(_count_shapes(frame, frame.strata), self.goal)
+        laws = self._choose_laws(frame)
         kinds = {law.kind for law in laws.laws}
         moves = draw_stirring(
             run,
@@ -326,13 +328,19 @@ class Stirring(StratumSwapping):
         )
         return apply_moves(frame, moves, engine)
 
+    def _choose_laws(self, frame: Frame) -> StratumLaws:
+        """Return the law of every stratum of a frame; with linked members all records are taken to differ."""
+        held = None if frame.roles.members else frame.of(frame.roles.hold)
+        places = frame.of(frame.roles.moving_variables)
+        return choose_laws(count_stratum_shapes(frame.strata, held, places), self.goal)
+
     def _find_chosen(self, frame: Frame) -> NDArray[np.bool_]:
         column = frame.columns[self.config.shuffle_first]
         return np.isin(column.codes, find_level_codes(column, self.config.shuffle_levels))
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
         """Return the law of the moves of a small census, or None if there are too many."""
-        laws = choose_laws(_count_shapes(frame, frame.strata), self.goal)
+        laws = self._choose_laws(frame)
         held = _number_types(frame, frame.roles.hold) if not frame.roles.members else None
         places = _number_types(frame, frame.roles.moving_variables)
         chosen = self._find_chosen(frame) if self.config.shuffle_first else np.zeros(frame.rows, np.bool_)
@@ -350,9 +358,9 @@ class Stirring(StratumSwapping):
                     law = enumerate_cycles(len(group), own.weight)
                 elif own.kind == BY_HELD:
                     assert held is not None
-                    law = enumerate_trades([int(held[row]) for row in group], own.weight)
+                    law = enumerate_types([int(held[row]) for row in group], own.weight)
                 else:
-                    law = enumerate_trades([int(places[group[j]]) for j in first], own.weight)
+                    law = enumerate_types([int(places[group[j]]) for j in first], own.weight)
                 for s, chance in law.items():
                     both = tuple(first[i] for i in s)
                     found[both] = found.get(both, Fraction(0)) + chance / factorial(len(marked))
@@ -360,14 +368,32 @@ class Stirring(StratumSwapping):
 
         return combine_strata(codes, inside, rows=frame.rows)
 
-    # The closed forms, by cycles: the law of one and of two records' moves is known, and with it the error of every table
+    # The closed forms: the law of one and of two records' moves is known, and with it the error of every table
 
     @property
-    def pair_law(self) -> "CyclesPairs | None":
-        """Return the law of two records' moves, where all of a stratum move alike: by cycles, without a shuffle before."""
-        return (
-            CyclesPairs(self.goal) if self.config.law == "cycles" and not self.config.shuffle_first else None
+    def pair_law(self) -> "CyclesPairs":
+        """Return the law of two records' moves by cycles."""
+        return CyclesPairs(self.goal)
+
+    def make_moments(self, release: Release) -> "partial[StirredMoments]":
+        """Return the kernel that sums the moments of strata, each by its own law."""
+        return partial(
+            StirredMoments,
+            asked=self.goal,
+            held=self._list_held(release),
+            first=self.config.shuffle_first,
+            levels=tuple(self.config.shuffle_levels),
         )
+
+    def _list_held(self, release: Release) -> tuple[str, ...] | None:
+        """Return the variables that make held types in a release; None where linked records make all records differ."""
+        schema = require_schema(release)
+        if any(schema.record(name).linked_to == self.resolution for name in release.microdata):
+            return None
+        record = schema.record(self.resolution)
+        moving = estimates.list_moving(self.match, self.swap, schema)
+        names = scan_records(release.microdata[self.resolution]).collect_schema().names()
+        return tuple(name for name in names if name not in {record.id, *self.match, *moving})
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether a table is exact: nothing in it moves, or all that stays is matched."""
@@ -375,9 +401,12 @@ class Stirring(StratumSwapping):
         return estimates.keeps_table(by, match=self.match, swap=moving)
 
     def exchange(self, release: Release) -> Exchange | None:
-        """Return the law by which one record moves, where it is the same for all records of a stratum."""
-        law = self.pair_law
-        return None if law is None else estimates.describe_exchange(self, release, law.shares)
+        """Return the law by which one record moves."""
+        found = estimates.describe_exchange(self, release, self.pair_law.shares)
+        if found is None:
+            return None
+        kernel = self.make_moments(release)((), self.match, found.moving, self.pair_law)
+        return replace(found, moved=kernel.find_moved)
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
         """Return what larger changes and several releases lose, what swaps lose at this share, and what guards found."""
@@ -390,7 +419,7 @@ class Stirring(StratumSwapping):
         """Return what larger changes and several releases would lose, and the promise per changed record."""
         strata = self._count_strata(census, None)
         budget, shapes = self.make_promise(strata, census).specification.budget, strata.shapes
-        laws, odds = choose_laws(_list_shapes(shapes), self.goal), _find_odds(budget)
+        laws, odds = choose_laws(list_shapes(shapes), self.goal), _find_odds(budget)
         return (_exhibit_losses(budget),), {
             **self.details(),
             "epsilon_per_record": _bound_records(shapes, laws, _find_differing(shapes)).exact,
@@ -429,35 +458,6 @@ class Stirring(StratumSwapping):
 # The laws of the strata of a census, and what they lose together.
 
 
-def _list_shapes(shapes: Shapes) -> StratumShapes:
-    """Return one stratum of each shape of a census."""
-    return StratumShapes(
-        n=shapes.n,
-        held_types=shapes.hold_types,
-        place_types=shapes.swap_types,
-        held_first=shapes.hold_larger,
-        place_first=shapes.swap_larger,
-    )
-
-
-def _count_shapes(frame: Frame, strata: StratumCodes) -> StratumShapes:
-    """Return the shape of each stratum of a frame; with linked members all records are taken to differ."""
-    sizes = strata.sizes.astype(np.int64)
-    places = strata.types(frame.of(frame.roles.moving_variables))
-    if frame.roles.members:
-        held, first = np.where(sizes >= 2, MANY_TYPES, 1).astype(np.int64), sizes
-    else:
-        found = strata.types(frame.of(frame.roles.hold))
-        held, first = found.types.astype(np.int64), found.first_counts.astype(np.int64)
-    return StratumShapes(
-        n=sizes,
-        held_types=held,
-        place_types=places.types.astype(np.int64),
-        held_first=first,
-        place_first=places.first_counts.astype(np.int64),
-    )
-
-
 def _number_types(frame: Frame, names: tuple[str, ...]) -> NDArray[np.uint64]:
     """Return a number for each record, equal for equal values of the variables."""
     columns = frame.of(names)
@@ -469,6 +469,14 @@ def _number_types(frame: Frame, names: tuple[str, ...]) -> NDArray[np.uint64]:
 def _find_differing(shapes: Shapes) -> NDArray[np.bool_]:
     """Return which shapes have two held types and two places, so that an exchange can change something."""
     return (shapes.hold_types >= 2) & (shapes.swap_types >= 2)
+
+
+class Changes(NamedTuple):
+    """What is expected in some strata: of their records, the share that moves (by cycles), and how many change."""
+
+    records: int
+    share: float
+    changed: float
 
 
 def _find_worst(laws: StratumLaws, differing: NDArray[np.bool_]) -> Fraction | None:
@@ -495,7 +503,8 @@ def _bound_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool
     """Return the largest loss per unit of Hamming distance over all strata whose records differ."""
     if not differing.any():
         return Budget.zero()
-    two = (shapes.hold_types == 2) | (shapes.swap_types == 2)
+    # by types half of the loss of an exchange for each record, as if no cycle were longer than two
+    two = (shapes.hold_types == 2) | (shapes.swap_types == 2) | (laws.kinds() != CYCLES)
     cycle = np.where(two, 2, shapes.n)
     weights = [laws[i].weight for i in range(shapes.n.size)]
     doubles = np.array([abs(float(np.log(float(weight)))) for weight in weights]) * (1 - 1 / cycle)
@@ -555,32 +564,31 @@ def _note_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_
     return tuple(told)
 
 
+def _list_changes(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> Iterator[Changes]:
+    """Yield what is expected in the strata of each shape where records differ."""
+    listed = list_shapes(shapes)
+    for i in np.flatnonzero(differing).tolist():
+        law, shape, strata = laws[i], listed.distinct[listed.numbers[i]], int(shapes.strata[i])
+        counts = dict(shape.list_sides()).get(law.kind)
+        if counts is None:
+            share = float(moved_share(shape.n, law.weight))
+            yield Changes(strata * shape.n, share, strata * shape.n * share)
+        else:
+            changed = expect_type_changes(counts, law.weight)
+            yield Changes(strata * shape.n, changed / changed_slots(counts, 1), strata * changed)
+
+
 def _find_share(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> float | None:
     """Return the share that moves where records differ; by types, the share that by cycles would change as many types."""
-    moved = 0.0
-    for i in np.flatnonzero(differing).tolist():
-        n, law = int(shapes.n[i]), laws[i]
-        if law.kind == CYCLES:
-            share = float(moved_share(n, law.weight))
-        else:
-            first = int(shapes.hold_larger[i] if law.kind == BY_HELD else shapes.swap_larger[i])
-            share = trade_moments(first, n - first, law.weight)[0] * (n - 1) / (first * (n - first))
-        moved += share * n * int(shapes.strata[i])
-    records = int((shapes.n * shapes.strata)[differing].sum())
-    return moved / records if records else None
+    found = list(_list_changes(shapes, laws, differing))
+    records = sum(one.records for one in found)
+    return sum(one.records * one.share for one in found) / records if records else None
 
 
 def _expect_effect(strata: StrataSummary, laws: StratumLaws, differing: NDArray[np.bool_]) -> ExpectedEffect:
     """Return the expected share of all records that change places; by types, of those whose type differs there."""
     shapes = strata.shapes
-    moved = 0.0
-    for i in np.flatnonzero(differing):
-        n, law, many = int(shapes.n[i]), laws[int(i)], int(shapes.strata[i])
-        if law.kind == CYCLES:
-            moved += many * n * float(moved_share(n, law.weight))
-        else:
-            first = int(shapes.hold_larger[i] if law.kind == BY_HELD else shapes.swap_larger[i])
-            moved += many * 2 * trade_moments(first, n - first, law.weight)[0]
+    moved = sum(one.changed for one in _list_changes(shapes, laws, differing))
     records = int((shapes.n * shapes.strata).sum()) + sum(stay.records for stay in strata.frame.stays)
     return ExpectedEffect(kind="records", share=moved / max(records, 1), records=records)
 

@@ -450,6 +450,11 @@ class SwapMechanism(Mechanism):
         return frame.roles.match
 
     @property
+    def most_types_counted(self) -> int:
+        """Return 0: a promise needs to know whether a stratum has one, two or more types."""
+        return 0
+
+    @property
     def variables_needing_all_levels(self) -> tuple[str, ...]:
         """Return the variables for which the draw needs all levels that occur in the census."""
         return ()

@@ -81,6 +81,10 @@ class StratumSwapping(SwapMechanism):
             raise weight_error(self.name)
         estimates.require_held(self.roles(census), weight, record_type)
 
+    def make_moments(self, release: Release) -> Callable[..., estimates.Moments]:  # noqa: ARG002
+        """Return the kernel that sums the moments of strata; here all strata have the pair law."""
+        return estimates.Moments
+
     def table(
         self,
         release: Release,
@@ -94,7 +98,10 @@ class StratumSwapping(SwapMechanism):
         asked, place, law = record_type or self.resolution, engine or Local(), self.pair_law
         if law is None or self.resolution not in release.microdata:
             return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
-        found = estimates.estimate_table(self, release, by, asked, place, law=law, weight=weight)
+        moments = self.make_moments(release)
+        found = estimates.estimate_table(
+            self, release, by, asked, place, law=law, weight=weight, moments=moments
+        )
         made = format_table(found, by)
         pull = estimates.largest_share(self, release, place, law)
         return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(pull)})
