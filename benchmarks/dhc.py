@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--census", type=Path)
     parser.add_argument("--preset", default="demo")
     parser.add_argument("--pl", default="pl94", help="the workload that PL is published with")
-    parser.add_argument("--mode", help="the mode that PL is published with, otherwise its workload's own")
+    parser.add_argument("--mode", default="workload", help="the mode that PL is published with")
     parser.add_argument("--products", nargs="+", default=["persons", "units"])
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--first", type=int, default=5)
@@ -185,7 +185,9 @@ def main() -> None:
             key = Key.for_tests(draw)
             data = place / f"pl{draw}" / "public" / "data"
             data.mkdir(parents=True)
-            release = TopDown(workload=options.pl, mode=options.mode).release(census, key=key, out=data)
+            release = TopDown(workload=options.pl, mode=options.mode, replicates=0).release(
+                census, key=key, out=data
+            )
             save(release.specification, data.parent / "spec.json")
             for product in options.products:
                 workload = Workload.preset(f"dhc-{product}")

@@ -11,7 +11,6 @@ Cells that neither the release nor a replicate has are in no published table and
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -68,7 +67,7 @@ def truth(
     """The tables of the census; TopDown's variables are those of its release without noise."""
     exact = None
     if isinstance(mechanism, TopDown):
-        exact = replace(mechanism, rho_squared="inf", replicates=0).release(census, key=Key.for_tests(0))
+        exact = mechanism.replace(rho_squared="inf", replicates=0).release(census, key=Key.for_tests(0))
     found = {}
     for kind, by in wanted:
         frame = census.scan(kind, by) if exact is None else join_variables(exact, kind, by)

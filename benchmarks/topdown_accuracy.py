@@ -16,7 +16,6 @@ between blocks as they do in Washington. Figures for the prior on Hawaii are the
 
 import argparse
 import tempfile
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -204,7 +203,7 @@ def tables(how: dict[str, dict[tuple[str, str], Floats]], above: UpperTree) -> N
 def coverage(census: Census, workload: Workload, mode: Mode, keys: range, replicates: int, name: str) -> None:
     """How often intervals hold the truth, by nominal level and published size."""
     mechanism = TopDown(workload=workload, mode=mode, replicates=replicates)
-    exact = replace(mechanism, rho_squared="inf", replicates=0).release(census, key=Key.for_tests(0))
+    exact = mechanism.replace(rho_squared="inf", replicates=0).release(census, key=Key.for_tests(0))
     wanted = [[level, *more] for level in SPINE[1:] for more in ([], ["hispanic"], ["votingage"], ["race"])]
     found: dict[tuple[str, float], list[Floats]] = {}
     for number in keys:

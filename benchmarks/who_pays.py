@@ -18,7 +18,8 @@ whole`` adds Snohomish), Pierce and King are 2010; their vacant units are simula
 Oregon file has neither blocks nor race. Without ``--state whole`` Hawaii is its counties but Honolulu, and the
 synthetic census has 30,000 households (else 430,000).
 
-With ``--releases`` the last table says how often 50, 90 and 95 % intervals hold the truth by kind of block.
+With ``--releases`` the last table says how often 50, 90 and 95 % intervals hold the truth by kind of block, of the
+blocks that are in the table: what neither the release nor a replicate has gets no interval.
 """
 
 import argparse
@@ -299,7 +300,7 @@ def covered(
     """How often intervals hold the truth, by kind of block and nominal level (of the cells a table has)."""
     mechanism = TopDown(workload=workload, mode=mode, replicates=replicates)
     held: dict[str, list[float]] = {}
-    sizes: dict[str, int] = {}
+    sizes: dict[str, tuple[int, int]] = {}
     for number in keys:
         release = mechanism.release(census, key=Key.for_tests(number).bind("coverage"))
         tables: dict[tuple[str, float], pl.DataFrame] = {}
@@ -325,10 +326,18 @@ def covered(
                 inside = (both["low"] <= both["truth"]) & (both["truth"] <= both["high"])
                 label = f"{name} | {100 * nominal:.0f}"
                 held.setdefault(label, []).append(100.0 * float(inside.mean() or 0.0))  # type: ignore[arg-type]
-                sizes[label] = both.height
-    return {
-        f"{label} | {sizes[label]:,}": Line(np.array(each), "{:.1f} ± {:.1f}") for label, each in held.items()
-    }
+                sizes[label] = (both.height, int(where.sum()))
+    lines = {}
+    for label, each in held.items():
+        cells, blocks = sizes[label]
+        share = min(max(float(np.mean(each)) / 100.0, 0.0), 1.0)
+        least = (
+            100.0 * (share * (1.0 - share) / max(cells * len(each), 1)) ** 0.5
+        )  # binomial: one release has no other
+        lines[f"{label} | {cells:,} of {blocks:,}"] = Line(
+            np.array(each), "{:.1f} ± {:.1f}" if len(each) > 1 else f"{{:.1f}} ± {least:.1f}"
+        )
+    return lines
 
 
 def sorted_homes(whole: bool, *, apart: bool) -> Census:

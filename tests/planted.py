@@ -1,6 +1,6 @@
 """Mechanisms with a planted bug each, which an audit must find, and the geometric mechanism that some are made of."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count, permutations, product
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from pydantic import Field
 
 from stirred import ExactMargins
 from stirred.census import Census
@@ -16,7 +17,7 @@ from stirred.chance import Key
 from stirred.engine import Engine, Progress
 from stirred.frames import arrow_of, collect_frame
 from stirred.mechanisms.base import Mechanism
-from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.config import Exact, MechanismConfig
 from stirred.mechanisms.contents import Law, clamped_geometric, make_content
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.swap import PermutationSwapping
@@ -177,19 +178,19 @@ class FreshOnRetry(ExactMargins):
 class GeometricConfig(MechanismConfig):
     """Counts with geometric noise."""
 
+    ratio: Exact = Field(default="1/2", description="the ratio of the law")
 
-@dataclass(frozen=True, kw_only=True)
+
 class GeometricCounts(Mechanism):
     """Counts of households by county with two-sided geometric noise, moved into 0 … n: pure DP in fractions."""
 
     name: ClassVar[str] = "geometric-counts"
-    Config: ClassVar[type[MechanismConfig]] = GeometricConfig
+    config: GeometricConfig
+    counties: ClassVar[tuple[str, ...]] = ("a", "b")
 
-    ratio: Fraction = Fraction(1, 2)
-    counties: tuple[str, ...] = field(default=("a", "b"))
-
-    def parameters(self) -> dict[str, object]:
-        return {"ratio": str(self.ratio)}
+    @property
+    def ratio(self) -> Fraction:
+        return Fraction(self.config.ratio)
 
     def specification(self, census: Census, *, engine: Engine | None = None) -> Specification:
         del engine

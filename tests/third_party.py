@@ -4,7 +4,6 @@ OpenDP draws from the operating system, so a wrapper keeps what it drew for a ke
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
@@ -12,6 +11,7 @@ import numpy as np
 import opendp.prelude as dp
 import pyarrow as pa
 from opendp.mod import enable_features
+from pydantic import Field
 
 from stirred.census import Census
 from stirred.chance import Key
@@ -38,8 +38,12 @@ def many() -> Census:
 class PeerConfig(MechanismConfig):
     """Counts with noise of OpenDP."""
 
+    law: Literal["gaussian", "geometric"] = Field(default="gaussian", description="the law of the noise")
+    scale: int = Field(default=4, description="the standard deviation, or the scale")
+    fault: str = Field(default="", description="what is wrong")
+    states_law: bool = Field(default=True, description="whether the law is stated")
 
-@dataclass(frozen=True, kw_only=True)
+
 class PeerCounts(Mechanism):
     """Households by tenure with the discrete noise of OpenDP; ``fault`` names what is wrong, "" nothing.
 
@@ -47,21 +51,20 @@ class PeerCounts(Mechanism):
     """
 
     name: ClassVar[str] = "peer-counts"
-    Config: ClassVar[type[MechanismConfig]] = PeerConfig
-
-    law: Literal["gaussian", "geometric"] = "gaussian"
-    scale: int = 4  # the standard deviation, or the scale
-    fault: str = ""
-    states_law: bool = True
+    config: PeerConfig
 
     def parameters(self) -> dict[str, object]:
-        return {"law": self.law, "scale": self.scale}
+        return {"law": self.config.law, "scale": self.config.scale}
 
     def specification(self, census: Census, **_: Any) -> Specification:
-        loss = Fraction(1, self.scale**2) if self.law == "gaussian" else Fraction(2, self.scale)
-        if self.fault == "claims a tenth":
+        loss = (
+            Fraction(1, self.config.scale**2)
+            if self.config.law == "gaussian"
+            else Fraction(2, self.config.scale)
+        )
+        if self.config.fault == "claims a tenth":
             loss /= 10
-        gaussian = self.law == "gaussian"
+        gaussian = self.config.law == "gaussian"
         return Specification(
             domain=census.domain,
             multiverse=Multiverse.none(),
@@ -72,10 +75,12 @@ class PeerCounts(Mechanism):
 
     def release(self, census: Census, *, key: Key, **_: Any) -> Release:
         found = dict(zip(*census.counts("household", ["tenure"]).to_pydict().values(), strict=True))
-        true = [int(found.get(level, 0)) * (3 if self.fault == "counts thrice" else 1) for level in LEVELS]
+        true = [
+            int(found.get(level, 0)) * (3 if self.config.fault == "counts thrice" else 1) for level in LEVELS
+        ]
         shown = self._noisy(true, key)
         order = list(range(len(LEVELS)))
-        if self.fault == "order of the true counts":
+        if self.config.fault == "order of the true counts":
             order.sort(key=lambda i: (-true[i], i))
         tables = {
             "by-tenure": pa.table({
@@ -83,9 +88,9 @@ class PeerCounts(Mechanism):
                 "count": pa.array([shown[i] for i in order], pa.int64()),
             })
         }  # fmt: skip
-        if self.fault == "one more table, exact":
+        if self.config.fault == "one more table, exact":
             tables["more"] = pa.table({"tenure": LEVELS, "share": [count / sum(true) for count in true]})
-        notes = (f"largest: {LEVELS[int(np.argmax(true))]}",) if self.fault == "a note" else ()
+        notes = (f"largest: {LEVELS[int(np.argmax(true))]}",) if self.config.fault == "a note" else ()
         return Release(
             mechanism=self.name,
             parameters=self.parameters(),
@@ -98,11 +103,11 @@ class PeerCounts(Mechanism):
 
     def _noisy(self, true: list[int], key: Key) -> list[int]:
         parts = {"half the scale": 2, "a quarter of the scale": 4}
-        scale = self.scale / parts.get(self.fault, 1)
-        if self.fault == "ignores the key":
-            own = np.random.default_rng(len(true)).normal(0, self.scale, len(true)).round()
+        scale = self.config.scale / parts.get(self.config.fault, 1)
+        if self.config.fault == "ignores the key":
+            own = np.random.default_rng(len(true)).normal(0, self.config.scale, len(true)).round()
             return [count + int(noise) for count, noise in zip(true, own, strict=True)]
-        if self.fault == "draws again":
+        if self.config.fault == "draws again":
             return self._drawn(true, scale)
         at = (self, key.digest(repr(true).encode()))
         if at not in DRAWN:
@@ -110,9 +115,9 @@ class PeerCounts(Mechanism):
         return DRAWN[at]
 
     def _drawn(self, true: list[int], scale: float) -> list[int]:
-        one = self.fault == "one noise for all"
+        one = self.config.fault == "one noise for all"
         space = dp.vector_domain(dp.atom_domain(T="i64"))
-        if self.law == "gaussian":
+        if self.config.law == "gaussian":
             measure = dp.m.make_gaussian(space, dp.l2_distance(T=float), scale=float(scale))
         else:
             measure = dp.m.make_laplace(space, dp.l1_distance(T="i64"), scale=float(scale))
@@ -124,15 +129,15 @@ class PeerCounts(Mechanism):
     def measured_noise(self, census: Census, *, key: Key, **_: Any) -> Sequence[MeasuredNoise]:
         """The law that is claimed, whatever is drawn; the noise that it reports follows that law."""
         del census, key
-        if not self.states_law:
+        if not self.config.states_law:
             return ()
-        gaussian = self.law == "gaussian"
+        gaussian = self.config.law == "gaussian"
         return [
             MeasuredNoise(
                 name="tenure",
-                kind=self.law,
-                parameter=Fraction(self.scale**2 if gaussian else self.scale),
-                loss=Fraction(1, self.scale**2) if gaussian else Fraction(2, self.scale),
+                kind=self.config.law,
+                parameter=Fraction(self.config.scale**2 if gaussian else self.config.scale),
+                loss=Fraction(1, self.config.scale**2) if gaussian else Fraction(2, self.config.scale),
                 table="by-tenure",
             )
         ]

@@ -1,11 +1,13 @@
 """Run the slow tests of the rooms that a change touched, and say what ran, what did not and why.
 
-    python tools/slow_tests.py                  the change since the last landed commit, 30 minutes at most
+    python tools/slow_tests.py                  the change of this branch, on main since they last passed; 30 minutes at most
     python tools/slow_tests.py --since COMMIT   the change since a commit, with what is not committed yet
     python tools/slow_tests.py --seconds 600    ten minutes at most
     python tools/slow_tests.py --list           name rooms and tests, run nothing
 
 A failure fails; a file for which no time is left does not, and is named. ``make test-slow`` runs all of them.
+On main the commit at which all of them ended and passed is kept (refs/stirred/slow-tests-passed): a landing of several
+commits, or one for which no time was left, is tested as a whole.
 """
 
 import argparse
@@ -16,12 +18,15 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOW, SPARK = "mark.slow", "mark.spark"  # how a file of tests marks what is slow and what runs on Spark
 NOTHING_COLLECTED = 5  # pytest's own number
+PASSED_REF = "refs/stirred/slow-tests-passed"
+SECONDS_PER_DAY = 86_400
 
 # room of src/stirred → folders and files whose slow tests doubt it; a longer name comes before a shorter one
 PACKETS = "tests/golden/packets"
@@ -29,6 +34,10 @@ ROOMS = {
     "mechanisms/swap": (
         "tests/unit/swapping tests/slow/test_traditional_real_data.py tests/golden/test_1940.py "
         f"tests/golden/test_stirring_note.py tests/unit/audit tests/contract {PACKETS}"
+    ),
+    "mechanisms/stirring": (
+        "tests/unit/stirring tests/golden/test_stirring_note.py tests/unit/swapping/test_parts.py tests/unit/audit "
+        f"tests/contract {PACKETS}"
     ),
     "mechanisms/topdown": (
         "tests/unit/topdown tests/statistical/topdown tests/unit/publish/test_das2020.py "
@@ -77,14 +86,43 @@ def ask_git(*words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def find_base(ask: Callable[..., str] = ask_git) -> str:
-    """Return the last landed commit: where the branch left main, or on main the commit before the last landing."""
+@dataclass(frozen=True)
+class Base:
+    """The commit that a change is compared with, why, and whether HEAD itself passes where the change since does."""
+
+    commit: str
+    why: str
+    follows: bool = False
+
+
+def find_base(ask: Callable[..., str] = ask_git) -> Base:
+    """Return where the branch left main, or on main the commit that passed last, or the latest of tag and day before.
+
+    The day is one of commit dates, counted back from HEAD's: the same commit is compared with the same one at any time.
+    """
     head = ask("rev-parse", "HEAD")
     for main in ("origin/main", "main"):
         found = ask("merge-base", "HEAD", main)
         if found and found != head:
-            return found
-    return ask("rev-parse", "--verify", "--quiet", "HEAD^1")
+            return Base(found, f"where HEAD left {main}")
+    passed = ask("rev-parse", "--verify", "--quiet", PASSED_REF)
+    if passed and ask("merge-base", "HEAD", passed) == passed:
+        return Base(passed, "where the slow tests last passed on main", follows=True)
+    if not head:
+        return Base("", "")
+    day = int(ask("show", "--no-patch", "--format=%ct", "HEAD")) - SECONDS_PER_DAY
+    before = ask("rev-list", "--max-count=1", "--first-parent", f"--before={day}", "HEAD")
+    tag = ask("describe", "--tags", "--abbrev=0", "HEAD")
+    tagged = ask("rev-parse", f"{tag}^{{commit}}") if tag else ""
+    if tagged and (not before or ask("merge-base", before, tagged) == before):
+        return Base(tagged, f"the last tag, {tag}", follows=True)
+    return Base(before, "the last one that is a day older than HEAD", follows=True)
+
+
+def record_passed() -> None:
+    """Keep HEAD as the commit that passed, unless what was tested is not what is committed."""
+    if not ask_git("status", "--porcelain", "--untracked-files=no"):
+        ask_git("update-ref", PASSED_REF, "HEAD")
 
 
 def find_room(path: str) -> str | None:
@@ -196,29 +234,34 @@ def note_result(outcome: Outcome, path: str, status: int | None, told: str, seco
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Choose, run and report; return 1 where a test failed."""
+    """Choose, run, report and keep what passed; return 1 where a test failed, not where time was short."""
+    began = time.monotonic()
     parser = argparse.ArgumentParser(description="Run the slow tests of the rooms that a change touched.")
-    parser.add_argument("--since", help="the commit to compare with; without it the last landed one")
+    parser.add_argument("--since", help="the commit to compare with")
     parser.add_argument("--seconds", type=float, default=1800, help="how long tests may run in all")
     parser.add_argument("--list", action="store_true", help="name rooms and tests, run nothing")
     options = parser.parse_args(arguments)
-    base = options.since or find_base()
-    if base:
-        rooms, files = choose_tests(ask_git("diff", "--name-only", base).splitlines())
-        print(f"slow tests: the change since {base[:12]} touches {', '.join(rooms) or 'no room'}", flush=True)
+    base = Base(options.since, "as asked") if options.since else find_base()
+    if base.commit:
+        rooms, files = choose_tests(ask_git("diff", "--name-only", base.commit).splitlines())
+        touched = ", ".join(rooms) or "no room"
+        print(f"slow tests: the change since {base.commit[:12]} ({base.why}) touches {touched}", flush=True)
     else:
         rooms, files = [*ROOMS], list_slow_files(["tests"])
         print("slow tests: no earlier commit is known here, so every room counts as touched", flush=True)
     if options.list or not files:
         print(*(f"  {path}" for path in files or ["no slow test doubts what changed"]), sep="\n")
         return 0
-    if any(path.startswith("tests/e2e/") for path in files):
-        subprocess.run(["bash", "tools/r"], cwd=ROOT, check=True)
-    outcome = run_files(files, options.seconds)
+    if options.seconds <= 0:
+        print("slow tests: no time is left, so none of them is begun")
+    elif any(path.startswith("tests/e2e/") for path in files):
+        with suppress(subprocess.TimeoutExpired):  # then no test is begun
+            subprocess.run(["bash", "tools/r"], cwd=ROOT, check=True, timeout=options.seconds)
+    outcome = run_files(files, options.seconds - (time.monotonic() - began))
     for what, names in (("stopped", outcome.stopped), ("not begun", outcome.waiting)):
         if names:
             print(
-                f"{what}, because {options.seconds:.0f} seconds were not enough; run make test-slow:",
+                f"{what}, because {max(options.seconds, 0):.0f} seconds were not enough; run make test-slow:",
                 *names,
                 sep="\n  ",
             )
@@ -226,6 +269,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"slow tests: {len(outcome.passed)} files passed, {len(outcome.failed)} failed, "
         f"{len(outcome.stopped) + len(outcome.waiting)} did not end or begin"
     )
+    if base.follows and len(outcome.passed) == len(files):
+        record_passed()
     return 1 if outcome.failed else 0
 
 

@@ -42,7 +42,7 @@ def mechanisms() -> dict[str, Mechanism]:
     return {
         "swap 5 %": PermutationSwapping(**where, rate="1/20"),
         "swap 50 %": PermutationSwapping(**where, rate="1/2"),
-        "TopDown": TopDown(workload=workload),
+        "TopDown": TopDown(workload=workload, replicates=0),
     }
 
 

@@ -64,8 +64,8 @@ class Case:
 WORKLOAD = (Path(__file__).parent / "workload.toml").read_text()  # of the golden packets too
 
 CASES = [
-    Case("topdown", lambda: TopDown(workload=Workload.parse(WORKLOAD))),
-    Case("topdown-classic", lambda: TopDown(workload=Workload.parse(WORKLOAD), mode="classic")),
+    Case("topdown", lambda: TopDown(workload=Workload.parse(WORKLOAD), replicates=0)),
+    Case("topdown-classic", lambda: TopDown(workload=Workload.parse(WORKLOAD), mode="classic", replicates=0)),
     Case("own-mechanism", lambda: example("own_mechanism").NoisyCounts()),
     Case(
         "permutation-swapping",

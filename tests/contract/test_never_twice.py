@@ -139,10 +139,13 @@ PAIRS: dict[str, tuple[Callable[[], Mechanism], Callable[[], Mechanism]]] = {
         lambda: ExactMargins(rows="county", columns="tenure", both=True, rho_squared="1"),
         lambda: ExactMargins(rows="county", columns="tenure", both=True, rho_squared="2"),
     ),
-    "topdown": (lambda: TopDown(rho_squared="1"), lambda: TopDown(rho_squared="2")),
+    "topdown": (
+        lambda: TopDown(rho_squared="1", replicates=0),
+        lambda: TopDown(rho_squared="2", replicates=0),
+    ),
     "topdown, closed form": (
-        lambda: TopDown(rho_squared="1", mode="gls"),
-        lambda: TopDown(rho_squared="2", mode="gls"),
+        lambda: TopDown(rho_squared="1", mode="gls", replicates=0),
+        lambda: TopDown(rho_squared="2", mode="gls", replicates=0),
     ),
 }
 
@@ -239,7 +242,10 @@ def test_the_recorder_sees_a_topdown_that_forgets_the_tree(
         return key.digest(leaf.first.tobytes(), leaf.cells.tobytes(), leaf.counts.tobytes())
 
     monkeypatch.setattr("stirred.mechanisms.topdown.run.upper_tree.digest_input", of_leaves)
-    runs = [recorder.run(TopDown(rho_squared="1"), changed(name)) for name in ("nothing", "a block's tract")]
+    runs = [
+        recorder.run(TopDown(rho_squared="1", replicates=0), changed(name))
+        for name in ("nothing", "a block's tract")
+    ]
     assert runs[0][0] & runs[1][0]
     assert runs[0][1] != runs[1][1]
 
@@ -313,7 +319,7 @@ def test_subtracted_measurements_do_not_show_the_change(change: str, tmp_path: P
     for name in ("nothing", change):
         out = tmp_path / ("before" if name == "nothing" else "after")
         out.mkdir()
-        TopDown(rho_squared="1/10", keep_nmf=True).release(changed(name), key=KEY, out=out)
+        TopDown(rho_squared="1/10", keep_nmf=True, replicates=0).release(changed(name), key=KEY, out=out)
         answers.append({})
         for path in out.rglob("DPQuery/*.parquet"):
             for row in pq.read_table(path).to_pylist():

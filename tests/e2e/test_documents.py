@@ -92,7 +92,7 @@ def test_the_demo_at_its_full_size(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     code, told = called(["demo"])
     assert code == 0, told
-    assert all((tmp_path / "demo" / name / "public").is_dir() for name in ("swap-5", "swap-50", "topdown"))
+    assert all((tmp_path / "demo" / name / "public").is_dir() for name in ("swap-5", "stirring-5", "topdown"))
     assert (tmp_path / "demo" / "report.html").stat().st_size > 100_000
 
 

@@ -29,6 +29,16 @@ def _count_cycles(s: Permutation) -> int:
     return found
 
 
+def by_changed_slots(types: Sequence[int], theta: Fraction) -> dict[tuple[int, ...], Fraction]:
+    """Return the law of the arrangements of types that weighs each by θ to the number of slots whose type changed."""
+    weights = {
+        shown: theta ** sum(a != b for a, b in zip(types, shown, strict=True))
+        for shown in sorted(set(permutations(types)))
+    }
+    whole = sum(weights.values())
+    return {shown: value / whole for shown, value in weights.items()}
+
+
 def universe(held: Sequence[int], places: Sequence[int]) -> list[DataSet]:
     """Return all data sets with these held values and places."""
     return sorted({tuple(sorted(zip(held, order, strict=True))) for order in permutations(places)})

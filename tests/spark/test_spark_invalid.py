@@ -8,9 +8,10 @@ import pytest
 from stirred.census import Census, read
 from stirred.chance import Key
 from stirred.engine import Local, Spark
-from stirred.errors import DataError
+from stirred.errors import DataError, PrivacyError
 from stirred.mechanisms.swap import PermutationSwapping
 from unit.census.test_refused import MARK, NUMBER, TOML, homes, persons, whole
+from unit.swapping import test_parts as parts
 
 pytestmark = pytest.mark.spark("local")
 
@@ -50,6 +51,14 @@ def test_spark_refuses_or_drops_as_one_machine_does(spark: Spark, folder: Path, 
         for census, engine in ((clean, spark), (here, Local()))
     ]
     assert rows(released[0]) == rows(released[1])
+
+
+@pytest.mark.parametrize("name", parts.SWAPS_NOBODY)
+def test_spark_refuses_a_draw_in_which_nobody_moved(spark: Spark, name: str, tmp_path: Path) -> None:
+    census = spark.census(parts.census(kinds=""))
+    with pytest.raises(PrivacyError, match="nobody changed places"):
+        parts.SWAPS_NOBODY[name].release(census, key=parts.KEY, engine=spark, out=tmp_path)
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 def rows(table: object) -> list[tuple[object, ...]]:

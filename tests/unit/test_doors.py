@@ -48,13 +48,15 @@ DOORS: dict[str, Callable[[], object]] = {
     "no record type": lambda: swap(resolution=3),
     "a text for a choice": lambda: swap(microdata="no"),
     "rates that are no table": lambda: st.VaryingRates(swap=["c"], rate="1/5", by="a", rates=2),  # type: ignore[arg-type]
-    "a number as workload": lambda: st.TopDown(workload=3),  # type: ignore[arg-type]
-    "half a replicate": lambda: st.TopDown(replicates=2.5),  # type: ignore[arg-type]
-    "a word as emphasis": lambda: st.TopDown(emphasis="a"),  # type: ignore[arg-type]
+    "a number as workload": lambda: st.TopDown(workload=3),
+    "half a replicate": lambda: st.TopDown(replicates=2.5),
+    "a word as emphasis": lambda: st.TopDown(emphasis="a"),
     "a word as budget": lambda: st.TopDown(rho_squared="x"),
-    "an unknown mode": lambda: st.TopDown(mode="x"),  # type: ignore[arg-type]
+    "an unknown mode": lambda: st.TopDown(mode="x"),
     "an unknown layout": lambda: st.TopDown(names="quick"),
-    "a text for a packet": lambda: st.TopDown(given="packet"),  # type: ignore[arg-type]
+    "a number as packet of topdown": lambda: st.TopDown(given=3),
+    "a float for a budget": lambda: st.TopDown(rho_squared=2.63),
+    "one replicate": lambda: st.TopDown(replicates=1),
     "a number as row": lambda: st.ExactMargins(rows=1, columns="t", rho_squared="1/2"),  # type: ignore[arg-type]
     "read a number": lambda: st.read(1),  # type: ignore[arg-type]
     "load nothing": lambda: st.load(None),  # type: ignore[arg-type]

@@ -1,6 +1,8 @@
 """Which slow tests a change asks for, and what is said where they fail or the time is up."""
 
 import importlib.util
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,18 +55,82 @@ def test_a_change_asks_for_the_tests_of_its_rooms(tool: ModuleType) -> None:
     assert tool.choose_tests(["README.md", "src/stirred/errors.py"]) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("answers", "base"),
-    [
-        ({"rev-parse HEAD": "b", "merge-base HEAD origin/main": "a"}, "a"),
-        ({"rev-parse HEAD": "b", "merge-base HEAD main": "a"}, "a"),
-        ({"rev-parse HEAD": "b", "merge-base HEAD main": "b", "rev-parse --verify --quiet HEAD^1": "p"}, "p"),
-        ({"rev-parse HEAD": "b"}, ""),
-    ],
-    ids=["a branch", "a branch of a local main", "main itself", "a single commit"],
-)
-def test_the_last_landed_commit(tool: ModuleType, answers: dict[str, str], base: str) -> None:
-    assert tool.find_base(lambda *words: answers.get(" ".join(words), "")) == base
+class History:
+    """A repository whose commits have the dates that are asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.hour = folder, 0
+        self.ask("init", "-q", "-b", "main")
+
+    def ask(self, *words: str) -> str:
+        who = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+        when = f"{1_700_000_000 + 3600 * self.hour} +0000"
+        done = subprocess.run(
+            ["git", *who, *words], cwd=self.folder, capture_output=True, text=True,
+            env={**os.environ, "GIT_COMMITTER_DATE": when, "GIT_CONFIG_GLOBAL": os.devnull},
+        )  # fmt: skip
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    def commit(self, *hours_later: int) -> str:
+        for hours in hours_later:
+            self.hour += hours
+            self.ask("commit", "-q", "--allow-empty", "-m", "more")
+        return self.ask("rev-parse", "HEAD")
+
+
+def test_a_change_is_compared_with_what_passed(
+    tool: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History(tmp_path)
+    monkeypatch.setattr(tool, "ask_git", history.ask)
+
+    def base() -> tuple[str, str, bool]:
+        found = tool.find_base(history.ask)
+        return found.commit, found.why, found.follows
+
+    assert base() == ("", "", False)
+    first = history.commit(1)
+    day = "the last one that is a day older than HEAD"
+    assert base() == ("", day, True)
+    history.commit(20, 4)
+    assert base() == (first, day, True)  # by dates of commits, whatever the clock says
+    history.ask("tag", "v1", "HEAD~1")
+    assert base() == (history.ask("rev-parse", "v1"), "the last tag, v1", True)
+    last = history.commit(1)
+    history.commit(25)
+    assert base() == (last, day, True)  # the tag is older than a day
+    tool.record_passed()
+    passed = history.ask("rev-parse", "HEAD")
+    landed = history.commit(30, 30)  # a landing of two commits
+    assert base() == (passed, "where the slow tests last passed on main", True)
+    history.ask("switch", "-q", "-c", "branch")
+    history.commit(1, 1)
+    assert base() == (landed, "where HEAD left main", False)
+    (tmp_path / "new").write_text("not committed")
+    history.ask("add", "new")
+    tool.record_passed()  # what was tested is no commit
+    assert history.ask("rev-parse", tool.PASSED_REF) == passed
+
+
+def test_only_a_whole_change_of_main_that_ended_and_passed_is_kept(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[bool] = []
+    statuses: dict[str, int | None] = {SWAP: 0, ENGINES: 0}
+    monkeypatch.setattr(tool, "choose_tests", lambda paths: (["spec"], [SWAP, ENGINES]))
+    monkeypatch.setattr(tool, "run_file", lambda path, seconds: (statuses[path], ""))
+    monkeypatch.setattr(tool, "record_passed", lambda: kept.append(True))
+    monkeypatch.setattr(tool, "find_base", lambda: tool.Base("HEAD", "main", follows=True))
+    for status in (1, None):
+        statuses[SWAP] = status
+        tool.main([])
+    statuses[SWAP] = 0
+    tool.main(["--since", "HEAD"])
+    assert not kept
+    assert tool.main(["--seconds=-160"]) == 0  # no time is left: said, and nothing fails
+    assert not kept
+    assert tool.main([]) == 0
+    assert kept == [True]
 
 
 def test_what_failed_fails_and_what_had_no_time_is_named(
@@ -76,7 +142,7 @@ def test_what_failed_fails_and_what_had_no_time_is_named(
 
     def told(seconds: int, **found: int | None) -> tuple[int, str]:
         statuses.update({SWAP: found["swap"], ENGINES: found["engines"]})
-        return tool.main(["--since", "HEAD", "--seconds", str(seconds)]), capsys.readouterr().out
+        return tool.main(["--since", "HEAD", f"--seconds={seconds}"]), capsys.readouterr().out
 
     status, words = told(60, swap=0, engines=0)
     assert status == 0
@@ -92,6 +158,9 @@ def test_what_failed_fails_and_what_had_no_time_is_named(
     assert status == 0
     assert "not begun, because 0 seconds were not enough" in words
     assert "0 files passed, 0 failed, 2 did not end or begin" in words
+    status, words = told(-160, swap=1, engines=1)
+    assert status == 0
+    assert "no time is left" in words
 
 
 def test_a_file_is_run_to_its_end_or_stopped(tool: ModuleType, tmp_path: Path) -> None:

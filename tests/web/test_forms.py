@@ -157,6 +157,18 @@ def test_a_change_keeps_the_comments_of_a_plan(
     assert edit_text(EDITED, document_of(EDITED)) == EDITED
 
 
+def test_stirring_has_a_slider_for_the_rate_and_one_for_the_loss(client: BenchClient) -> None:
+    assert client.post("/promise/start", {"mechanism": "stirring"}).status == 303
+    page = client.get("/promise")
+    assert 'data-field="s.rate"' in page.text
+    assert 'data-field="s.loss" data-values=" 20' in page.text  # the first stop leaves the loss out
+    form = form_in(page.text, "/promise?part=0")
+    capped = client.post("/promise/answer?part=0", {**form, "s.loss": "4"}).words
+    loose = client.post("/promise/answer?part=0", {**form, "s.loss": ""}).words
+    assert "ln(57250309/1048576)" in capped  # e⁴ rounded down to a fraction
+    assert "57250309" not in loose
+
+
 def test_the_slider_says_what_the_formula_says(client: BenchClient, bench: Workbench) -> None:
     assert client.post("/promise/start", {"mechanism": "permutation-swapping"}).status == 303
     client.post("/data/figures", {"households": "200", "largest": "264331", "back": "/promise"})

@@ -28,8 +28,8 @@ def encode_name(parts: tuple[Part, ...]) -> bytes:
 
     Self-delimiting parts make the concatenation injective, so ``("a", "b")`` and ``("ab",)`` differ.
 
-    >>> encode_name(("a", 1)) != encode_name(("a1",)) != encode_name(("a", "1"))
-    True
+    >>> len({encode_name(name) for name in [("a", "b"), ("ab",), ("a", 1), ("a1",), ("a", "1")]})
+    5
     """
     pieces: list[bytes] = []
     for part in parts:
@@ -270,21 +270,21 @@ class Key:
     def load(cls, path: str | os.PathLike[str]) -> "Key":
         """Read a key from a file that :meth:`save` wrote; refused when others may read the file."""
         require_path("a key file", path, fix='Key.load("office.key")')
-        place = Path(path)
+        key_file = Path(path)
         try:
-            text = read_plain_text(place, encoding="ascii")
-            mode = place.stat().st_mode
+            text = read_plain_text(key_file, encoding="ascii")
+            mode = key_file.stat().st_mode
         except FileNotFoundError:
             raise InputError(
-                f"no key file at {place}",
+                f"no key file at {key_file}",
                 why="the path does not exist",
                 fix="make one: Key.fresh().save(path)",
             ) from None
         except (OSError, UnicodeDecodeError):
-            raise _make_key_error(place) from None
+            raise _make_key_error(key_file) from None
         if os.name == "posix" and mode & 0o077:
             raise PrivacyError(
-                f"others may read {place}",
+                f"others may read {key_file}",
                 why="whoever has the key can compute the noise of a release",
                 fix="chmod 600 the file, or make a new key",
             )
@@ -292,12 +292,12 @@ class Key:
         try:
             secret = bytes.fromhex(digits)
         except ValueError:
-            raise _make_key_error(place) from None
+            raise _make_key_error(key_file) from None
         if not text.startswith(KEY_HEADER) or kind not in {"private", "tests"} or len(secret) != 32:
-            raise _make_key_error(place)
+            raise _make_key_error(key_file)
         if kind == "private" and any(_make_test_secret(seed) == secret for seed in TEST_SEEDS):
             raise PrivacyError(
-                f"{place} holds a key for tests that is called private",
+                f"{key_file} holds a key for tests that is called private",
                 why="anyone can guess it, and with it the noise of a release",
                 fix="make a key: Key.fresh().save(path); for a rehearsal save Key.for_tests(1) as it is",
             )
@@ -305,18 +305,18 @@ class Key:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the key to a new file that only its owner may read."""
-        place = Path(path)
+        key_file = Path(path)
         try:
-            descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            descriptor = os.open(key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
             raise PrivacyError(
-                f"{place} exists",
+                f"{key_file} exists",
                 why="an overwritten key is lost, and releases made with it cannot be repeated",
                 fix="choose another file",
             ) from None
         except OSError as error:
             raise InputError(
-                f"cannot write a key to {place}",
+                f"cannot write a key to {key_file}",
                 why=error.strerror or "the system gives no reason",
                 fix="choose a folder that exists",
             ) from None
@@ -324,7 +324,7 @@ class Key:
             with os.fdopen(descriptor, "w", encoding="ascii") as file:
                 file.write(f"{KEY_HEADER}{'private' if self.private else 'tests'} {self._secret.hex()}\n")
         except OSError:  # a full disk: half a key would be taken for the key of an earlier run
-            place.unlink(missing_ok=True)
+            key_file.unlink(missing_ok=True)
             raise
 
     def bind(self, *context: Part) -> "Key":
@@ -444,9 +444,9 @@ def _rebuild_key(secret: bytes, private: bool, bound: bool) -> Key:
     return Key(secret, private=private, bound=bound)
 
 
-def _make_key_error(place: Path) -> InputError:
+def _make_key_error(key_file: Path) -> InputError:
     return InputError(
-        f"{place} is not a key file",
+        f"{key_file} is not a key file",
         why="it was not written by Key.save, or is damaged",
         fix="use the file that Key.save wrote, or a backup of it",
     )

@@ -5,7 +5,7 @@
   stirred demo --language de   cards and public reports of the three packets in German; also fr, es
   stirred demo --promises      only the 2020 census beside a swapped one, as one page of specifications
 
-Each release is a packet of its own (demo/swap-5, demo/swap-50, demo/topdown) made from a plan in demo/plans.
+Each release is a packet of its own (demo/swap-5, demo/stirring-5, demo/topdown) made from a plan in demo/plans.
 """
 
 import argparse

@@ -208,12 +208,12 @@ def _new_named(arguments: argparse.Namespace) -> int:
 
 
 def _propose(path: Path, arguments: argparse.Namespace) -> int:
-    from stirred.mechanisms.registry import default_mechanism, find_mechanism
-    from stirred.publish.plan.proposal import READ_NOTE, propose_plan, read_schema
+    from stirred.mechanisms.registry import find_mechanism
+    from stirred.publish.plan.proposal import READ_NOTE, choose_mechanism, propose_plan, read_schema
 
     census = Path(arguments.census)
-    name = arguments.mechanism or default_mechanism(read_schema(census).spine)
-    found = propose_plan(find_mechanism(name), census, path)
+    name, reason = (arguments.mechanism, "") if arguments.mechanism else choose_mechanism(read_schema(census))
+    found = propose_plan(find_mechanism(name), census, path, reason=reason)
     found.write(path)
     if arguments.json:
         told = {"choices": list(found.choices), "undecided": list(found.undecided)}
@@ -260,6 +260,8 @@ def _check(arguments: argparse.Namespace) -> int:
         out.print(f"warning: {doubt}", style="yellow")
     for effect in found.effects:
         out.print(f"expected effect: {effect}")
+    for compared in found.compared:
+        out.print(f"compared: {compared}")
     for guard in found.guards:
         out.print(f"guard: {guard.name}: {guard.finding}")
     for words in found.unexplained:

@@ -84,6 +84,18 @@ PARTS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
         ("ipums",),
         "beyond the paper: stirring beside the PSA",
     ),
+    "beyond-1940": (
+        "stirred.paper.beyond",
+        "stirred_1940",
+        ("rate", "seed", "ipums"),
+        "beyond the paper: Table 1 with a stirring",
+    ),
+    "beyond-mape": (
+        "stirred.paper.beyond",
+        "figure_stirred",
+        ("seed", "ipums"),
+        "beyond the paper: Figure 1 with stirring",
+    ),
 }
 HIDDEN = ("invariants",)  # too long for a terminal; in --json and on the page
 ALL_FOLDER = "paper"  # the folder of everything
@@ -94,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``stirred reproduce``."""
     listed = "; ".join(f"{name}: {text}" for name, (_, _, _, text) in PARTS.items())
     parser.add_argument("part", nargs="+", action="extend", metavar="PART", help=f"all, or {listed}")
-    parser.add_argument("--rate", metavar="P", help="swap rate of table-1940 (default 1/2)")
+    parser.add_argument("--rate", metavar="P", help="swap rate of table-1940 and beyond-1940 (default 1/2)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the test key (default 1)")
     parser.add_argument(
         "--ipums", type=Path, metavar="FILE", help="your IPUMS 1940 extract instead of the synthetic one"

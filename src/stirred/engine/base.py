@@ -119,7 +119,7 @@ class Engine(Protocol):
         ...
 
     def records(self, census: Census, record_type: str, columns: Sequence[str]) -> Flow:
-        """Return a flow of records, as ``census.table`` gives them but without dictionaries."""
+        """Return a flow of records, as ``Census.table`` gives them but without dictionaries."""
         ...
 
     def stream_released(self, data: "pa.Table | pads.Dataset") -> Flow:

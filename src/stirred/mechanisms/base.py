@@ -1,6 +1,7 @@
 """Define the contract of a mechanism: what it promises, releases, tabulates, shows and lets one tune.
 
-``publish``, ``report`` and ``cli`` call what stands here and know no mechanism by name.
+Callers use this class and the registry. A test finds modules outside ``mechanisms`` that name a mechanism, and lists the
+few that may, each with its reason (``tests/unit/test_house.py``).
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +24,7 @@ from stirred.mechanisms.contents import Law, MeasuredNoise
 from stirred.mechanisms.coverage import MeasuredCoverage
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.proposal import Cap, Goal, Proposal
+from stirred.mechanisms.proposal import Advice, Cap, Goal, Proposal
 from stirred.mechanisms.release import MEASURE_COLUMNS, Exchange, Guard, Release, count
 from stirred.spec import Specification
 from stirred.spec.conversions import Conversion
@@ -80,7 +81,7 @@ QUARTER_STEPS = (
     Fraction(5, 3),
 )  # about powers of the fourth root of 2
 MAX_TUNING_STEPS = 32  # quarters of a doubling that tuning goes up and down
-Restating = Callable[["Mechanism"], Specification]
+RestatePromise = Callable[["Mechanism"], Specification]
 
 
 def weight_error(name: str) -> InputError:
@@ -102,8 +103,6 @@ class Mechanism(ABC):
     ``mechanism.rate`` is ``mechanism.config.rate`` where the mechanism has no attribute of that name.
     """
 
-    __slots__ = ()
-
     name: ClassVar[str]
     Config: ClassVar[type[MechanismConfig]]  # the class of ``config``
     config: MechanismConfig
@@ -112,7 +111,8 @@ class Mechanism(ABC):
     conversion: ClassVar[Conversion | None] = (
         None  # the factors from a record added or removed to one changed, each with its theorem
     )
-    # of its intervals, with the source; one of Stirred's own names it in its registration, where it is read at once
+    # how often its intervals held the true number, with the sources; a built-in mechanism gives it in its registration,
+    # which is read without importing the mechanism
     measured_coverage: ClassVar[tuple[MeasuredCoverage, ...]] = ()
 
     def __init_subclass__(cls, **more: Any) -> None:
@@ -176,6 +176,11 @@ class Mechanism(ABC):
         """Return settings and tables that fit a schema, with a reason each, or None for a template."""
         return None
 
+    @classmethod
+    def advise(cls, schema: "Schema") -> Advice | None:  # noqa: ARG003
+        """Return whether a new plan for this schema should begin with it rather than another, or None: it says nothing."""
+        return None
+
     @property
     def record_type(self) -> str:
         """Return the record type that questions about a release are about, unless they name one."""
@@ -197,9 +202,7 @@ class Mechanism(ABC):
 
     def settings(self) -> dict[str, object]:
         """Return the keys of a [[mechanism]] that make this mechanism again."""
-        if hasattr(self, "config"):
-            return self.config.settings()
-        return {name: value for name, value in self.parameters().items() if name in self.Config.model_fields}
+        return self.config.settings()
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:  # noqa: B027
         """Raise what can be refused before a key or a folder exists; ``specification``, called next, refuses the rest."""
@@ -207,7 +210,7 @@ class Mechanism(ABC):
     def refuse_promise(  # noqa: B027
         self, census: "Census", specification: Specification, engine: Engine | None = None
     ) -> None:
-        """Raise an error if the stated promise is true and useless; called after ``specification``, before a key exists."""
+        """Raise if the stated promise holds but protects nothing; called after ``specification``, before a key exists."""
 
     def guards(
         self,
@@ -235,10 +238,12 @@ class Mechanism(ABC):
         return self.released_columns(census) if self.views(census) else None
 
     def views(self, census: "Census") -> Views:  # noqa: ARG002
-        """Return the tables of the census that the release is computed from, and so the columns that leave.
+        """Return the tables of the census that the release is computed from; here they are not stated.
 
-        ``specification`` states them as ``released``, and odds, universe and report use no other column of the schema. Here
-        they are not stated: then every variable may be released.
+        Three methods say what leaves: ``views`` as tables of the census, which ``specification`` states as ``released``
+        (odds, universe and report use no other column of the schema); ``released_columns`` as columns, which guards judge;
+        ``table_variables`` as variables of the output, by which tables can be asked for. Not stated means that every
+        variable may be released.
         """
         return ()
 
@@ -260,7 +265,7 @@ class Mechanism(ABC):
         """Return the promise and the expected effect; a mechanism may read the census once for both."""
         return self.specification(census, engine=engine), self.expected_effect(census, engine=engine)
 
-    def prepare_restating(self, census: "Census", *, engine: Engine | None = None) -> "Restating":
+    def prepare_restating(self, census: "Census", *, engine: Engine | None = None) -> "RestatePromise":
         """Return a function that states the promise of this mechanism at other values of a knob."""
         return lambda other: other.specification(census, engine=engine)
 

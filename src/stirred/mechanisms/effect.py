@@ -6,7 +6,7 @@ from settings and invariants alone, so that a refusal reveals nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from math import exp
@@ -26,7 +26,8 @@ class ExpectedEffect:
     """Hold the expected share of records that change places, or of cells whose count changes.
 
     ``records`` is how many records there are, where the share is about records; ``where`` names the table or level with the
-    smallest effect, where a release has several.
+    smallest effect, where a release has several. ``losses`` has the ε of one exchange of two records by mechanism, the
+    release's own first: what each would lose at most if it moved this share.
 
     >>> ExpectedEffect(kind="records", share=0.05, records=1_000).too_small
     False
@@ -38,6 +39,7 @@ class ExpectedEffect:
     share: float
     records: int = 0
     where: str = ""
+    losses: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def too_small(self) -> bool:
@@ -58,6 +60,13 @@ class ExpectedEffect:
         if self.where:
             return Phrase("effect.cells_of", share=share, where=self.where)
         return Phrase("effect.cells", share=share)
+
+    def compare_losses(self) -> Phrase | None:
+        """Return in a sentence what swaps would lose at this share, or None where nothing is compared."""
+        if len(self.losses) < 2:
+            return None
+        told = tuple(Phrase("effect.loss", mechanism=name, loss=loss) for name, loss in self.losses.items())
+        return Phrase("effect.losses", losses=told)
 
     def floor(self) -> str:
         """Return what is asked at least, in words."""

@@ -125,7 +125,7 @@ def find_identifying(
     >>> [(found.column, found.rule, found.unique) for found in find_identifying(census, "household", ["hid", "rooms"])]
     [('hid', 'single', 60)]
     """
-    place = engine or Local()
+    engine_used = engine or Local()
     record = census.schema.record(record_type)
     kinds = census.scan(record_type).collect_schema()
     asked = [name for name in dict.fromkeys(columns) if name in kinds]
@@ -144,7 +144,7 @@ def find_identifying(
     known = {column.column for column in found}
     declared = {variable.name: variable for variable in record.variables}
     open_ones = [name for name in asked if name not in known and _is_open(declared.get(name), kinds[name])]
-    counted = count_values(census, record_type, open_ones, place)
+    counted = count_values(census, record_type, open_ones, engine_used)
     for name in open_ones:
         found += _judge_column(record_type, name, counted[name], decimals=kinds[name].is_float())
     return tuple(found)

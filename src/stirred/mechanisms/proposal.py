@@ -24,6 +24,14 @@ class Proposal:
     files: Mapping[str, str] = field(default_factory=dict)  # texts of the files that settings name
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """Whether a new plan should begin with a mechanism, and the reason; only a schema was read for it."""
+
+    chosen: bool
+    reason: str
+
+
 def find_root(schema: Schema) -> RecordSchema:
     """Return the record type that others are linked to, or the first that is linked to none."""
     homes = {record.linked_to for record in schema.records if record.linked_to}

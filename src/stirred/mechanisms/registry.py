@@ -34,6 +34,7 @@ class Registration:
     family: str = ""  # the command of which it is one method, such as swap
     method: str = ""  # its name there: stirred swap --method targeted
     coverage: str = ""  # module:NAME of what was measured of its intervals, where it was
+    compared: bool = False  # whether other swaps state what this one would lose in their place
 
     @property
     def command(self) -> str:
@@ -91,12 +92,14 @@ OWN_REGISTRATIONS = (
         family="swap",
         method="psa",
         coverage="stirred.mechanisms.swap.coverage:MEASURED_COVERAGE",
+        compared=True,
     ),
     Registration(
         name="stirring",
         target="stirred.mechanisms.stirring.mechanism:Stirring",
         summary="swap records within strata by the law that loses least",
         settings="stirred.mechanisms.stirring.config:StirringConfig",
+        compared=True,
     ),
     Registration(
         name="topdown",
@@ -268,6 +271,15 @@ def default_mechanism(spine: Sequence[str]) -> str:
     ('permutation-swapping', 'gaussian-tables')
     """
     return OWN_REGISTRATIONS[0].name if spine else "gaussian-tables"
+
+
+def list_compared() -> "list[type[Mechanism]]":
+    """Return the swaps of which every swap states what they would lose in its place.
+
+    >>> [kind.name for kind in list_compared()]
+    ['permutation-swapping', 'stirring']
+    """
+    return [registration.load() for registration in OWN_REGISTRATIONS if registration.compared]
 
 
 def find_mechanism(name: str) -> "type[Mechanism]":

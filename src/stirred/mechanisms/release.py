@@ -165,13 +165,25 @@ class Exchange:
     r"""Records of a stratum exchange the values of some variables; rate, strata and variables are public.
 
     In a stratum of n records each is selected with chance ``selected(n)`` $= q$, and a selected record takes the value t
-    with chance $n_t / (n - 1)$ if its own is another one.
+    with chance $n_t / (n - 1)$ if its own is another one. ``moved`` returns q for each of some records that take part, where
+    it is not the same for all records of a stratum.
     """
 
     record_type: str
     match: tuple[str, ...]
     moving: tuple[str, ...]
     selected: Callable[[ArrayLike], NDArray[np.float64]]
+    moved: Callable[[pl.DataFrame], NDArray[np.float64]] | None = None
+
+    def find_moved(self, units: pl.DataFrame) -> NDArray[np.float64]:
+        """Return q of each record that takes part."""
+        if self.moved is not None:
+            return self.moved(units)
+        sizes = np.full(units.height, units.height, np.int64)
+        if self.match:
+            sizes = units.select(pl.len().over(list(self.match))).to_series().to_numpy()
+        number, places = np.unique(sizes, return_inverse=True)
+        return self.selected(number)[places]
 
 
 # Released records that do not fit in memory: counted where they lie, in parts, to the same numbers.

@@ -116,7 +116,32 @@ def stirring_chart(document: Mapping[str, Any]) -> Any:
     )
 
 
-CHARTS = {"figure-mape": mape_chart, "figure-budget": budget_chart, "beyond": stirring_chart}
+def change_and_loss_chart(document: Mapping[str, Any]) -> Any:
+    """Draw what one exchange loses against what a release changes, a line for each method and a point for each share."""
+    return (
+        alt.Chart(alt.InlineData(values=list(document["rows"])))
+        .mark_line(point=alt.OverlayMarkDef(size=50, filled=True), strokeWidth=2)
+        .encode(
+            x=alt.X("computed:Q", title="MAPE of county × tenure", axis=alt.Axis(format="%")),
+            y=alt.Y("loss:Q", title="ε of one exchange of two households"),
+            order="percent:Q",
+            color=alt.Color(
+                "method:N",
+                title=None,
+                legend=alt.Legend(orient="top", labelLimit=400),
+                scale=alt.Scale(scheme="dark2"),
+            ),
+        )
+        .properties(width=480, height=300, title="The same change, a smaller loss: shares of 1 to 50 percent")
+    )
+
+
+CHARTS = {
+    "figure-mape": mape_chart,
+    "figure-budget": budget_chart,
+    "beyond": stirring_chart,
+    "beyond-mape": change_and_loss_chart,
+}
 
 
 def write_files(document: Mapping[str, Any], folder: Path) -> list[Path]:

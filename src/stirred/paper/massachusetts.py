@@ -19,6 +19,8 @@ from stirred.census.synthetic import synthesise
 from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.chance import Key
 from stirred.errors import InputError
+from stirred.mechanisms.stirring.law import Asked, LawName, Shape, StratumShapes, choose_laws
+from stirred.mechanisms.stirring.moves import draw_stirring
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.budget import theorem_1, tight_budget
 from stirred.mechanisms.swap.estimates import mean_table
@@ -224,15 +226,35 @@ class Runs:
         counts = np.bincount(county * 2 + self.tenure, minlength=2 * (int(self.county.max()) + 1))
         return counts.reshape(-1, 2).astype(np.float64)
 
-    def run(self, rate: Fraction, key: Key) -> NDArray[np.float64]:
-        """Return county × tenure after one draw."""
+    def swap(self, rate: Fraction, key: Key) -> NDArray[np.float64]:
+        """Return county × tenure after one draw of the PSA."""
         moves = draw_moves(key, ids=self.ids, strata=self.strata, sizes=self.sizes, rate=rate)
         return self.table(moves.apply(self.county).astype(np.int64))
 
-    def runs(self, rate: Fraction, count: int, seed: int) -> Iterator[NDArray[np.float64]]:
-        """Yield county × tenure after independent draws."""
+    def stir(self, rate: Fraction, key: Key, law: LawName) -> NDArray[np.float64]:
+        """Return county × tenure after one stirring that moves the same share; types are the tenures."""
+        first = np.bincount(self.strata, self.tenure == 0, minlength=self.sizes.size).astype(int).tolist()
+        shapes = StratumShapes.of(
+            Shape(n, tuple(filter(None, (owned, n - owned))), None)  # None: more counties than a law counts
+            for n, owned in zip(self.sizes.tolist(), first, strict=True)
+        )
+        moves = draw_stirring(
+            key,
+            ids=self.ids,
+            strata=self.strata,
+            sizes=self.sizes,
+            laws=choose_laws(shapes, Asked.of(rate=rate, law=law)),
+            held=self.tenure.astype(np.uint64),
+        )
+        return self.table(moves.apply(self.county).astype(np.int64))
+
+    def runs(
+        self, rate: Fraction, count: int, seed: int, law: LawName | None = None
+    ) -> Iterator[NDArray[np.float64]]:
+        """Yield county × tenure after independent draws of the PSA, or of stirring by a law."""
         for run in range(count):
-            yield self.run(rate, Key.for_tests(seed).bind("1940", str(rate), run))
+            key = Key.for_tests(seed).bind("1940", str(rate), run)
+            yield self.swap(rate, key) if law is None else self.stir(rate, key.bind(law), law)
 
     def mean(self, rate: Fraction) -> NDArray[np.float64]:
         """Return the closed form of the expected table."""

@@ -42,7 +42,8 @@ from stirred.publish.plan.description import Plan, PlannedMechanism, parse
 from stirred.publish.run.part import write_whole
 from stirred.report import Report, Section, charts, render, risk, utility
 from stirred.report.document import Block, make_table
-from stirred.spec import Budget, Evidence, Hamming, Multiplicative, Specification
+from stirred.spec import Budget, Evidence, Exchanges, Hamming, Multiplicative, Specification
+from stirred.spec.algebra import count_changes
 from stirred.spec.files import load, save
 from stirred.text_formats import read_plain_text
 
@@ -555,24 +556,25 @@ class Accuracy:
 
 
 def published_specification(base: Specification, epsilon: Fraction, tables: int) -> Specification:
-    """Return the release's promise composed with that of the noisy metrics, ε for each table."""
-    if not isinstance(base.output_premetric, Multiplicative) or not isinstance(base.input_premetric, Hamming):
+    """Return the release's promise composed with that of the noisy metrics, ε for each table and changed record."""
+    counted = base.input_premetric
+    if not isinstance(base.output_premetric, Multiplicative) or not isinstance(counted, Hamming | Exchanges):
         raise IncompatibleError(
             "accuracy cannot be published beside this release",
-            why=f"its flavor is {base.input_premetric}, {base.output_premetric}; the metrics are pure DP per changed record",
+            why=f"its flavor is {counted}, {base.output_premetric}; the metrics are pure DP per changed record",
             fix="keep the metrics internal, or compute them on a stand-in",
         )
     noise = Specification(
         domain=base.domain,
         multiverse=base.multiverse,
-        input_premetric=base.input_premetric,
+        input_premetric=count_changes(counted),
         output_premetric=Multiplicative(),
         budget=Budget.of(epsilon * tables),
         evidence=Evidence(
             status="proved", source="publish/accuracy.py: total absolute error moves by at most 2m"
         ),
     )
-    return base + noise
+    return base + noise.per(counted)
 
 
 def price_metrics(packet: Packet, truth: Census, epsilon: Fraction) -> Specification:

@@ -51,19 +51,19 @@ def prepare(
     add no noise at all.
     """
     require_room(out)
-    place = engine or choose_engine(plan.engine)
-    stamps = input_stamps(plan.census(place))
-    census = plan.checked_census(place, progress=progress)
-    require_records(census, place)
+    engine_used = engine or choose_engine(plan.engine)
+    stamps = input_stamps(plan.census(engine_used))
+    census = plan.checked_census(engine_used, progress=progress)
+    require_records(census, engine_used)
     require_variables(plan, census)
-    promise = _add_notes(state_promise(plan, census, place), census)
+    promise = _add_notes(state_promise(plan, census, engine_used), census)
     for mechanism, part in zip(plan.mechanisms, promise.parts, strict=True):
         if not (rehearsal and mechanism.is_noiseless):
             require_finite(part, mechanism.published_without_guarantee)
     if all(part.budget.is_finite for part in promise.parts):
         require_finite(promise.whole)
     promise = require_effects(plan, promise, rehearsal=rehearsal)
-    return ReadyPlan(census=census, promise=promise, engine=place, stamps=stamps)
+    return ReadyPlan(census=census, promise=promise, engine=engine_used, stamps=stamps)
 
 
 def require_effects(plan: Plan, promise: PlanPromise, *, rehearsal: bool = False) -> PlanPromise:
@@ -294,6 +294,7 @@ class Explanation:
     memory: int
     doubts: tuple[str, ...] = ()  # about the records, for the office alone
     effects: tuple[str, ...] = ()  # how far each mechanism is expected to change what it reads
+    compared: tuple[str, ...] = ()  # what other mechanisms would lose at the same effect
     guards: tuple[Guard, ...] = ()  # for the office alone: one of them may come from a trial draw
 
     def document(self) -> dict[str, object]:
@@ -317,6 +318,7 @@ class Explanation:
             "estimated_memory_bytes": self.memory,
             "doubts": list(self.doubts),
             "expected_effect": list(self.effects),
+            "compared_losses": list(self.compared),
             "guards": guard_lines(self.guards),
         }
 
@@ -325,13 +327,15 @@ def explain(
     plan: Plan, census: Census | None = None, engine: Engine | None = None, *, trial: bool = True
 ) -> Explanation:
     """Return everything that ``plan check`` prints; write nothing. With ``trial`` draw once and discard it."""
-    place = engine or choose_engine(plan.engine)
+    engine_used = engine or choose_engine(plan.engine)
     census = (
-        plan.checked_census(place) if census is None else place.census(census.check(invalid=plan.invalid))
+        plan.checked_census(engine_used)
+        if census is None
+        else engine_used.census(census.check(invalid=plan.invalid))
     )
-    require_records(census, place)
+    require_records(census, engine_used)
     require_variables(plan, census)
-    promise = require_effects(plan, state_promise(plan, census, place))
+    promise = require_effects(plan, state_promise(plan, census, engine_used))
     whole = promise.whole
     kept = tuple(
         KeptInvariant(words=invariant.words(), numbers=_numbers(invariant, census))
@@ -343,7 +347,7 @@ def explain(
     guards = [
         guard
         for mechanism in plan.mechanisms
-        for guard in mechanism.guards(census, engine=place, trial=trial)
+        for guard in mechanism.guards(census, engine=engine_used, trial=trial)
     ]
     return Explanation(
         title=plan.title,
@@ -363,6 +367,11 @@ def explain(
         guards=tuple(guards),
         doubts=tuple(map(str, find_doubts(census))),
         effects=tuple(str(effect.words()) for effect in promise.effects if effect is not None),
+        compared=tuple(
+            str(told)
+            for effect in promise.effects
+            if effect is not None and (told := effect.compare_losses()) is not None
+        ),
     )
 
 

@@ -30,10 +30,10 @@ title = "{title}"
 census = "../census/census.toml"
 
 [[mechanism]]
-name = "permutation-swapping"
+name = "{name}"
 match = ["state", "size"]
 swap = ["county", "tract", "block_group", "block"]
-rate = "{rate}"
+rate = "1/20"
 """
 
 TOPDOWN = """# Noisy counts at every level with the budget shares of the 2020 redistricting file, then consistent records.
@@ -84,8 +84,14 @@ by = ["block"]
 """
 
 PLANS = {
-    "swap-5": SWAP.format(title="Swap at 5 %", rate="1/20") + TABLES + QUESTIONS + PERSON_QUESTIONS,
-    "swap-50": SWAP.format(title="Swap at 50 %", rate="1/2") + TABLES + QUESTIONS + PERSON_QUESTIONS,
+    "swap-5": SWAP.format(title="Swap at 5 %", name="permutation-swapping")
+    + TABLES
+    + QUESTIONS
+    + PERSON_QUESTIONS,
+    "stirring-5": SWAP.format(title="Stirring at 5 %", name="stirring")
+    + TABLES
+    + QUESTIONS
+    + PERSON_QUESTIONS,
     "topdown": TOPDOWN.format(title="TopDown") + TABLES + PERSON_QUESTIONS,
 }
 

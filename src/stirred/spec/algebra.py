@@ -12,9 +12,11 @@ from stirred.spec.budgets import Budget
 from stirred.spec.domain import Domain
 from stirred.spec.input_premetrics import (
     Exchanges,
+    ExchangeShape,
     InputPremetric,
     Neighbours,
     RecordPremetric,
+    find_exchanges,
     refines_within_reach,
 )
 from stirred.spec.invariants import (
@@ -142,10 +144,13 @@ def compose(specs: Sequence[Spec]) -> Spec:
                 fix="state both for one domain",
             )
     parts = tuple(sorted((part for spec in specs for part in spec.statements), key=Part.order))
-    multiverse = Multiverse(frozenset().union(*(spec.multiverse.invariants for spec in specs)))
+    multiverse = Multiverse.join(spec.multiverse for spec in specs)
     free = [all(is_free(part, first.domain, multiverse) for part in spec.statements) for spec in specs]
     charged = [spec for spec, costs_nothing in zip(specs, free, strict=True) if not costs_nothing] or [first]
     input_premetric = reduce(lambda a, b: a.join(b), (spec.input_premetric for spec in charged))
+    if isinstance(input_premetric, Exchanges):
+        # what one release keeps exact may forbid the exchanges of another: then changed records are counted
+        input_premetric = _count_where_connected(input_premetric, first.domain, multiverse, charged)
     output_premetric = reduce(lambda a, b: a.join(b), (spec.output_premetric for spec in charged))
     together = replace(
         first,
@@ -162,6 +167,15 @@ def compose(specs: Sequence[Spec]) -> Spec:
         output_premetric=output_premetric,
         kept=frozenset().union(*(_find_own_notes(spec) for spec in specs)),
     )
+
+
+def _count_where_connected(
+    exchanges: Exchanges, domain: Domain, multiverse: Multiverse, specs: Sequence[Spec]
+) -> InputPremetric:
+    """Return the distance of exchanges where they are known to connect the joint universes, else that of changed records."""
+    same = all(spec.multiverse == multiverse for spec in specs)
+    connected = same or isinstance(find_exchanges(domain, multiverse, exchanges.record_type), ExchangeShape)
+    return exchanges if connected else exchanges.hamming
 
 
 def add_invariants(spec: Spec, more: Multiverse | Invariant) -> Spec:

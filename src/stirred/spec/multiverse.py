@@ -1,7 +1,7 @@
 """Define the multiverse that invariants induce, and the universe that a census lies in."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
@@ -59,8 +59,16 @@ class Multiverse:
 
     def __and__(self, other: "Multiverse | Invariant") -> "Multiverse":
         """Return the multiverse of both sets of invariants."""
-        more = frozenset([other]) if isinstance(other, Invariant) else other.invariants
-        return Multiverse(self.invariants | more)
+        return Multiverse.join((self, Multiverse.of(other) if isinstance(other, Invariant) else other))
+
+    @staticmethod
+    def join(several: Iterable["Multiverse"]) -> "Multiverse":
+        """Return the multiverse of all these invariants; of two equal ones the one that says ``keeps_with`` stays."""
+        found: dict[Invariant, Invariant] = {}
+        for invariant in (one for multiverse in several for one in multiverse.invariants):
+            if invariant not in found or (isinstance(invariant, Custom) and invariant.keeps_with):
+                found[invariant] = invariant
+        return Multiverse(frozenset(found.values()))
 
     def __iter__(self) -> Iterator[Invariant]:
         return iter(sorted(self.invariants, key=lambda invariant: (invariant.words(), invariant.identity())))

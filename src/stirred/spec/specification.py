@@ -51,15 +51,15 @@ class Specification:
     budget: Budget
     evidence: Evidence = field(default_factory=Evidence)
     bounds: tuple[Bound, ...] = ()
-    untouched: tuple[str, ...] = ()  # records that are released exactly, in words
+    # records that are released exactly, in words; the setting of this name that some mechanisms have is a rule for them
+    untouched: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     parts: tuple[Part, ...] = ()  # what it was composed of; empty: itself
-    varies: BudgetFunction | None = None  # how the budget differs by universe; None: the same in all
-    measures: tuple[
-        Margin, ...
-    ] = ()  # all tables the output is computed from, beside the invariants; empty: not stated
-    # what of the data leaves, as tables that the output's law is a function of; it decides at which distance odds are read,
-    # and no claim rests on it; empty: not stated
+    varies: BudgetFunction | None = None  # the budget of each universe; None: the same in all
+    # Tables of the data, where they are stated. ``measures``: the output is computed from them and the invariants, so a
+    # part whose measures the invariants determine costs nothing. ``released``: the output's law is a function of them; the
+    # card gives odds for the smallest change that they show, and no claim rests on them. ``views`` is the one stated.
+    measures: tuple[Margin, ...] = ()
     released: Views = ()
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from stirred.errors import IncompatibleError, SpecificationError
 from stirred.languages import Phrase
 from stirred.spec.budgets import Bound, Budget, Status
 from stirred.spec.domain import Domain
-from stirred.spec.input_premetrics import Constant, InputPremetric, Neighbours, neighbours_connect
+from stirred.spec.input_premetrics import Constant, Exchanges, InputPremetric, Neighbours, neighbours_connect
 from stirred.spec.invariants import Margin
 from stirred.spec.laws import LargestStratum, LawOrder, Run, SizeLaw, compare_laws, find_first
 from stirred.spec.multiverse import Multiverse
@@ -472,9 +472,12 @@ def find_part_constant(part: Part, to: InputPremetric, domain: Domain, multivers
     try:
         found = source.constant(to, domain, multiverse)
     except IncompatibleError:
-        if not isinstance(source, Neighbours) or part.multiverse is None:
+        if not isinstance(source, Neighbours | Exchanges) or part.multiverse is None:
             raise
         # the universes of the part are the larger ones: a path may leave the smaller ones
+        if isinstance(source, Exchanges):
+            own = source.constant(source.hamming, domain, part.multiverse)
+            return own * source.hamming.constant(to, domain, multiverse)
         connected = neighbours_connect(domain, part.multiverse, source.inner)
         if not connected:
             raise

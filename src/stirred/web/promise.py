@@ -1,7 +1,7 @@
 """State the promise at a choice: from the codebook alone, or from the records once a person asks to read them."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import RLock
@@ -85,7 +85,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slider:
-    """A slider: the setting it changes, its values as texts in order, and its position."""
+    """A slider: the setting it changes, its values as texts in order, and its position; "" leaves the setting out."""
 
     name: str
     effect: str
@@ -116,7 +116,7 @@ class PromiseAnswer:
     odds: str = ""
     specification: Specification | None = None
     kept: tuple[ExactTable, ...] = ()
-    turning: Slider | None = None
+    sliders: tuple[Slider, ...] = ()
     largest: int | None = None  # the b that the budget was computed for
     typed: bool = False  # whether a person typed it
     guards: tuple[Guard, ...] = ()  # what they found on the records, without a trial draw
@@ -146,39 +146,34 @@ class PromiseCalculator:
         ground: PromiseGround,
         *,
         part: int = 0,
-        turn: str = "",
         largest: int | None = None,
     ) -> PromiseAnswer:
-        """Return the promise of a document; ``turn`` is the slider's value, ``largest`` a published b."""
-        turning: Slider | None = None
+        """Return the promise of a document, with a slider for each knob; ``largest`` is a published b."""
+        sliders: tuple[Slider, ...] = ()
         try:
             plan = self.read(document)
             mechanism = plan.mechanisms[part]
-            knob = next(iter(mechanism.knobs()), None)
-            if turn and knob is not None:
-                document = turn_setting(document, part, knob, turn)
-                plan = self.read(document)
-                mechanism = plan.mechanisms[part]
-            turning = None if knob is None else _build_slider(knob, document["mechanism"][part], mechanism)
-            structure = self._structure(plan, document, ground, part, knob)
+            knobs = mechanism.knobs()
+            sliders = tuple(_build_slider(knob, document["mechanism"][part], mechanism) for knob in knobs)
+            structure = self._structure(plan, document, ground, part, knobs)
             if structure.refusal is not None:
-                return PromiseAnswer(records=ground.records, refusal=structure.refusal, turning=turning)
+                return PromiseAnswer(records=ground.records, refusal=structure.refusal, sliders=sliders)
             with self._lock:
                 whole = self._state_whole(plan, structure, mechanism, ground.census)
             require_finite(whole, next((m.published_without_guarantee for m in plan.mechanisms), ""))
         except StirredError as error:
-            return PromiseAnswer(records=ground.records, refusal=Refusal.of(error), turning=turning)
-        return _build_answer(whole, structure, ground, turning, None if ground.records else largest)
+            return PromiseAnswer(records=ground.records, refusal=Refusal.of(error), sliders=sliders)
+        return _build_answer(whole, structure, ground, sliders, None if ground.records else largest)
 
     def read(self, document: Document) -> Plan:
         """Return the plan of a document; refuse an invalid one."""
         return parse(text_of(document), folder=self.workspace.plans)
 
     def _structure(
-        self, plan: Plan, document: Document, ground: PromiseGround, part: int, knob: Knob | None
+        self, plan: Plan, document: Document, ground: PromiseGround, part: int, knobs: Sequence[Knob]
     ) -> _Structure:
         plain = {**document, "mechanism": [dict(one) for one in document["mechanism"]], "title": ""}
-        if knob is not None:
+        for knob in knobs:
             plain["mechanism"][part].pop(knob.name, None)
         key = (id(ground), json.dumps(plain, sort_keys=True, default=str))
         with self._lock:
@@ -215,31 +210,28 @@ class PromiseCalculator:
         return join_promises(plan, [structure.state(mechanism)]).whole
 
 
-def turn_setting(document: Document, part: int, knob: Knob, value: str) -> Document:
-    """Return the document with another value of the setting that the slider turns."""
-    mechanisms = [dict(one) for one in document["mechanism"]]
-    mechanisms[part][knob.name] = value
-    return {**document, "mechanism": mechanisms}
-
-
 def _build_slider(knob: Knob, settings: Mapping[str, Any], mechanism: Mechanism) -> Slider:
-    """Return the slider from the largest budget to the smallest, with the current value as one stop."""
+    """Return the slider from the largest budget to the smallest, with the current value as one stop.
+
+    A setting that is left out has a first stop for that, where the mechanism does without it.
+    """
     values = list(knob.settings)
     stated_now = settings.get(knob.name, mechanism.parameters().get(knob.name))
-    try:
-        now = Fraction(str(stated_now))
-    except (ValueError, ZeroDivisionError):
-        now = values[len(values) // 2]
-    if now not in values:
-        rising = len(values) > 1 and values[0] < values[-1]
-        values = sorted([*values, now], reverse=not rising)
-    return Slider(
-        name=knob.name,
-        effect=knob.effect,
-        values=tuple(map(str, values)),
-        at=values.index(now),
-        value=str(now),
+    optional = (
+        type(mechanism).Config.model_fields[knob.name].get_default() is None and len(mechanism.knobs()) > 1
     )
+    now: Fraction | None = None
+    if stated_now not in (None, "") or not optional:
+        try:
+            now = Fraction(str(stated_now))
+        except (ValueError, ZeroDivisionError):
+            now = values[len(values) // 2]
+        if now not in values:
+            rising = len(values) > 1 and values[0] < values[-1]
+            values = sorted([*values, now], reverse=not rising)
+    stops = ("",) * optional + tuple(map(str, values))
+    value = "" if now is None else str(now)
+    return Slider(name=knob.name, effect=knob.effect, values=stops, at=stops.index(value), value=value)
 
 
 def _guards(plan: Plan, ground: PromiseGround) -> tuple[Guard, ...]:
@@ -268,7 +260,7 @@ def _build_answer(
     whole: Specification,
     structure: _Structure,
     ground: PromiseGround,
-    turning: Slider | None,
+    sliders: tuple[Slider, ...],
     largest: int | None,
 ) -> PromiseAnswer:
     """Return the words of card and report about a promise; a typed b replaces that of the stand-in."""
@@ -293,7 +285,7 @@ def _build_answer(
         kept=tuple(
             ExactTable(words=i.words(), numbers=structure.kept.get(i.words())) for i in whole.multiverse
         ),
-        turning=turning,
+        sliders=sliders,
         largest=b,
         typed=largest is not None and law is not None,
         guards=structure.guards,

@@ -36,7 +36,7 @@ def county(folder: Path) -> Path:
     """A small synthetic county as two files in the Bureau's layout; some blocks have several detailed types of quarters."""
     write_preset("demo", folder / "own", households=300)
     census = read(folder / "own" / "census.toml")
-    made = TopDown(workload="dhc-persons", names="bureau").tabulate_public(census, key=KEY)
+    made = TopDown(workload="dhc-persons", names="bureau", replicates=0).tabulate_public(census, key=KEY)
     place = folder / "bureau"
     place.mkdir()
     records = pl.DataFrame(made.microdata["person"])
@@ -93,12 +93,14 @@ def through(census: Census, folder: Path, rho_squared: str | None) -> tuple[pl.D
     """The persons of PL and of the DHC that continues it, in the Bureau's layout."""
     data = folder / "packet" / "public" / "data"
     data.mkdir(parents=True)
-    earlier = TopDown(workload="pl94", names="own", rho_squared=rho_squared).release(
+    earlier = TopDown(workload="pl94", names="own", rho_squared=rho_squared, replicates=0).release(
         census, key=KEY, out=data
     )
     save(earlier.specification, folder / "packet" / "public" / "spec.json")
     (folder / "dhc").mkdir()
-    dhc = TopDown(workload="dhc-persons", given=folder / "packet", names="bureau", rho_squared=rho_squared)
+    dhc = TopDown(
+        workload="dhc-persons", given=folder / "packet", names="bureau", rho_squared=rho_squared, replicates=0
+    )
     release = dhc.release(census, key=KEY, out=folder / "dhc")
     assert all(check.kept for check in release.checks)
     return pl.DataFrame(earlier.microdata["person"].to_table()), texts(folder / "dhc" / "mdf-person.txt")

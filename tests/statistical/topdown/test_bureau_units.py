@@ -31,7 +31,7 @@ def county(folder: Path) -> Path:
     place.mkdir()
     records = {
         product: pl.DataFrame(
-            TopDown(workload=f"dhc-{product}", names="bureau")
+            TopDown(workload=f"dhc-{product}", names="bureau", replicates=0)
             .tabulate_public(census, key=KEY)
             .microdata[record]
         )
@@ -59,12 +59,14 @@ def through(
     """The units of PL, and those of the DHC that continues it in the Bureau's layout."""
     data = folder / "packet" / "public" / "data"
     data.mkdir(parents=True)
-    earlier = TopDown(workload="pl94", names="own", rho_squared=rho_squared).release(
+    earlier = TopDown(workload="pl94", names="own", rho_squared=rho_squared, replicates=0).release(
         census, key=KEY, out=data
     )
     save(earlier.specification, folder / "packet" / "public" / "spec.json")
     (folder / "dhc").mkdir()
-    dhc = TopDown(workload=workload, given=folder / "packet", names="bureau", rho_squared=rho_squared)
+    dhc = TopDown(
+        workload=workload, given=folder / "packet", names="bureau", rho_squared=rho_squared, replicates=0
+    )
     release = dhc.release(census, key=KEY, out=folder / "dhc")
     assert all(check.kept for check in release.checks)
     return pl.DataFrame(earlier.microdata["household"].to_table()), texts(

@@ -12,7 +12,6 @@ from stirred.census import Census, read
 from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.mechanisms.topdown import TopDown
-from stirred.mechanisms.topdown.workload import SpineOptions
 from stirred.spec.files import save
 
 KEY = Key.for_tests(5)
@@ -53,7 +52,9 @@ def county(folder: Path, households: int | None, code: str | None) -> Census:
 def published(census: Census, folder: Path, workload: str = "pl94", **settings) -> Path:
     """A packet of the PL product, as far as DHC reads it."""
     (folder / "public" / "data").mkdir(parents=True)
-    release = TopDown(workload=workload, **settings).release(census, key=KEY, out=folder / "public" / "data")
+    release = TopDown(workload=workload, **settings, replicates=0).release(
+        census, key=KEY, out=folder / "public" / "data"
+    )
     save(release.specification, folder / "public" / "spec.json")
     return folder
 
@@ -68,7 +69,7 @@ def test_a_county_agrees_with_its_pl_in_every_block(tmp_path):
     packet = published(census, tmp_path / "pl")
     assert census.count("person") >= 30_000
     began = time.process_time()
-    mechanism = TopDown(workload="dhc", given=packet)
+    mechanism = TopDown(workload="dhc", given=packet, replicates=0)
     release = mechanism.release(census, key=KEY)
     assert time.process_time() - began < 600
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 8 * 1024 * 1024
@@ -100,7 +101,9 @@ def test_a_county_agrees_with_its_pl_in_every_block(tmp_path):
 def test_without_noise_dhc_is_the_census(tmp_path, place):
     census = county(tmp_path / "census", 300, None)
     packet = published(census, tmp_path / "pl", f"pl94{place}", rho_squared="inf")
-    release = TopDown(workload=f"dhc{place}", given=packet, rho_squared="inf").release(census, key=KEY)
+    release = TopDown(workload=f"dhc{place}", given=packet, rho_squared="inf", replicates=0).release(
+        census, key=KEY
+    )
     columns = [*SPINE, "relationship", "sex", "age", "hispanic", "race"]
     truth = census.scan("person", columns).collect()
     assert text(pl.DataFrame(release.microdata["person"]).select(columns)).equals(text(truth))
@@ -126,8 +129,10 @@ def test_dhc_on_its_own_spine(tmp_path, rho_squared):
     """Primitive areas and subsets of tracts are measured; the published geography is the ordinary one."""
     census = county(tmp_path / "census", 300, None)
     packet = published(census, tmp_path / "pl", rho_squared=rho_squared)
-    spine = SpineOptions(primitives=("place",), block_groups=("place",))
-    mechanism = TopDown(workload="dhc-persons", given=packet, rho_squared=rho_squared, spine=spine)
+    mechanism = TopDown(
+        workload="dhc-persons", given=packet, rho_squared=rho_squared, replicates=0,
+        primitives=["place"], optimized_block_groups=["place"],
+    )  # fmt: skip
     release = mechanism.release(census, key=KEY)
     assert all(check.kept for check in release.checks)
     levels = release.tables["dhc-persons-solves"]["level"].to_pylist()

@@ -66,7 +66,7 @@ def root_errors(workload: Workload, mode: str, draws: int) -> tuple[np.ndarray, 
         if not number:
             algebra, informed = made.targets.algebra, made.targets
             by_row = whole_tree.variances(
-                algebra, informed.levels[0].C, algebra.recode(query), algebra.kept(query)
+                algebra, informed.levels[0].C, algebra.recode(query), algebra.find_kept_axes(query)
             )[0]
             index = query.of(algebra.layout.ravel()).reshape(algebra.K, algebra.S)
             for k, row in enumerate(algebra.recode(query)):

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from planted import CyclicLaw, GeometricCounts, NoRedrawLaw, square
-from stirred import CellKey
+from stirred import CellKey, Stirring
 from stirred.assess.audit import AuditResult, audit
 from stirred.assess.audit.datasets import enumerate_universe
 from stirred.census import Census
@@ -75,6 +75,22 @@ def test_a_universe_is_all_tables_with_the_margins() -> None:
     assert len(universe) == 3  # 2 × 2 tables with margins 2, 2 and 2, 2
     assert universe.distances().max() == 4
     assert universe.texts(0) == (("a", "a"), ("a", "b"), ("b", "a"), ("b", "b"))
+
+
+def test_exchanges_are_the_fewest_steps_inside_a_universe() -> None:
+    census = square(4)
+    promise = Stirring(swap=["county"], rate="1/3").specification(census)
+    universe, by_records = (
+        enumerate_universe(census, one)
+        for one in (promise, Stirring(swap=["county"], rate="1/3").record_specification(census))
+    )
+    assert universe is not None
+    assert by_records is not None
+    steps, changed = universe.distances(), by_records.distances()
+    assert {*steps[0].tolist()} == {0, 1, 2, 3}
+    assert ((changed <= 2 * steps) & (steps <= changed)).all()
+    # a cycle of four records is three exchanges, two pairs that trade are two
+    assert {*steps[changed == 4].tolist()} == {2, 3}
 
 
 def test_cyclic_shuffle_has_an_infinite_loss() -> None:

@@ -13,7 +13,7 @@ from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_mechanism
 from stirred.publish import load
 from stirred.publish.check import explain
-from stirred.publish.plan.proposal import propose_plan
+from stirred.publish.plan.proposal import choose_mechanism, propose_plan, read_schema
 
 NAMES = [item.name for item in OWN_REGISTRATIONS]
 TABLES = ("exact-margins", "cell-key", "gaussian-tables", "special-tabulations")
@@ -155,7 +155,11 @@ def test_a_proposed_swap_passes_the_check_at_once(
     assert main(["plan", "new", "--census", str(census), "--out", str(plan)]) == 0
     told = capsys.readouterr().out
     assert "no record was read" in told
-    assert explain(load(plan)).records > 0
+    explained = explain(load(plan))
+    assert explained.records > 0
+    (compared,) = explained.document()["compared_losses"]
+    assert "by stirring and" in compared
+    assert "by permutation-swapping" in compared
     text = plan.read_text(encoding="utf-8")
     settings = tomllib.loads(text)["mechanism"][0]
     expected = {
@@ -189,6 +193,28 @@ def test_a_proposed_swap_passes_the_check_at_once(
         "expenditure",
         "loc",
     }
+
+
+def test_a_new_plan_begins_with_the_swap_that_loses_least_and_says_why(tmp_path: Path) -> None:
+    from stirred.census.toml import parse_schema
+
+    def choose(variables: dict[str, object], spine: list[str]) -> tuple[str, str]:
+        homes = {"household": {"variables": {"region": {}, "ea": {}, **variables}}}
+        return choose_mechanism(parse_schema({"geography": {"spine": spine}, "record": homes}))
+
+    name, why = choose({"tenure": ["own", "rent", "other"]}, ["region", "ea"])
+    assert name == "stirring"
+    assert "about half" in why
+    name, why = choose({"tenure": ["own", "rent"]}, ["region", "ea"])
+    assert name == "stirring"
+    assert "two ways at most" in why
+    assert choose({"tenure": ["own", "rent"]}, []) == ("gaussian-tables", "")
+    # persons make households differ, whatever is listed
+    name, why = choose_mechanism(read_schema(austria(tmp_path)))
+    assert name == "stirring"
+    found = propose_plan(find_mechanism(name), tmp_path / "census.toml", tmp_path / "p.toml", reason=why)
+    assert found.choices[0] == f"mechanism: stirring — {why}"
+    assert f"# {why}\n" in found.text
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -210,6 +210,28 @@ def test_releases_add_up_per_exchange_and_with_others_per_changed_record() -> No
     assert (per_record + per_exchange).budget == Budget.of(2)
 
 
+def test_a_release_that_forbids_the_exchanges_of_another_is_added_up_per_changed_record() -> None:
+    # with every two-way table exact no exchange is left: per exchange nothing would be promised any more
+    one = make(Exchanges("household"), SWAP)
+    other = make(
+        Exchanges("household"),
+        Multiverse.of(Margin("household", ("h", "m")), Margin("household", ("h", "s"))),
+    )
+    for both in (one + other, other + one):
+        assert (both.input_premetric, both.budget) == (Hamming("household"), Budget.of(2))
+    # what keeps persons with their household is said by one of two equal invariants, in either order
+    silent, said = (Multiverse.of(*SWAP, Custom(name="x", keeps_with=kind)) for kind in ("", "household"))
+    for joined in (silent & said, said & silent, Multiverse.join([silent, said])):
+        assert isinstance(find_exchanges(toy(), joined, "household"), ExchangeShape)
+    # a part is restated in its own universes, whatever the other release keeps
+    per_record = make(Hamming("household"), Multiverse.of(Margin("household", ("h", "s"))))
+    both = one + per_record
+    assert both.budget == Budget.of(2)
+    verdict = implies(both, make(Hamming("household"), both.multiverse, 2))
+    assert verdict
+    assert not check_implication(both, make(Hamming("household"), both.multiverse, 2), verdict)
+
+
 def test_without_the_tables_of_a_swap_no_constant_is_known() -> None:
     free = make(Exchanges("household"), Multiverse.of(Margin("household", ("m",))))
     with pytest.raises(IncompatibleError, match="nothing shows that exchanges connect"):
@@ -231,7 +253,7 @@ def test_the_odds_are_read_at_one_exchange() -> None:
     odds = bound_odds(Specification(**{**_fields(per_exchange), "released": view}))
     assert odds.distance == 1
     assert odds.log_odds == 1
-    assert odds.change.startswith("an exchange between two households")
+    assert odds.change.startswith("an exchange in which two households trade places")
 
 
 def _fields(spec: Specification) -> dict[str, object]:

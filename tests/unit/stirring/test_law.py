@@ -9,19 +9,25 @@ import pytest
 from tests.oracles import stirring as oracle
 
 from stirred.errors import BudgetError, InputError
+from stirred.mechanisms.stirring.free_slots import expect_changed
 from stirred.mechanisms.stirring.law import (
     BY_HELD,
     BY_PLACE,
     CYCLES,
     Asked,
+    Shape,
+    StratumLaw,
     StratumShapes,
+    changed_slots,
     choose_laws,
     count_cycles,
     delta_after,
     enumerate_cycles,
-    enumerate_trades,
+    enumerate_types,
     epsilon_after,
     exchange_loss,
+    expect_type_changes,
+    free_chances,
     injection_chance,
     loss_at,
     moved_share,
@@ -34,6 +40,7 @@ from stirred.mechanisms.stirring.law import (
     weight_of_rate,
     weights_of_trades,
 )
+from stirred.mechanisms.swap.enumeration import swapping_law
 from stirred.spec import Budget
 
 WEIGHTS = (Fraction(1, 3), Fraction(1), Fraction(7), Fraction(40))
@@ -72,6 +79,9 @@ def test_two_records_share_a_cycle_as_in_randomised_response(weight: Fraction) -
 
 
 STRATA = [
+    ((0, 0, 1, 2), (0, 0, 1, 2)),
+    ((0, 0, 1, 1, 2), (0, 0, 0, 1, 2)),
+    ((0, 1, 2, 3, 4), (0, 0, 1, 1, 2)),
     ((0, 1), (0, 1)),
     ((0, 1, 2), (0, 1, 2)),
     ((0, 1, 2), (0, 0, 1)),
@@ -90,16 +100,17 @@ STRATA = [
 
 
 @pytest.mark.parametrize(("held", "places"), STRATA)
-@pytest.mark.parametrize("weight", [Fraction(1, 3), Fraction(7), Fraction(40)])
+@pytest.mark.parametrize("weight", [Fraction(1, 3), Fraction(7), Fraction(49, 4)])
 def test_the_stated_loss_covers_the_true_one_and_is_attained_by_different_records(
     held: tuple[int, ...], places: tuple[int, ...], weight: Fraction
 ) -> None:
     n, types = len(held), min(len({*held}), len({*places}))
     cases = [(CYCLES, lambda data: enumerate_cycles(n, weight))]
-    if len({*held}) == 2:
-        cases.append((BY_HELD, lambda data: enumerate_trades([h for h, _ in data], weight)))
-    if len({*places}) == 2:
-        cases.append((BY_PLACE, lambda data: enumerate_trades([p for _, p in data], weight)))
+    square = StratumLaw(BY_HELD, weight).root ** 2 == weight  # by more than two types λ is a square above 1
+    if len({*held}) == 2 or square:
+        cases.append((BY_HELD, lambda data: enumerate_types([h for h, _ in data], weight)))
+    if len({*places}) == 2 or square:
+        cases.append((BY_PLACE, lambda data: enumerate_types([p for _, p in data], weight)))
     for kind, law in cases:
         every = oracle.universe(held, places)
         laws = {data: oracle.published(data, law) for data in every}
@@ -116,7 +127,10 @@ def test_the_stated_loss_covers_the_true_one_and_is_attained_by_different_record
                     assert Budget.log(lost) <= loss_at(weight, distance, min(types, n))
                     assert Budget.log(lost) <= record_loss(weight, types) * distance
                     worst = max(worst, lost) if exchanges == 1 else worst
-        if len({*held}) == n or kind != CYCLES:
+                    if kind != CYCLES:
+                        assert lost**2 <= ratio(weight) ** distance  # half of it for each record
+        own, slots = (held, places) if kind == BY_HELD else (places, held)
+        if len({*slots}) == n or (kind != CYCLES and len({*own}) == 2):
             assert worst == ratio(weight)  # attained
 
 
@@ -186,38 +200,132 @@ def test_the_theory_s_cases_at_equal_numbers_of_changed_slots() -> None:
         )
 
 
-def shapes(rows: list[tuple[int, int, int, int, int]]) -> StratumShapes:
-    n, held, place, held_first, place_first = (
-        np.array(column, np.int64) for column in zip(*rows, strict=True)
-    )
-    return StratumShapes(
-        n=n, held_types=held, place_types=place, held_first=held_first, place_first=place_first
+def test_the_law_by_several_types_is_the_defined_one() -> None:
+    for types in ((0, 1, 2), (0, 0, 1, 2), (0, 0, 1, 1, 2), (0, 1, 2, 3, 3)):
+        for root in (Fraction(3, 2), Fraction(5)):
+            found: dict[tuple[int, ...], Fraction] = {}
+            for s, chance in enumerate_types(types, root**2).items():
+                shown = tuple(types[i] for i in s)
+                found[shown] = found.get(shown, Fraction(0)) + chance
+            assert found == oracle.by_changed_slots(types, 1 / root)
+            changed = sum(p * sum(a != b for a, b in zip(types, y, strict=True)) for y, p in found.items())
+            counts = [types.count(kind) for kind in dict.fromkeys(types)]
+            assert expect_changed(counts, root) == pytest.approx(float(changed), rel=1e-9)
+            whole = sum(free_chances(counts, root).values())
+            assert whole == 1
+
+
+@pytest.mark.parametrize("counts", [(3, 2, 1), (4, 4, 4, 4), (9, 5, 1, 1), (6, 6, 6, 3, 2)])
+@pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(1, 20), Fraction(1, 2)])
+def test_as_many_slots_change_as_at_the_asked_rate(counts: tuple[int, ...], rate: Fraction) -> None:
+    shape = StratumShapes.of([Shape(sum(counts), counts, None)])
+    law = choose_laws(shape, Asked.of(rate=rate, law="types"))[0]
+    assert law.kind == BY_HELD
+    assert law.root**2 == law.weight
+    exact = _exact_changes(counts, law.root)
+    wanted = Fraction(changed_slots(counts, 1)) * rate
+    assert wanted * (1 - Fraction(1, 10**7)) <= exact <= wanted * Fraction(101, 100)
+    assert expect_type_changes(counts, law.weight) == pytest.approx(float(exact), rel=1e-8)
+
+
+def _exact_changes(counts: tuple[int, ...], root: Fraction) -> Fraction:
+    return sum(
+        (
+            chance * Fraction(sum(f) ** 2 - sum(k * k for k in f), sum(f) or 1)
+            for f, chance in free_chances(counts, root).items()
+        ),
+        Fraction(0),
     )
 
 
-def test_auto_never_loses_more_than_cycles_and_reads_counts_alone() -> None:
+def test_the_theory_s_cases_of_several_types() -> None:
+    # theory 8.10: (2,2,2) at the changed slots of the PSA with p = 1/4: by types 2.660, by cycles 2.476
+    swap = swapping_law(Fraction(1, 4))(tuple(range(6)), tuple(range(6)))
+    kinds = (0, 0, 1, 1, 2, 2)
+    changed = float(sum(p * sum(kinds[i] != kinds[j] for i, j in enumerate(s)) for s, p in swap.items()))
+    low, high = 1.0, 100.0
+    for _ in range(60):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if expect_changed((2, 2, 2), Fraction(middle)) > changed else (low, middle)
+    assert round(2 * log(low), 3) == 2.660
+    assert round(log(weight_of_rate(6, Fraction(changed / changed_slots((2, 2, 2), 1)))), 3) == 2.476
+    # (2,1,1) and (2,2,1) at e^L = 4: the share of changed slots, by cycles .3571 and .4000, by types of (2,2,1) .4213
+    assert round(changed_slots((2, 1, 1), float(moved_share(4, Fraction(4)))) / 4, 4) == 0.3571
+    assert round(changed_slots((2, 2, 1), float(moved_share(5, Fraction(4)))) / 5, 4) == 0.4
+    assert round(expect_changed((2, 2, 1), Fraction(2)) / 5, 4) == 0.4213
+    # 8.10a: n = 100,000 in ten places, 5 % change: 10.3 against 14.5
+    share = 5_000 / changed_slots([10_000] * 10, 1)
+    shape = StratumShapes.of([Shape(100_000, None, (10_000,) * 10)])
+    asked = {law: Asked.of(rate=Fraction(share), law=law) for law in ("auto", "cycles")}
+    losses = {law: float(choose_laws(shape, own)[0].loss.upper(3)) for law, own in asked.items()}
+    assert losses["auto"] == pytest.approx(10.3, abs=0.05)
+    assert losses["cycles"] == pytest.approx(14.4, abs=0.15)
+
+
+SIDES = [(2,), (1, 1), (12,), (9, 3), (4, 4, 4), (6, 3, 2, 1), (200,), (150, 50), (50,) * 4, (25,) * 8, None]
+
+
+def test_auto_takes_what_loses_least_or_changes_fewest() -> None:
     rows = [
-        (n, held, place, first, other)
-        for n in (2, 3, 5, 12, 200)
-        for held, place in product((1, 2, 3), repeat=2)
-        for first in {1, n // 2}
-        for other in {1, n - 1}
+        Shape(n, held, places)
+        for n in (2, 12, 200)
+        for held, places in product(SIDES, repeat=2)
+        if all(side is None or sum(side) == n for side in (held, places))
     ]
+    shapes = StratumShapes.of(rows)
+    kinds = set()
     for rate in ("1/100", "1/20", "1/2", "9/10"):
-        auto = choose_laws(shapes(rows), Asked.of(rate=rate))
-        cycles = choose_laws(shapes(rows), Asked.of(rate=rate, law="cycles"))
-        for i, (_, held, place, first, _) in enumerate(rows):
-            # rounded by 2⁻²⁴
-            assert ratio(auto[i].weight) <= ratio(cycles[i].weight) * (1 + Fraction(1, 1 << 23))
-            two = held > 1 and place > 1 and 2 in (held, place)
-            assert (auto[i].kind != CYCLES) == two
-            assert held != 3 or place != 2 or auto[i].kind == BY_PLACE
-            assert place != 3 or held != 2 or auto[i].kind == BY_HELD
-            del first
-        mirrored = [(n, held, place, n - a, n - b) for n, held, place, a, b in rows]
-        assert [auto[i] for i in range(len(rows))] == [
-            choose_laws(shapes(mirrored), Asked.of(rate=rate))[i] for i in range(len(rows))
-        ]
+        auto, cycles, types = (choose_laws(shapes, Asked.of(rate=rate, law=law)) for law in LAWS)
+        for i, shape in enumerate(rows):
+            assert ratio(auto[i].weight) == min(ratio(law[i].weight) for law in (auto, cycles, types))
+            assert cycles[i].kind == CYCLES
+            assert shape.differs or auto[i].kind == types[i].kind == CYCLES
+            if (
+                shape.differs
+                and shape.n > 2
+                and 2 in [len(side) for side in (shape.held, shape.places) if side]
+            ):
+                assert auto[i].kind != CYCLES
+            kinds.add(auto[i].kind)
+    assert kinds == {CYCLES, BY_HELD, BY_PLACE}
+    for loss in ("1/2", "3", "8"):
+        every = [choose_laws(shapes, Asked.of(loss=loss, law=law)) for law in LAWS]
+        for i, shape in enumerate(rows):
+            effects = [_find_effect(shape, laws[i]) for laws in every]
+            assert effects[0] <= min(effects) * (1 + 1e-9)
+            assert all(laws[i].loss <= Budget.of(Fraction(loss)) for laws in every)
+
+
+LAWS = ("auto", "cycles", "types")
+
+
+def _find_effect(shape: Shape, law: StratumLaw) -> float:
+    if law.kind == CYCLES:
+        return float(moved_share(shape.n, law.weight))
+    counts = shape.held if law.kind == BY_HELD else shape.places
+    assert counts
+    return expect_type_changes(counts, law.weight) / changed_slots(counts, 1)
+
+
+def test_strata_that_are_drawn_too_slowly_are_stirred_by_cycles() -> None:
+    slow, quick = (2,) * 12, (40,) * 12
+    for counts, kind in ((slow, CYCLES), (quick, BY_PLACE)):
+        shape = StratumShapes.of([Shape(sum(counts), None, counts)])
+        assert choose_laws(shape, Asked.of(rate="1/4", law="types"))[0].kind == kind
+    many = StratumShapes.of([Shape(10**6, None, None)])
+    assert choose_laws(many, Asked.of(rate="1/4", law="types"))[0].kind == CYCLES
+
+
+def test_both_wishes_are_kept_by_types_too() -> None:
+    counts = (50, 30, 20)
+    shape = StratumShapes.of([Shape(100, None, counts)])
+    asked = Asked.of(rate="1/10", loss="3")
+    law = choose_laws(shape, asked)[0]
+    assert law.kind == BY_PLACE
+    assert law.loss <= Budget.of(3)
+    assert expect_type_changes(counts, law.weight) >= changed_slots(counts, 0.1)
+    roomy = choose_laws(shape, Asked.of(rate="1/10", loss="20"))[0]
+    assert roomy == choose_laws(shape, Asked.of(rate="1/10"))[0]
 
 
 def test_losses_are_rounded_down_and_both_wishes_are_kept() -> None:

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from itertools import permutations, product
 from math import exp, log
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -11,13 +12,26 @@ import pytest
 
 from stirred.census import Census
 from stirred.chance import Key
+from stirred.cli.main import main
 from stirred.engine import Local
-from stirred.errors import InputError, PrivacyError
+from stirred.errors import BudgetError, InputError, PrivacyError, StirredError
 from stirred.mechanisms.stirring import Stirring
-from stirred.mechanisms.stirring.law import CYCLES, choose_laws, enumerate_cycles
-from stirred.mechanisms.stirring.mechanism import CyclesPairs, _count_shapes
+from stirred.mechanisms.stirring.law import (
+    BY_HELD,
+    BY_PLACE,
+    CYCLES,
+    StratumShapes,
+    choose_laws,
+    delta_after,
+    enumerate_cycles,
+    exchange_loss,
+    rho_squared,
+)
+from stirred.mechanisms.stirring.mechanism import CyclesPairs
+from stirred.mechanisms.stirring.shapes import count_stratum_shapes, list_shapes
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.estimates import StratumCells, estimate, variance
+from stirred.mechanisms.swap.frame import Frame
 from stirred.spec import Budget, Exchanges
 
 KEY = Key.for_tests(1)
@@ -81,17 +95,20 @@ def test_the_promise_covers_all_pairs_of_a_universe(held: dict, places: list, se
     first = next(iter(promises.values()))
     assert all(promise.budget == first.budget for promise in promises.values())
     budget = float(first.budget.upper(9))
+    per_record = float(mechanism.record_specification(every[next(iter(every))]).budget.upper(9))
     laws = {data: mechanism.exact_law(one) for data, one in every.items()}
     assert all(sum(law.values()) == 1 for law in laws.values())
     pairs = 0
     start = next(iter(every))
     for one in [start, *list(every)[-2:]]:
+        steps = _count_exchanges(held, one, list(every))
         for other in every:
             distance = _distance(held, one, other)
             if distance:
                 assert laws[one].keys() == laws[other].keys()
                 worst = max(abs(log(laws[one][y] / laws[other][y])) for y in laws[one])
-                assert worst <= budget * distance + 1e-9
+                assert worst <= budget * steps[other] + 1e-9
+                assert worst <= per_record * distance + 1e-9
                 pairs += 1
     assert pairs
 
@@ -104,16 +121,48 @@ def _distance(held: dict, one: tuple, other: tuple) -> int:
     return len(rows[1])
 
 
-def test_the_choice_of_a_law_is_the_same_in_a_whole_universe() -> None:
-    held = {"size": [1] * 5, "race": [0, 0, 1, 1, 1]}
-    mechanism = Stirring(**BASE, rate="1/4", law="auto")
+def _count_exchanges(held: dict, start: tuple, every: list[tuple]) -> dict[tuple, int]:
+    """Return the fewest steps to each data set, each of which changes at most two records."""
+    found, edge = {start: 0}, [start]
+    while edge:
+        edge = [
+            other
+            for one in edge
+            for other in every
+            if other not in found
+            and _distance(held, one, other) <= 2
+            and not found.update({other: found[one] + 1})
+        ]
+    return found
+
+
+@pytest.mark.parametrize("asked", [{"rate": "1/4"}, {"loss": "2"}, {"rate": "1/3", "loss": "1"}])
+@pytest.mark.parametrize(
+    ("race", "places", "kinds"),
+    [
+        ([0, 0, 1, 1, 1], [0, 0, 1, 2, 2], {BY_HELD}),
+        ([0, 1, 2, 3, 4, 5], [0, 0, 0, 1, 2, 2], {CYCLES, BY_PLACE}),
+        ([0, 0, 0, 0, 1, 2], [0, 0, 0, 0, 1, 2], {CYCLES, BY_HELD, BY_PLACE}),
+    ],
+)
+def test_the_choice_of_a_law_is_the_same_in_a_whole_universe(
+    race: list[int], places: list[int], kinds: set[int], asked: dict
+) -> None:
+    mechanism = Stirring(**BASE, **asked, law="auto")
     found = set()
-    for county in {*permutations([0, 0, 1, 2, 2])}:
-        frame = mechanism.frame(census({**held, "county": list(county)}))
-        laws = choose_laws(_count_shapes(frame, frame.strata), mechanism.goal)
-        found.add((laws[0].kind, laws[0].weight))
+    for county in {*permutations(places)}:
+        data = census({"size": [1] * len(race), "race": race, "county": list(county)})
+        frame = mechanism.frame(data)
+        (shape,) = list_shapes(frame.shapes(most_types=mechanism.most_types_counted)).distinct
+        found.add((shape, mechanism._choose_laws(frame)[0]))
+        # the promise is made from the same counts as the draw
+        assert count_stratum_shapes(
+            frame.strata, frame.of(frame.roles.hold), frame.of(frame.roles.moving_variables)
+        ).distinct == (shape,)
     assert len(found) == 1
-    assert found.pop()[0] != CYCLES
+    ((shape, law),) = found
+    assert choose_laws(StratumShapes.of([shape]), mechanism.goal)[0] == law
+    assert law.kind in kinds
 
 
 def test_the_budget_is_that_of_the_theory() -> None:
@@ -121,14 +170,13 @@ def test_the_budget_is_that_of_the_theory() -> None:
     data = census({"size": [1] * n, "race": list(range(n)), "county": [i % 20 for i in range(n)]})
     stirred = Stirring(**BASE, rate="1/20", release_identifiers={"race": "a test"}, accept_reversal=["race"])
     promise = stirred.specification(data)
-    assert promise.budget == Budget.log(19 * (n - 1)) * Fraction(n - 1, n)
+    assert promise.input_premetric == Exchanges("household")
+    assert promise.budget == Budget.log(19 * (n - 1))
     assert promise.evidence.status == "proved"
-    per_exchange = stirred.exchange_specification(data)
-    assert per_exchange.budget == Budget.log(19 * (n - 1))
-    assert per_exchange.input_premetric == Exchanges("household")
-    assert per_exchange.multiverse == promise.multiverse
+    per_record = stirred.record_specification(data)
+    assert per_record.budget == Budget.log(19 * (n - 1)) * Fraction(n - 1, n)
     # per exchange ln(19·199) = 8.2378, against twice ln(…) of the Permutation Swapping Algorithm: half
-    assert any("8.2378" in str(note) for note in promise.notes)
+    assert any(str(per_record.budget.upper(4)) in str(note) for note in promise.notes)
     old = PermutationSwapping(
         **BASE, rate="1/20", release_identifiers={"race": "a test"}, accept_reversal=["race"]
     )
@@ -235,16 +283,25 @@ def test_shuffled_records_move_almost_surely() -> None:
     [
         ({}, InputError, "rate or a loss"),
         ({"rate": "0"}, InputError, "share 0"),
+        ({"rate": "-1/20"}, InputError, "share|rate"),
+        ({"rate": "3/2"}, InputError, "share|rate"),
+        ({"rate": 0.05}, BudgetError, "rate"),
+        ({"loss": "41"}, InputError, "loss of one exchange"),
+        ({"loss": "eight"}, BudgetError, "loss"),
+        ({"rate": "1/20", "shuffle_levels": ["3"]}, InputError, "variable and its levels"),
         ({"rate": "1"}, InputError, "share 1"),
         ({"loss": "0"}, InputError, "loss of one exchange"),
         ({"loss": "-2"}, InputError, "loss of one exchange"),
         ({"rate": "1/20", "shuffle_first": "race"}, InputError, "variable and its levels"),
         ({"rate": "1/20", "law": "quick"}, InputError, "law is not as it should be"),
         ({"rate": "9999/10000", "loss": "1/10"}, InputError, "contradict"),
-        (
-            {"rate": "1/20", "shuffle_first": "county", "shuffle_levels": ["1"]},
-            PrivacyError,
-            "shuffled first by county",
+        *(
+            (
+                {"rate": "1/20", "shuffle_first": place, "shuffle_levels": ["1"]},
+                PrivacyError,
+                f"shuffled first by {place}",
+            )
+            for place in ("county", "state")
         ),
         ({"rate": "1/20", "shuffle_first": "income", "shuffle_levels": ["1"]}, InputError, "income"),
         ({"rate": "1/20", "shuffle_first": "race", "shuffle_levels": ["77"]}, InputError, "77"),
@@ -260,8 +317,97 @@ def test_bad_input_is_refused_before_anything_is_drawn(settings: dict, kind: typ
 def _check(settings: dict) -> None:
     data = large(2_000)
     mechanism = Stirring(**BASE, **settings)
-    mechanism.refuse(data)
-    mechanism.specification(data)
+    try:
+        mechanism.release(data, key=KEY)  # refused too where nobody asked before
+    except StirredError:
+        mechanism.refuse(data)
+        mechanism.specification(data)
+
+
+def test_an_area_beside_the_spine_is_a_place_too() -> None:
+    n = 400
+    geography = {"spine": ["state", "county"], "off_spine": {"district": {}}}
+    homes = {
+        "state": [1] * n,
+        "county": [i % 8 for i in range(n)],
+        "district": [i % 8 // 2 for i in range(n)],
+        "size": [i // 8 % 3 for i in range(n)],
+        "race": [i // 24 % 5 for i in range(n)],
+    }
+    data = Census.of({"geography": geography, "record": {"household": {}}}, {"household": homes})
+    mechanism = Stirring(
+        **BASE, drop=["district"], rate="1/20", shuffle_first="district", shuffle_levels=["1"]
+    )
+    with pytest.raises(PrivacyError, match="shuffled first by district"):
+        mechanism.refuse(data)
+    with pytest.raises(InputError, match="district"):
+        mechanism.release(data, key=KEY)
+
+
+def test_a_contradiction_names_the_strata_and_the_rate_that_they_reach() -> None:
+    """Of ten strata of two records, at ε = 1/10 a share of 1/(1 + e^-0.1) = 0.525 moves; of one with 50, all but 1 in 56."""
+    sizes = [i // 2 for i in range(20)] + [99] * 50
+    data = census({"size": sizes, "race": [i % 2 for i in range(70)], "county": [i % 2 for i in range(70)]})
+    with pytest.raises(InputError, match="contradict") as caught:
+        Stirring(**BASE, rate="3/5", loss="1/10").specification(data)
+    assert "larger loss: 10;" in caught.value.why
+    assert "a share of 0.5250 is reached in strata of 2 records" in caught.value.why
+    Stirring(**BASE, rate="1/2", loss="1/10").specification(data)
+
+
+@pytest.mark.parametrize("weight", [Fraction(0), Fraction(-3)])
+def test_a_weight_that_is_not_positive_is_refused(weight: Fraction) -> None:
+    for use in (exchange_loss, rho_squared, lambda w: delta_after(w, 2, Fraction(1))):
+        with pytest.raises(InputError, match="λ is a positive number"):
+            use(weight)
+
+
+class ByWhereAndWhat(Stirring):
+    """A mutant: shuffles first who is of the kind that is named like its place."""
+
+    def _find_chosen(self, frame: Frame) -> np.ndarray:
+        return frame.columns["county"].codes == frame.columns["race"].codes
+
+
+@pytest.mark.parametrize(("mechanism", "within"), [(Stirring, True), (ByWhereAndWhat, False)])
+def test_a_choice_by_what_a_record_is_costs_nothing_and_one_by_where_it_lives_too_does(
+    mechanism: type[Stirring], within: bool
+) -> None:
+    held = {"size": [1, 1, 1], "race": [0, 1, 2]}
+    stirred = mechanism(**BASE, rate="1/20", shuffle_first="race", shuffle_levels=["0", "1"])
+    every = {order: census({**held, "county": list(order)}) for order in permutations(range(3))}
+    laws = {order: stirred.exact_law(data) for order, data in every.items()}
+    promised = stirred.specification(every[0, 1, 2]).budget
+    assert promised == Budget.log(38)
+    near = [order for order in every if _distance(held, (0, 1, 2), order) == 2]
+    worst = max(
+        max(laws[0, 1, 2][y] / laws[order][y], laws[order][y] / laws[0, 1, 2][y])
+        for order in near
+        for y in laws[order]
+    )
+    assert (Budget.log(worst) <= promised) is within
+
+
+def test_nothing_is_written_where_settings_are_refused(tmp_path: Path) -> None:
+    table = large(400).scan("household").collect()
+    table.write_csv(tmp_path / "homes.csv")
+    (tmp_path / "census.toml").write_text(
+        '[geography]\nspine = ["state", "county"]\n[record.household]\nfiles = ["homes.csv"]\nid = "hid"\n'
+        '[record.household.variables]\nsize = "1..4"\ntenure = ["own", "rent"]\nrace = "0..11"\n'
+    )
+    before = {*tmp_path.iterdir()}
+    words = ["stirring", str(tmp_path), "--match", "size", "--swap", "county", "--out", str(tmp_path / "out")]
+    for bad in (
+        [],
+        ["--rate", "0"],
+        ["--rate", "1"],
+        ["--loss", "0"],
+        ["--rate", "9999/10000", "--loss", "1/10"],
+        ["--rate", "1/20", "--shuffle-first", "county", "--shuffle-levels", "1"],
+        ["--rate", "1/20", "--shuffle-first", "income", "--shuffle-levels", "1"],
+    ):
+        assert main([*words, *bad]) == 2
+        assert {*tmp_path.iterdir()} == before
 
 
 def test_strata_of_one_record_stay_and_are_said() -> None:
@@ -276,13 +422,17 @@ def test_knobs_turn_rate_and_loss() -> None:
     for knob in both.knobs():
         one = knob.turned(knob.settings[3])
         assert getattr(one, knob.name) == knob.settings[3]
-    assert [knob.name for knob in Stirring(**BASE, loss="6").knobs()] == ["loss"]
+    assert [knob.name for knob in Stirring(**BASE, loss="6").knobs()] == ["loss", "rate"]
 
 
 def test_the_expected_effect_is_the_share_of_the_law() -> None:
     data = large()
-    assert Stirring(**BASE, rate="1/20").expected_effect(data).share == pytest.approx(0.05, rel=1e-9)
-    loss = Stirring(**BASE, loss="6").expected_effect(data)
+    cycles = Stirring(**BASE, rate="1/20", law="cycles")
+    assert cycles.expected_effect(data).share == pytest.approx(0.05, rel=1e-9)
+    # by types those are counted whose county changes: of eight nearly equal ones, seven in eight of those that move
+    types = Stirring(**BASE, rate="1/20").expected_effect(data)
+    assert types.share == pytest.approx(0.05 * 7 / 8, rel=2e-3)
+    loss = Stirring(**BASE, loss="6", law="cycles").expected_effect(data)
     sizes = data.scan("household").group_by("size").len().collect()["len"].to_numpy()
     share = (sizes * (sizes - 1) / (exp(6) + sizes - 1)).sum() / sizes.sum()
     assert loss.share == pytest.approx(share, rel=1e-5)

@@ -165,7 +165,7 @@ def test_exactly_one_selected_is_drawn_again() -> None:
     moves, words = scripted(script, 3, Fraction(1, 2))
     assert ("swap/select", 1) in words.asked
     assert sorted(moves.receivers.tolist()) == [0, 2]
-    assert moves.attempts == 2
+    assert moves.rounds == 2
 
 
 def test_an_uneven_word_fails_the_whole_try() -> None:

@@ -44,7 +44,9 @@ def test_washington_2010_swapped_within_tract_and_size() -> None:
     assert homes.height == 1_454_695
     schema = {"geography": {"spine": ["tract", "block"]}, "record": {"household": {"id": "hid"}}}
     census = Census.of(schema, {"household": homes})
-    psa = PermutationSwapping(match=["tract", "size"], swap=["block"], rate="1/20")
+    psa = PermutationSwapping(
+        match=["tract", "size"], swap=["block"], rate="1/20", release_identifiers={"mark": "made up"}
+    )
     promise = psa.specification(census)
     largest = counts(homes, "tract", "size")["len"].max()
     assert promise.varies.b == largest

@@ -18,6 +18,7 @@ from stirred.mechanisms.swap import bounds as budgets
 from stirred.mechanisms.swap import bounds as exchanges
 from stirred.mechanisms.swap.bounds import (
     bound_by_exchanges,
+    bound_exchange,
     bounds,
     claim,
     margins_exact,
@@ -157,6 +158,11 @@ def test_the_theorem_on_sixty_cases(every: int) -> None:
         # Theorem N, Theorem O, and both together
         assert whole <= at_two * (2 - Fraction(2, r))
         assert at_two * (2 - Fraction(2, r)) <= found.budget
+        # one exchange needs no factor
+        stratum = Stratum(
+            n=n, hold_types=len(hold), swap_types=len(swap), hold_margins=hold, swap_margins=swap
+        )
+        assert at_two * 2 <= bound_exchange(StratumTable.of([stratum]), rate) <= found.budget * 2
         smaller += found.budget < tight_budget(n, rate)
         # up to this size the worst pair is at distance 2
         assert whole == at_two

@@ -28,6 +28,8 @@ from stirred.mechanisms.swap import (
     NoisyTables,
     NoVacuous,
     PermutationSwapping,
+    Swapping2010,
+    TargetedSwapping,
     UnitMatching,
     VaryingRates,
 )
@@ -191,6 +193,11 @@ MECHANISMS: dict[str, tuple[type[SwapMechanism], dict[str, Any]]] = {
         Stirring,
         {"match": ["state", "size", "race"], "law": "auto", "carry": False, "hold": ["owned"]},
     ),
+    "stirring by several types": (
+        Stirring,
+        {"match": ["state", "size"], "law": "types", "carry": False, "hold": ["tenure"]},
+    ),
+    "stirring by places": (Stirring, {"match": ["kind"], "swap": ["county"], "drop": ["block"]}),
     "stirring, shuffled first": (
         Stirring,
         {"loss": "7", "shuffle_first": "tenure", "shuffle_levels": ["rent"], "carry": False},
@@ -351,6 +358,32 @@ def test_refusals_are_those_in_memory(tmp_path: Path) -> None:
             changed("person", person.set_column(0, "hid", nowhere)), DataError, tmp_path, untouched=untouched
         )
         assert "1 records belong to no household" in told
+
+
+# of 350 households at one in a thousand this key swaps none
+SWAPS_NOBODY: dict[str, SwapMechanism] = {
+    "targeted": TargetedSwapping(
+        hierarchy=["county"],
+        drop=["block"],
+        similar=[["size"]],
+        swaprate="1/1000",
+        k_anonymity=0,
+        without_guarantee="a test",
+    ),
+    "2010": Swapping2010(swap=["county", "block"], rate="1/1000", equal=["size"], without_guarantee="a test"),
+}
+
+
+@pytest.mark.parametrize("name", SWAPS_NOBODY)
+def test_a_draw_in_which_nobody_moved_is_refused_in_parts_too(name: str, tmp_path: Path) -> None:
+    """Without an error the file would be published as it is; the mutant asks only the draw in memory."""
+    told = set()
+    for engine in (Local(), parted(1), parted(3)):
+        with pytest.raises(PrivacyError, match="nobody changed places") as caught:
+            SWAPS_NOBODY[name].release(census(kinds=""), key=KEY, engine=engine, out=tmp_path)
+        told.add(str(caught.value))
+    assert len(told) == 1
+    assert not list(tmp_path.iterdir())
 
 
 def test_links_of_another_type_are_compared_or_refused_without_showing_one(tmp_path: Path) -> None:

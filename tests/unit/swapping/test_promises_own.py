@@ -3,6 +3,7 @@
 from abc import ABC
 from typing import Any
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -15,7 +16,7 @@ from stirred.mechanisms.swap import PermutationSwapping, TargetedSwapping
 from stirred.mechanisms.swap.bounds import bounds
 from stirred.mechanisms.swap.frame import Frame
 from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPipeline
-from stirred.mechanisms.swap.rates import ProvedSwapping, RateSwapping
+from stirred.mechanisms.swap.rates import ProvedSwapping, RateSwapping, StratumSwapping
 from stirred.mechanisms.swap.records import Column
 from stirred.spec import Budget
 
@@ -75,6 +76,25 @@ def test_a_finite_budget_and_what_is_proved_come_together(name: str) -> None:
         assert not mechanism.keeps(["county", "tenure"], town().schema)
 
 
+@pytest.mark.parametrize("name", [*SETTINGS, "stirring"])
+def test_what_others_would_lose_is_the_same_in_a_whole_universe(name: str) -> None:
+    """The comparison stands in the public report, so it may depend on nothing but what is exact."""
+    kind, settings = swaps()[name], SETTINGS.get(name, STRATA)
+    homes = town().scan("household").collect()
+    told = set()
+    for turn in range(3):
+        # the places of each stratum are dealt out anew: match × swap and match × held stay as they are
+        moved = homes.with_columns(pl.col("county").shuffle(seed=turn).over("size"))
+        other = Census.of(town().schema, {"household": moved.to_arrow()})
+        effect = kind(**settings).state_promise(other)[1]
+        told.add(None if effect is None else tuple(effect.losses.items()))
+    assert len(told) == 1
+    losses = dict(told.pop() or ())
+    if name not in {"targeted-swapping", "swapping-2010"}:
+        assert {name, "permutation-swapping", "stirring"} <= {one.partition(",")[0] for one in losses}
+        assert (losses[name] == "∞") == (name in WITHOUT_BOUND)
+
+
 def test_only_the_psa_is_the_psa() -> None:
     """No registered swap inherits from it: its closed forms and bounds are its own."""
     kinds = swaps()
@@ -91,7 +111,14 @@ def test_a_new_hook_with_a_proved_default_does_not_leak(name: str, monkeypatch: 
     assert not hasattr(kind, "best_bound")
     assert not hasattr(kind, "closer_bound")
     shared = {*kind.__mro__} & {*PermutationSwapping.__mro__}
-    assert shared <= {RateSwapping, SwapMechanism, Mechanism, ABC, object}
+    assert shared <= {RateSwapping, StratumSwapping, SwapMechanism, Mechanism, ABC, object}
+
+
+def test_only_laws_of_two_records_that_are_known_give_intervals() -> None:
+    """A swap within strata has no closed form unless it states one."""
+    made = {name: kind(**SETTINGS[name]) for name, kind in swaps().items() if name in SETTINGS}
+    found = {name for name, one in made.items() if getattr(one, "pair_law", None) is not None}
+    assert found == {"permutation-swapping"}
 
 
 def test_what_is_shared_states_no_budget() -> None:

@@ -24,6 +24,7 @@ from stirred.mechanisms.topdown.prior import (
 from stirred.mechanisms.topdown.run.subtrees import gather as shard_geography
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.run.upper_tree import build_whole_tree
+from stirred.mechanisms.topdown.solve.parent import add_prior
 from stirred.mechanisms.topdown.solve.rounding import aim_at, keep_sums, round_children
 from unit.topdown.runs import run
 from unit.topdown.shard_engines import Narrow, assert_same
@@ -74,7 +75,7 @@ def test_the_guide_reads_noisy_answers_and_invariants_alone(make_census):
     assert after.prior is not None
     for name in ("persons", "variance"):
         assert np.array_equal(getattr(before.prior, name), getattr(after.prior, name))
-    assert np.array_equal(before.prior.scatter.cells, after.prior.scatter.cells)
+    assert np.array_equal(before.prior.scatter.totals, after.prior.scatter.totals)
     assert np.array_equal(before.sums[0][0].value, after.sums[0][0].value)
 
 
@@ -90,10 +91,33 @@ def test_sums_of_two_crossed_queries_are_both_kept_at_the_root(make_census):
 
 
 def test_spreads_follow_the_moments_and_public_constants_where_there_are_none():
-    seen = np.array([[4.0 * 1e4, 1e4, 0.05 * 1e6, 1e6], [0.0, 0.0, 0.0, 0.0]]) * MOMENTS_PER_UNIT
+    seen = np.array([[0.05 * 1e6, 1e6], [0.0, 0.0]]) * MOMENTS_PER_UNIT
     spread = UnitSpread.of(seen.astype(np.int64))
-    assert np.allclose([spread.cells[0], spread.totals[0]], [4.0, 0.05], rtol=0.01)
-    assert (spread.cells[1], spread.totals[1]) == (3.0, 1.0)
+    assert np.isclose(spread.totals[0], 0.05, rtol=0.01)
+    assert spread.totals[1] == 1.0
+
+
+def test_the_prior_says_how_many_persons_live_in_a_leaf_and_not_who(make_census):
+    """All cells of one kind get the same term, and one query: no leaf is drawn to the mix of its parent."""
+    made = run(make_census(3), PL94, Settings(mode="guided"), key=KEY, engine=Local(workers=1))
+    cells = np.arange(PL94.histogram.cells)
+    prior = Guidance.of(made.informed, made.constraints).leaves(cells)
+    rng = np.random.default_rng(1)
+    chosen = np.sort(rng.choice(cells, 40, replace=False))
+    children, parent = np.arange(6), rng.integers(1, 30, 40).astype(float)
+    linear, allowed = rng.normal(size=(6, 40)), np.ones((6, 40), bool)
+    groups, weights = np.zeros((1, 40), np.int32), np.ones((1, 1))
+    terms, queries, own = add_prior(
+        prior, children, chosen, parent, allowed, linear, groups, weights, np.zeros(6, np.int64)
+    )
+    kind = prior.kind[chosen]
+    added = terms - linear
+    assert (added > 0).any()
+    for a in np.unique(kind):
+        assert np.ptp(added[:, kind == a], axis=1).max() < 1e-12
+    assert len(queries) == 1 + len(np.unique(kind))
+    assert all(len(np.unique(query[query >= 0])) == 1 for query in queries)
+    assert (own >= 0).all()
 
 
 def test_a_workload_without_facilities_has_no_prior(make_census):

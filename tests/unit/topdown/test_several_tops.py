@@ -46,7 +46,7 @@ def test_every_state_is_measured_and_exact(parts: int, monkeypatch: pytest.Monke
         monkeypatch.setattr(Local, "fits", lambda self, size: False)
         monkeypatch.setattr(Local, "parts_for", lambda self, size: parts)
     truth = census(["state", "county"])
-    release = TopDown(workload=Workload.parse(WORKLOAD)).release(truth, key=Key.for_tests(1))
+    release = TopDown(workload=Workload.parse(WORKLOAD), replicates=0).release(truth, key=Key.for_tests(1))
     counts = release.to_polars("household").group_by("state").len().sort("state")["len"].to_list()
     assert counts == truth.counts("household", ["state"])["count"].to_pylist()
     noise = next(table for name, table in release.tables.items() if name.endswith("noise")).to_pydict()
@@ -54,6 +54,8 @@ def test_every_state_is_measured_and_exact(parts: int, monkeypatch: pytest.Monke
 
 
 def test_a_workload_of_one_level_measures_every_area_of_it() -> None:
-    release = TopDown(workload=Workload.parse(ONE_LEVEL)).release(census(["county"]), key=Key.for_tests(1))
+    release = TopDown(workload=Workload.parse(ONE_LEVEL), replicates=0).release(
+        census(["county"]), key=Key.for_tests(1)
+    )
     noise = next(table for name, table in release.tables.items() if name.endswith("noise")).to_pydict()
     assert dict(zip(noise["level"], noise["geounits"], strict=True)) == {"county": 12}

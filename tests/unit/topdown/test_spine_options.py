@@ -3,6 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from math import isqrt
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,6 +21,14 @@ from unit.topdown.shard_engines import Narrow, assert_same
 
 SPINE = ("state", "county", "tract", "block_group", "block")
 KEY = Key.for_tests(11)
+TREES: list[dict[str, Any]] = [
+    {"aian": "aiannh"},
+    {"optimized_block_groups": ["place"]},
+    {"aian": "aiannh", "optimized_block_groups": ["place", "aiannh"]},
+    {"optimized_block_groups": []},
+    {"primitives": ["place"]},
+    {"aian": "aiannh", "optimized_block_groups": ["place"], "primitives": ["place", "aiannh"]},
+]
 OPTIONS = [
     SpineOptions(aian="aiannh"),
     SpineOptions(block_groups=("place",)),
@@ -30,10 +39,16 @@ OPTIONS = [
 ]
 
 
-def measured(options: SpineOptions, name: str) -> Workload:
+def test_settings_describe_the_tree():
+    assert [TopDown(**settings).spine for settings in TREES] == OPTIONS
+    assert TopDown().spine is None
+    assert TopDown(aian="none").spine == SpineOptions()
+
+
+def measured(name: str, *, primitives: bool) -> Workload:
     """A preset; where primitive areas are asked for, they have a part of the share of tracts."""
     workload = Workload.preset(name)
-    if options.primitives is None:
+    if not primitives:
         return workload
     place = workload.levels.index("tract")
     new = ("prim", "tract_subset_group")
@@ -88,7 +103,7 @@ def census(seed: int, *, states: int = 2) -> Census:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_every_path_spends_exactly_the_total(options, preset):
     """Summed here again in Fractions, leaf by leaf, from what each geounit on its path spends."""
-    workload = measured(options, preset)
+    workload = measured(preset, primitives=options.primitives is not None)
     for seed in range(6):
         for states in (1, 2):
             frame, levels, adapted = split_tree(options, leaves(seed, states=states), SPINE, workload)
@@ -143,11 +158,12 @@ def test_groups_share_entities_and_obey_the_square_root_rule():
 
 
 @pytest.mark.parametrize("mode", ["gls", "classic"])
-@pytest.mark.parametrize("options", [*OPTIONS[:3], OPTIONS[5]], ids=str)
+@pytest.mark.parametrize("tree", [*TREES[:3], TREES[5]], ids=str)
 @pytest.mark.parametrize("states", [1, 2])
-def test_without_noise_the_ordinary_tables_come_back(options, mode, states):
+def test_without_noise_the_ordinary_tables_come_back(tree, mode, states):
     data = census(2, states=states)
-    mechanism = TopDown(workload=measured(options, "small"), mode=mode, rho_squared="inf", spine=options)
+    workload = measured("small", primitives="primitives" in tree)
+    mechanism = TopDown(workload=workload, mode=mode, rho_squared="inf", **tree, replicates=0)
     release = mechanism.release(data, key=KEY)
     made = pl.DataFrame(release.microdata["person"])
     assert made.columns == [*SPINE, "race", "votingage"]
@@ -161,8 +177,8 @@ def test_without_noise_the_ordinary_tables_come_back(options, mode, states):
 def test_with_noise_only_whole_states_are_exact(mode):
     """The invariant is the state's population; its AIAN part is noisy (a mutant that fixed the parts would fail)."""
     data = census(4)
-    plain = TopDown(workload="small", mode=mode)
-    split = TopDown(workload="small", mode=mode, rho_squared="1/100", spine=OPTIONS[0])
+    plain = TopDown(workload="small", mode=mode, replicates=0)
+    split = TopDown(workload="small", mode=mode, rho_squared="1/100", **TREES[0], replicates=0)
     assert split.specification(data).multiverse == plain.specification(data).multiverse
     release = split.release(data, key=KEY)
     assert all(check.kept for check in release.checks)
@@ -180,7 +196,7 @@ def test_with_noise_only_whole_states_are_exact(mode):
 def test_the_specification_names_the_spine_and_streams_differ():
     data = census(1)
     ordinary = TopDown(workload="small")
-    split = TopDown(workload="small", spine=OPTIONS[2])
+    split = TopDown(workload="small", **TREES[2])
     assert (
         split.parameters() != ordinary.parameters()
     )  # the key is bound to them: no noise is used on two trees
@@ -203,7 +219,7 @@ def test_a_workload_file_may_name_the_spine():
 def test_only_declared_geography_shapes_the_tree():
     data = census(1)
     with pytest.raises(InputError, match="not a geography beside the spine"):
-        TopDown(workload="small", spine=SpineOptions(aian="gq_type")).release(data, key=KEY)
+        TopDown(workload="small", aian="gq_type", replicates=0).release(data, key=KEY)
 
 
 def test_rules_about_areas_that_are_cut_are_refused():
@@ -265,28 +281,27 @@ def test_a_level_that_is_added_is_not_called_missing():
     assert levels == ("state", "tract", "block_group_optimized", "block")
     assert "block_group_optimized" in adapted.levels
     assert frame.height == flat.height
-    notes = " ".join(TopDown(workload="small", spine=SpineOptions(block_groups=())).specification(data).notes)
+    notes = " ".join(TopDown(workload="small", optimized_block_groups=[]).specification(data).notes)
     assert "no level block_group" not in notes
 
 
 def test_production_presets_measure_the_parts_of_states_where_the_census_has_them():
     data = census(3)
-    default, whole = TopDown(workload="pl94-persons"), TopDown(workload="pl94-persons", spine=SpineOptions())
+    default, whole = TopDown(workload="pl94-persons"), TopDown(workload="pl94-persons", aian="none")
     workload = default.workloads[0]
     assert default.tree(workload, data.schema) == SpineOptions(aian="aiannh")
     assert not whole.tree(workload, data.schema)
     assert whole.identity() == default.identity()  # the bytes of whole states are those they always had
     parts = SpineOptions(aian="aiannh")
-    assert default.identity(parts) == TopDown(workload="pl94-persons", spine=parts).identity()
+    assert default.identity(parts) == TopDown(workload="pl94-persons", aian="aiannh").identity()
     said = [" ".join(mechanism.specification(data).notes) for mechanism in (default, whole)]
     assert "split into AIAN areas" in said[0]
     assert "split into AIAN areas" not in said[1]
     assert ["inside the multiverse" in words for words in said] == [False, True]  # parts are not exact
-    assert TopDown.of(TopDown.Config(workload="pl94-persons", aian="none")).spine == SpineOptions()
     assert whole.settings()["aian"] == "none"
     assert TopDown(workload="small").tree(Workload.preset("small"), data.schema) is None
     own = TopDown(workload="pl94-stirred-persons")
-    assert own.tree(own.workloads[0], data.schema) is None
+    assert own.tree(own.workloads[0], data.schema) == SpineOptions(aian="aiannh")
 
 
 def test_county_subdivisions_stand_for_places_in_strong_states():
@@ -358,7 +373,7 @@ def test_types_of_group_quarters_shape_block_groups_and_are_an_invariant():
     )
     options = SpineOptions(block_groups=(), quarters=True)
     for name, kept_apart in (("pl94-persons", True), ("pl94-units", False)):
-        mechanism = TopDown(workload=name, spine=options)
+        mechanism = TopDown(workload=name, optimized_block_groups=[], group_quarters_bits=True)
         task = Task(
             census=data,
             workload=Workload.preset(name),
@@ -375,7 +390,7 @@ def test_types_of_group_quarters_shape_block_groups_and_are_an_invariant():
         assert all(len(types) == 1 for types in mixed.values()) == kept_apart
         assert set(above.constraints.record.multiverse) <= set(mechanism.specification(data).multiverse)
     with pytest.raises(InputError, match="none are asked for"):
-        SpineOptions(quarters=True)
+        TopDown(group_quarters_bits=True)
 
 
 def test_the_key_knows_no_option_that_is_not_used():
@@ -391,12 +406,12 @@ def test_the_key_knows_no_option_that_is_not_used():
 
 def test_the_populations_of_parts_bound_them_and_are_stated():
     """Without group quarters a part has households alone, so that its bounds are its population, as in production."""
-    data, options = census(4), SpineOptions(aian="aiannh", bounds=True)
-    mechanism = TopDown(workload="pl94-persons", rho_squared="1/100", spine=options)
-    stated = mechanism.specification(data).multiverse
-    more = set(stated) - set(
-        TopDown(workload="pl94-persons", spine=OPTIONS[0]).specification(data).multiverse
+    data = census(4)
+    mechanism = TopDown(
+        workload="pl94-persons", rho_squared="1/100", aian="aiannh", part_bounds=True, replicates=0
     )
+    stated = mechanism.specification(data).multiverse
+    more = set(stated) - set(TopDown(workload="pl94-persons", **TREES[0]).specification(data).multiverse)
     assert [one.words() for one in more] == ["persons inside and outside aiannh by state"]
     aian = data.scan("household", ["block", "aiannh"]).unique().collect()
     truth = data.scan("person", ["state", "block"]).collect()
@@ -411,7 +426,7 @@ def test_the_populations_of_parts_bound_them_and_are_stated():
     assert all(check.kept for check in release.checks)
     assert_same(mechanism.release(data, key=KEY, engine=Narrow(workers=1)), release)
     with pytest.raises(InputError, match="no area is split"):
-        SpineOptions(bounds=True)
+        TopDown(part_bounds=True)
 
 
 def test_bounds_from_a_total_are_those_of_production():

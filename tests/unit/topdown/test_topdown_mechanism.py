@@ -1,6 +1,7 @@
 """The mechanism end to end on small random censuses: exact without noise, consistent with it, honest about its promise."""
 
 import argparse
+import pickle
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -53,7 +54,7 @@ def truth(census, workload, record):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_without_noise_the_census_comes_back(make_census, workload, mode, seed):
     census = make_census(seed)
-    mechanism = TopDown(workload=workload, mode=mode, rho_squared="inf")
+    mechanism = TopDown(workload=workload, mode=mode, rho_squared="inf", replicates=0)
     release = mechanism.release(census, key=KEY)
     record = "household" if workload == "pl94-units" else "person"
     want = truth(census, workload, record).select(pl.all().cast(pl.String)).sort(pl.all())
@@ -68,7 +69,9 @@ def test_without_noise_the_census_comes_back(make_census, workload, mode, seed):
 def test_with_noise_every_constraint_holds(make_census, seed, mode, states):
     """Random trees (single children, empty blocks, group quarters), little budget: all checks from the outside."""
     census = make_census(seed, states=states)
-    release = TopDown(workload="pl94", mode=mode, rho_squared=Fraction(1, 2)).release(census, key=KEY)
+    release = TopDown(workload="pl94", mode=mode, rho_squared=Fraction(1, 2), replicates=0).release(
+        census, key=KEY
+    )
     people = pl.DataFrame(release.microdata["person"]).with_columns(pl.col("block", "state").cast(pl.String))
     records = census.scan("person", ["state", "block", "gq_type"]).collect()
     assert people.group_by("state").len().sort("state").equals(records.group_by("state").len().sort("state"))
@@ -129,7 +132,7 @@ def test_keeping_the_measurements_changes_no_byte_of_the_microdata(make_census, 
     census = make_census(6)
     for name, keep in (("a", False), ("b", True)):
         (tmp_path / name).mkdir()
-        TopDown(keep_nmf=keep).release(census, key=KEY, out=tmp_path / name)
+        TopDown(keep_nmf=keep, replicates=0).release(census, key=KEY, out=tmp_path / name)
     assert (tmp_path / "a/person.parquet").read_bytes() == (tmp_path / "b/person.parquet").read_bytes()
     table = pq.read_table(tmp_path / "b/nmf-pl94-persons/block.parquet/DPQuery")
     assert {"geocode", "query_name", "query_shape", "value", "variance", "plb", "hhgq", "cenrace"} <= set(
@@ -176,7 +179,7 @@ def test_the_promise(make_census):
     assert Margin("person", ("state",)) in spec.multiverse.invariants
     assert Margin("household", ("block", "gq_type")) in spec.multiverse.invariants
     assert any("no level us" in note for note in spec.notes)
-    release = TopDown(workload="pl94").release(census, key=KEY)
+    release = TopDown(workload="pl94", replicates=0).release(census, key=KEY)
     assert release.specification == spec
     assert release.ledger is not None
     assert release.ledger.total == spec.budget
@@ -194,7 +197,7 @@ def test_a_run_never_conditions_on_more_than_it_says(make_census, monkeypatch):
 
     monkeypatch.setattr(Record, "truth", greedy)
     with pytest.raises(PrivacyError, match="does not list"):
-        TopDown().release(census, key=KEY)
+        TopDown(replicates=0).release(census, key=KEY)
 
 
 def own_rule(**fields):
@@ -233,10 +236,10 @@ def test_constraints_that_cannot_hold_are_named(make_census):
     census = make_census(11)
     impossible = own_rule(name="crowded", kind="at-least", query="total", level="block", values=(10**6,))
     with pytest.raises(InfeasibleError, match="crowded"):
-        TopDown(workload=impossible).release(census, key=KEY)
+        TopDown(workload=impossible, replicates=0).release(census, key=KEY)
     empty = own_rule(name="no households", kind="zero", cells=(("hhgq", (0,)),))
     with pytest.raises(InfeasibleError, match="no households"):
-        TopDown(workload=empty).release(census, key=KEY)
+        TopDown(workload=empty, replicates=0).release(census, key=KEY)
 
 
 def test_a_child_without_a_parent_is_refused():
@@ -255,7 +258,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(make_census, tmp_path: Path, mon
     census, engine = make_census(12, width=3), Local(workers=workers)
     (tmp_path / "whole").mkdir()
     (tmp_path / "resumed").mkdir()
-    TopDown().release(census, key=KEY, engine=engine, out=tmp_path / "whole")
+    TopDown(replicates=0).release(census, key=KEY, engine=engine, out=tmp_path / "whole")
     solve = LevelSolver.solve
 
     def dies(self, family):
@@ -264,7 +267,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(make_census, tmp_path: Path, mon
         return solve(self, family)
 
     monkeypatch.setattr(LevelSolver, "solve", dies)
-    mechanism, state = TopDown(), tmp_path / "state"
+    mechanism, state = TopDown(replicates=0), tmp_path / "state"
     with pytest.raises(KeyboardInterrupt):
         mechanism.release(census, key=KEY, engine=engine, out=tmp_path / "resumed", state=state)
     kept = [int(file.stem[6:]) for file in state.glob("*/level-*.parquet")]
@@ -305,12 +308,12 @@ def test_an_empty_census_and_one_record(make_census):
         schema=census.schema, files={**census.files, "person": census.files["person"].head(0)}
     )
     with pytest.raises(InfeasibleError, match="persons by facilities"):  # occupied facilities without anybody
-        TopDown().release(nobody, key=KEY)
+        TopDown(replicates=0).release(nobody, key=KEY)
     homes = census.files["household"].filter(pl.col("gq_type") == 0)
     empty = type(census)(
         schema=census.schema, files={"household": homes, "person": census.files["person"].head(0)}
     )
-    table = TopDown().release(empty, key=KEY).microdata["person"]
+    table = TopDown(replicates=0).release(empty, key=KEY).microdata["person"]
     assert isinstance(table, pa.Table)
     assert table.num_rows == 0
     nothing = type(census)(
@@ -327,16 +330,33 @@ def test_an_empty_census_and_one_record(make_census):
             "person": census.files["person"].join(one.select("household_id"), on="household_id").head(1),
         },
     )
-    assert TopDown().release(alone, key=KEY).microdata["person"].num_rows == 1
+    assert TopDown(replicates=0).release(alone, key=KEY).microdata["person"].num_rows == 1
 
 
 def test_the_receipt_names_every_setting_and_the_key_only_those_that_may_change_the_noise(make_census):
-    plain = TopDown(workload="small")
-    other = replace(plain, names="bureau", replicates=2, keep_nmf=True)
+    plain = TopDown(workload="small", replicates=0)
+    other = plain.replace(names="bureau", replicates=2, keep_nmf=True)
     assert other.identity() == plain.identity()
     changed = {name for name in plain.parameters() if plain.parameters()[name] != other.parameters()[name]}
     assert changed == {"names", "replicates", "keep_nmf"}
     assert plain.release(make_census(0), key=KEY).parameters == plain.parameters()
+
+
+def test_a_workload_made_in_python_is_kept_and_a_plan_names_it():
+    small = Workload.preset("small")
+    other = replace(small, rules=())
+    made = TopDown(workload=small, replicates=0)
+    assert made.workloads == (small,)
+    assert made.settings()["workload"] == made.config.model_dump()["workload"] == "small"
+    assert made.parameters() == TopDown(workload="small", replicates=0).parameters()
+    assert made.replace(mode="classic").workloads == (small,)
+    assert pickle.loads(pickle.dumps(made)) == TopDown(workload=small, replicates=0) == made
+    assert made != TopDown(workload=other, replicates=0)  # also of the name small
+    assert made.identity() != TopDown(workload=other, replicates=0).identity()
+    assert TopDown(workload=Path("own.toml")).config.workload == "own.toml"
+    assert TopDownConfig.model_json_schema()["properties"]["workload"]["type"] == "string"
+    with pytest.raises(InputError, match="valid string"):
+        TopDown(workload=3)
 
 
 def test_plans_and_commands_have_the_same_defaults():
@@ -355,7 +375,7 @@ def test_a_rule_about_facilities_says_how_units_are_sorted(make_census):
 def test_the_report_shows_the_noise_of_the_run(make_census):
     """This census has no level us, whose part went to the state; σ is 1/√ρ of what the geounits really spent."""
     census = make_census(8)
-    mechanism = TopDown(workload="pl94-persons")
+    mechanism = TopDown(workload="pl94-persons", replicates=0)
     release = mechanism.release(census, key=KEY)
     series, costs = mechanism.exhibits(release)[0].parts
     asked = Workload.preset("pl94-persons")

@@ -173,7 +173,7 @@ def test_the_specification_lists_the_tree_on_every_engine(engine, monkeypatch):
     if engine != "memory":
         chosen = Narrow() if engine == "parts" else small_memory(monkeypatch)
     before = TopDown(workload=WORKLOAD).specification(data)
-    release = TopDown(workload=WORKLOAD).release(data, key=KEY, engine=chosen)
+    release = TopDown(workload=WORKLOAD, replicates=0).release(data, key=KEY, engine=chosen)
     assert set(before.multiverse) == {
         AtLeast(Margin("household", (LEAF,)), 1),
         AtLeast(Margin("group quarters", (LEAF,)), 1),
@@ -188,8 +188,8 @@ def test_the_specification_lists_the_tree_on_every_engine(engine, monkeypatch):
 @pytest.mark.spark("local")
 def test_the_cluster_declares_and_reads_the_same_tree(spark, tmp_path: Path):
     data = on_disk(census(("a1", "a2"), ("b1",)), tmp_path)
-    whole = TopDown(workload=WORKLOAD).release(data, key=KEY)
-    there = TopDown(workload=WORKLOAD).release(spark.census(data), key=KEY, engine=spark)
+    whole = TopDown(workload=WORKLOAD, replicates=0).release(data, key=KEY)
+    there = TopDown(workload=WORKLOAD, replicates=0).release(spark.census(data), key=KEY, engine=spark)
     assert_same(there, whole)
     assert len(there.specification.multiverse) == 2
 
@@ -204,13 +204,15 @@ def test_a_run_that_reads_an_undeclared_tree_stops(engine, monkeypatch):
 
     monkeypatch.setattr(promise_module, "declare_multiverse", forgetful)
     with pytest.raises(PrivacyError, match="does not list"):
-        TopDown(workload=WORKLOAD).release(census(("a1", "a2"), ("b1",)), key=KEY, engine=engine)
+        TopDown(workload=WORKLOAD, replicates=0).release(
+            census(("a1", "a2"), ("b1",)), key=KEY, engine=engine
+        )
 
 
 def test_engines_agree_where_only_group_quarters_tell_of_a_reservation(monkeypatch):
     """Tract a2 has no household: in memory its reservation was once unknown, and in parts it was known."""
     data = census(("a1", "b1"), ("a2",), beside=True)
-    split = TopDown(workload=WORKLOAD, mode="classic", spine=SpineOptions(aian="reservation"))
+    split = TopDown(workload=WORKLOAD, mode="classic", aian="reservation", replicates=0)
     whole = split.release(data, key=KEY)
     parts = split.release(data, key=KEY, engine=Narrow())
     assert_same(parts, whole)
@@ -240,7 +242,11 @@ def test_a_public_file_of_areas_decides_alone(tmp_path: Path):
 def test_released_records_stand_in_areas_of_the_tree():
     data = census(("a1", "a2"), ("b1",))
     for seed in range(20):
-        made = TopDown(workload=WORKLOAD).release(data, key=Key.for_tests(seed)).microdata["household"]
+        made = (
+            TopDown(workload=WORKLOAD, replicates=0)
+            .release(data, key=Key.for_tests(seed))
+            .microdata["household"]
+        )
         table = made.to_table() if isinstance(made, pads.Dataset) else made
         assert set(table["tract"].to_pylist()) <= set(PLACES)
 

@@ -12,18 +12,17 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.workload import SpineOptions
 from stirred.spec.files import save
 from trusted import trusted
 from unit.topdown.shard_engines import Narrow, assert_same
 
 KEY = Key.for_tests(3)
 SPINE = ["state", "county", "tract", "block_group", "block"]
-OPTIONS = [
-    SpineOptions(aian="aiannh"),
-    SpineOptions(block_groups=("place",)),
-    SpineOptions(aian="aiannh", block_groups=("place", "aiannh")),
-    SpineOptions(block_groups=()),
+TREES = [
+    {"aian": "aiannh"},
+    {"optimized_block_groups": ["place"]},
+    {"aian": "aiannh", "optimized_block_groups": ["place", "aiannh"]},
+    {"optimized_block_groups": []},
 ]
 
 
@@ -78,12 +77,12 @@ def peopled(
 
 
 @pytest.mark.parametrize("mode", ["gls", pytest.param("classic", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("tree", TREES, ids=str)
 @pytest.mark.parametrize("states", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_other_spines(cut_at, options, states, mode):
+def test_other_spines(cut_at, tree, states, mode):
     """The published order is the ordinary one although another tree was measured; a state is cut into parts whole."""
     census = peopled(leaves(2, states, (2, 2, 2, 3)), 2)
-    mechanism = TopDown(workload="small", mode=mode, spine=options)
+    mechanism = TopDown(workload="small", mode=mode, **tree, replicates=0)
     whole = mechanism.release(census, key=KEY)
     for depth in range(4):
         cut_at(depth)
@@ -99,7 +98,7 @@ def test_primitive_areas(cut_at):
     shares["tract"] /= 3
     levels = (*small.levels[:place], "prim", "tract_subset_group", *small.levels[place:])
     workload = replace(small, levels=levels, level_shares=shares, query_shares=queries)
-    mechanism = TopDown(workload=workload, spine=SpineOptions(primitives=("place",)))
+    mechanism = TopDown(workload=workload, primitives=["place"], replicates=0)
     whole = mechanism.release(census, key=KEY)
     cut_at(1)
     assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
@@ -108,8 +107,9 @@ def test_primitive_areas(cut_at):
 def test_types_of_group_quarters(cut_at):
     """Subtrees take the types from the counts of units that their rule reads."""
     census = peopled(leaves(2, 1, (2, 2, 2, 6)), 2, quarters=True)
-    options = SpineOptions(block_groups=(), quarters=True)
-    mechanism = TopDown(workload="pl94-persons", spine=options)
+    mechanism = TopDown(
+        workload="pl94-persons", optimized_block_groups=[], group_quarters_bits=True, replicates=0
+    )
     whole = mechanism.release(census, key=KEY)
     cut_at(2)
     assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
@@ -119,11 +119,11 @@ def test_areas_in_several_areas_beside_the_spine_are_refused(cut_at):
     frame = leaves(2, 1, (2, 2, 2, 3))
     twice = pl.concat([frame, frame.with_columns(place=pl.lit("p9"))])
     census = trusted(peopled(twice, 2))
-    mechanism = TopDown(workload="small", spine=SpineOptions(block_groups=("place",)))
+    mechanism = TopDown(workload="small", optimized_block_groups=["place"], replicates=0)
     for engine in (None, Narrow()):
         with pytest.raises(InputError, match="lie in several areas of place"):
             mechanism.release(census, key=KEY, engine=engine)
-    unknown = TopDown(workload="small", spine=SpineOptions(block_groups=("plce",)))
+    unknown = TopDown(workload="small", optimized_block_groups=["plce"], replicates=0)
     with pytest.raises(InputError, match="not a geography beside the spine"):
         unknown.release(census, key=KEY, engine=Narrow())
 
@@ -134,7 +134,7 @@ def test_a_public_file_of_areas(tmp_path: Path, cut_at, mode):
     write_preset("demo", tmp_path / "census", households=60)
     census = read(tmp_path / "census" / "census.toml")
     assert census.schema.geography.areas is not None
-    mechanism = TopDown(workload="small", mode=mode)
+    mechanism = TopDown(workload="small", mode=mode, replicates=0)
     whole = mechanism.release(census, key=KEY)
     for depth in (1, 2):
         cut_at(depth)
@@ -154,7 +154,7 @@ def test_records_in_areas_that_the_file_lacks(tmp_path: Path, cut_at):
     for engine in (None, Narrow(rows=5000)):
         cut_at(2)
         with pytest.raises(InputError, match="areas that the spine does not have") as caught:
-            TopDown(workload="small").release(census, key=KEY, engine=engine)
+            TopDown(workload="small", replicates=0).release(census, key=KEY, engine=engine)
         said.add(str(caught.value))
     assert len(said) == 1
 
@@ -177,7 +177,7 @@ def _wide(cut_at, widths: tuple[int, ...], mode: str) -> None:
         rows = [(*row, f"{row[-1]}{i:04}") for row in rows for i in range(width)]
     # two homes in each block: areas that hold one record each are refused
     census = peopled(pl.DataFrame(2 * rows, schema=SPINE, orient="row"), 5, off_spine={})
-    mechanism = TopDown(workload="small", mode=mode)
+    mechanism = TopDown(workload="small", mode=mode, replicates=0)
     whole = mechanism.release(census, key=KEY)
     for depth in (0, 1):
         cut_at(depth)
@@ -190,11 +190,11 @@ def test_dhc_after_pl(tmp_path: Path, cut_at):
     write_preset("demo", tmp_path / "census", households=200)
     census = read(tmp_path / "census" / "census.toml")
     (tmp_path / "public" / "data").mkdir(parents=True)
-    pl94 = TopDown(workload="pl94")
+    pl94 = TopDown(workload="pl94", replicates=0)
     cut_at(2)
     release = pl94.release(census, key=KEY, out=tmp_path / "public" / "data", engine=Narrow(rows=5000))
     assert_same(release, pl94.release(census, key=KEY))
     save(release.specification, tmp_path / "public" / "spec.json")
-    mechanism = TopDown(workload="dhc-persons", given=tmp_path)
+    mechanism = TopDown(workload="dhc-persons", given=tmp_path, replicates=0)
     whole = mechanism.release(census, key=KEY)
     assert_same(mechanism.release(census, key=KEY, engine=Narrow(rows=5000)), whole)

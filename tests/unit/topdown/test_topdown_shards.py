@@ -24,7 +24,7 @@ from stirred.mechanisms.topdown.run.subtrees import gather as shard_geography
 from stirred.mechanisms.topdown.run.subtrees import gather as shard_input
 from stirred.mechanisms.topdown.run.subtrees import steps as shard_solve
 from stirred.mechanisms.topdown.run.subtrees.batch import SubtreeBatch
-from stirred.mechanisms.topdown.workload import Rule, SpineOptions
+from stirred.mechanisms.topdown.workload import Rule
 from unit.topdown.shard_engines import Narrow, assert_same, content
 
 KEY = Key.for_tests(1)
@@ -59,7 +59,7 @@ def test_the_same_release_wherever_it_is_cut(
 ):
     """Random trees with single children (bypassed across the cut), empty blocks and group quarters."""
     census = make_census(seed, states=states)
-    mechanism = TopDown(workload=workload, mode=mode, rho_squared=Fraction(1, 2))
+    mechanism = TopDown(workload=workload, mode=mode, rho_squared=Fraction(1, 2), replicates=0)
     whole = mechanism.release(census, key=KEY)
     for depth in range(LEVELS):
         cut_at(depth)
@@ -74,7 +74,7 @@ def test_the_same_release_wherever_it_is_cut(
 def test_the_same_release_from_any_number_of_parts_and_workers(make_census, monkeypatch, parts):
     monkeypatch.setattr(shard_input, "MIN_PARTS", 1)
     census = make_census(3, states=2)
-    mechanism = TopDown(workload="pl94", rho_squared=1)
+    mechanism = TopDown(workload="pl94", rho_squared=1, replicates=0)
     whole = mechanism.release(census, key=KEY)
     for workers in (1, 3):
         assert_same(mechanism.release(census, key=KEY, engine=Narrow(parts=parts, workers=workers)), whole)
@@ -95,7 +95,9 @@ def test_every_setting(make_census, cut_at, settings, mode):
     """Quick: every setting with the mode ``gls``, and those that the estimate of ``classic`` knows."""
     cut_at(2)
     census = make_census(5)
-    mechanism = TopDown(**{"workload": "pl94-persons", "mode": mode, "rho_squared": 1} | settings)
+    mechanism = TopDown(
+        **{"workload": "pl94-persons", "mode": mode, "rho_squared": 1} | settings, replicates=0
+    )
     whole = mechanism.release(census, key=KEY)
     assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
 
@@ -113,7 +115,7 @@ def test_rules_above_at_and_below_the_cut(make_census, cut_at, depth, mode):
         Rule(name="some", kind="at-least", query="total", level="state", values=(1,)),
     )
     for wanted in (rules[:1], rules[1:2], (rules[0], rules[2]), rules[2:]):
-        mechanism = TopDown(workload=replace(small, rules=wanted), mode=mode)
+        mechanism = TopDown(workload=replace(small, rules=wanted), mode=mode, replicates=0)
         cut_at(depth)
         whole = mechanism.release(census, key=KEY)
         assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
@@ -138,7 +140,7 @@ def test_the_workload_of_the_contract_on_one_and_two_levels(cut_at):
         }
         census = Census.of(schema, {"household": homes, "person": people})
         for mode in ("gls", "classic"):
-            mechanism = TopDown(workload=Workload.parse(WORKLOAD), mode=mode)
+            mechanism = TopDown(workload=Workload.parse(WORKLOAD), mode=mode, replicates=0)
             whole = mechanism.release(census, key=KEY)
             for depth in range(3):
                 cut_at(depth)
@@ -160,7 +162,7 @@ def test_no_area_one_area_and_trees_of_one_level(spine, homes):
     census = Census.of(schema, {"household": household, "person": people})
     workload = replace(Workload.parse(WORKLOAD), rules=())
     for mode in ("gls", "classic"):
-        mechanism = TopDown(workload=workload, mode=mode)
+        mechanism = TopDown(workload=workload, mode=mode, replicates=0)
         whole = mechanism.release(census, key=KEY)
         assert_same(mechanism.release(census, key=KEY, engine=Narrow()), whole)
 
@@ -169,7 +171,7 @@ def test_no_area_one_area_and_trees_of_one_level(spine, homes):
 def test_a_level_too_wide_to_be_held_here_is_not_cut_at(make_census, monkeypatch, nodes):
     monkeypatch.setattr(shard_geography, "MAX_CUT_GEOUNITS", nodes)
     census = make_census(1, states=3)
-    mechanism = TopDown(workload="small")
+    mechanism = TopDown(workload="small", replicates=0)
     assert_same(mechanism.release(census, key=KEY, engine=Narrow()), mechanism.release(census, key=KEY))
 
 
@@ -179,7 +181,7 @@ def test_the_order_of_records_changes_nothing(make_census):
     mixed = Census.of(
         census.schema, {n: t.sample(fraction=1, shuffle=True, seed=1) for n, t in tables.items()}
     )
-    mechanism = TopDown(workload="pl94", rho_squared=1)
+    mechanism = TopDown(workload="pl94", rho_squared=1, replicates=0)
     one = mechanism.release(census, key=KEY, engine=Narrow(rows=1000))
     assert_same(mechanism.release(mixed, key=KEY, engine=Narrow(rows=7)), one)
 
@@ -188,13 +190,13 @@ def test_a_private_key_travels_bound_to_the_run_only(make_census):
     """Kernels of these engines are pickled: an unbound private key would refuse."""
     key = Key.fresh()
     census = make_census(0)
-    mechanism = TopDown(workload="small")
+    mechanism = TopDown(workload="small", replicates=0)
     assert_same(mechanism.release(census, key=key, engine=Narrow()), mechanism.release(census, key=key))
 
 
 def test_microdata_go_to_a_file_in_the_order_of_the_spine(make_census, tmp_path):
     census = make_census(2, states=2)
-    mechanism = TopDown(workload="small")
+    mechanism = TopDown(workload="small", replicates=0)
     made = mechanism.release(census, key=KEY, engine=Narrow(parts=7), out=tmp_path)
     assert (tmp_path / "person.parquet").exists()
     assert_same(made, mechanism.release(census, key=KEY))
@@ -207,7 +209,7 @@ def test_little_is_gathered(make_census, monkeypatch):
     census = make_census(3, states=1, width=3, units=400)
     monkeypatch.setattr(shard_input, "MIN_PARTS", 1)
     gathered: list[int] = []
-    mechanism = TopDown(workload="small")
+    mechanism = TopDown(workload="small", replicates=0)
     folder_less = Narrow(parts=2, rows=5000, gathered=(gathered,))
     mechanism.release(census, key=KEY, engine=folder_less)
     records = census.count("person") + census.count("household")
@@ -250,7 +252,7 @@ class Draws:
 def test_no_two_geounits_share_noise_and_none_has_other_noise(make_census, cut_at, monkeypatch, mode):
     """Deterministic: every position of every stream belongs to one geounit, the same one as in memory."""
     census = make_census(1)
-    mechanism = TopDown(workload="small", mode=mode)
+    mechanism = TopDown(workload="small", mode=mode, replicates=0)
     with monkeypatch.context() as patch:
         alone = Draws(patch)
         mechanism.release(census, key=KEY)
@@ -278,10 +280,10 @@ def test_a_shard_that_forgets_where_it_stands_is_caught(make_census, cut_at, mon
     cut_at(2)
     with monkeypatch.context() as patch:
         draws = Draws(patch)
-        made = TopDown(workload="small").release(census, key=KEY, engine=Narrow(workers=1))
+        made = TopDown(workload="small", replicates=0).release(census, key=KEY, engine=Narrow(workers=1))
     assert draws.shared
     with pytest.raises(AssertionError):
-        assert_same(made, TopDown(workload="small").release(census, key=KEY))
+        assert_same(made, TopDown(workload="small", replicates=0).release(census, key=KEY))
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
@@ -318,7 +320,7 @@ BROKEN = {
 def test_the_same_words_for_what_is_wrong(make_census, cut_at, what):
     cut_at(2)
     census = broken(make_census(2, states=2, quarters=0.9), *BROKEN[what])
-    first, second = both_ways(TopDown(workload="pl94-persons"), census)
+    first, second = both_ways(TopDown(workload="pl94-persons", replicates=0), census)
     assert first == second
 
 
@@ -327,14 +329,14 @@ def test_a_rule_that_cannot_hold(make_census, cut_at):
     small = Workload.preset("small")
     for level in ("county", "block"):
         rule = Rule(name="crowd", kind="at-least", query="total", level=level, values=(10**6,))
-        mechanism = TopDown(workload=replace(small, rules=(rule,)))
+        mechanism = TopDown(workload=replace(small, rules=(rule,)), replicates=0)
         wanted = what_is_wrong(mechanism, census, Local())
         assert wanted[0] is InfeasibleError
         for depth in range(4):
             cut_at(depth)
             assert what_is_wrong(mechanism, census, Narrow(workers=1)) == wanted
     unknown = Rule(name="crowd", kind="at-least", query="total", level="village", values=(1,))
-    first, second = both_ways(TopDown(workload=replace(small, rules=(unknown,))), census)
+    first, second = both_ways(TopDown(workload=replace(small, rules=(unknown,)), replicates=0), census)
     assert first == second
 
 
@@ -350,7 +352,7 @@ SLOWER = [
     {"workload": "pl94-persons", "names": "bureau"},
     {"workload": "small", "rho_squared": "inf"},
     {"workload": "small", "bypass": False},
-    {"workload": "small", "spine": SpineOptions(block_groups=())},
+    {"workload": "small", "optimized_block_groups": []},
 ]
 
 
@@ -391,7 +393,7 @@ def test_replicates_are_the_same_wherever_it_is_cut(make_census, cut_at, tmp_pat
 )
 def test_the_noisy_measurement_file_has_the_same_bytes(make_census, cut_at, tmp_path, workload, mode):
     census = make_census(4, states=2)
-    mechanism = TopDown(workload=workload, mode=mode, keep_nmf=True)
+    mechanism = TopDown(workload=workload, mode=mode, keep_nmf=True, replicates=0)
     (tmp_path / "whole").mkdir()
     mechanism.release(census, key=KEY, out=tmp_path / "whole")
     wanted = {name: data for name, data in files(tmp_path / "whole").items() if name.startswith("nmf-")}
@@ -453,7 +455,9 @@ def test_replicates_and_measurements_on_a_cluster(make_census, spark, tmp_path):
 def test_the_noisy_measurement_file_needs_a_folder(make_census):
     for engine in (Local(), Narrow()):
         with pytest.raises(InputError, match="needs a folder"):
-            TopDown(workload="small", keep_nmf=True).release(make_census(0), key=KEY, engine=engine)
+            TopDown(workload="small", keep_nmf=True, replicates=0).release(
+                make_census(0), key=KEY, engine=engine
+            )
 
 
 # ---- interrupted -----------------------------------------------------------------------------------------------------
@@ -462,8 +466,8 @@ def test_the_noisy_measurement_file_needs_a_folder(make_census):
 def test_a_killed_run_ends_with_the_same_bytes(make_census, cut_at, monkeypatch, tmp_path: Path):
     census = make_census(3)
     cut_at(2)
-    mechanism = TopDown(workload="small")
-    whole = TopDown(workload="small").release(census, key=KEY)
+    mechanism = TopDown(workload="small", replicates=0)
+    whole = TopDown(workload="small", replicates=0).release(census, key=KEY)
     with monkeypatch.context() as patch:
         patch.setattr(shard_solve.SubtreeSolve, "of", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -488,8 +492,8 @@ def test_a_killed_run_ends_with_the_same_bytes(make_census, cut_at, monkeypatch,
 def test_a_killed_run_goes_on_with_the_parts_that_are_left(make_census, cut_at, monkeypatch, tmp_path: Path):
     census = make_census(3)
     cut_at(2)
-    mechanism = TopDown(workload="small")
-    whole = TopDown(workload="small").release(census, key=KEY)
+    mechanism = TopDown(workload="small", replicates=0)
+    whole = TopDown(workload="small", replicates=0).release(census, key=KEY)
     solve, numbers = shard_solve.SubtreeSolve.__call__, []
 
     def counted(self, part, table):

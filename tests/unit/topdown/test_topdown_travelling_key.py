@@ -37,7 +37,7 @@ def test_what_digests_cannot_make_noise(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(running, "SubtreeSurvey", surveying)
     monkeypatch.setattr(release_module, "BatchMeasurements", measuring)
     key = Key.for_tests(4)
-    mechanism = TopDown(workload=Workload.parse(WORKLOAD))
+    mechanism = TopDown(workload=Workload.parse(WORKLOAD), replicates=0)
     release = mechanism.release(census(120), key=key, engine=Narrow())
     parents: list[bytes] = []
     bind = Key.bind

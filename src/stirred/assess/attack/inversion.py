@@ -45,9 +45,7 @@ def posterior_places(units: pl.DataFrame, law: Exchange, *, given: Sequence[str]
     """
     match, place = [*law.match], [*law.moving]
     frame = _add_sizes(units, match, place)
-    sizes = frame["n"].unique().to_numpy()
-    chance = pl.DataFrame({"n": sizes, "q": law.selected(sizes)}, schema_overrides={"n": frame["n"].dtype})
-    frame = frame.join(chance, on="n", how="left", maintain_order="left")
+    frame = frame.with_columns(pl.Series("q", law.find_moved(units)))
     others = pl.max_horizontal(pl.col("n") - 1, 1)
     frame = frame.with_columns(
         (1 - pl.col("q") * (pl.col("n") - pl.col("n_t")) / others).alias(STAY),
@@ -132,11 +130,10 @@ def guess_joint_places(units: pl.DataFrame, law: Exchange, *, given: Sequence[st
     guessed, chance = place.copy(), np.full(units.height, np.nan)
     order = np.argsort(stratum, kind="stable")
     edges = np.flatnonzero(np.diff(stratum[order], prepend=-1, append=-1))
-    sizes = np.diff(edges)
-    selected = dict(zip(np.unique(sizes).tolist(), law.selected(np.unique(sizes)), strict=True))
+    moved = law.find_moved(units)
     for start, end in pairwise(edges.tolist()):
         rows = order[start:end]
-        found = _guess_stratum(place[rows], kind[rows], float(selected[end - start]))
+        found = _guess_stratum(place[rows], kind[rows], float(moved[rows].mean()))
         if found is not None:
             guessed[rows], chance[rows] = found
     return pl.DataFrame({GUESSED: guessed, SHOWN: place, JOINT: chance}).with_columns(

@@ -438,8 +438,8 @@ def reidentify(
 ) -> Reidentification:
     """Link released (or reconstructed) records to an attacker's file and compare what he learns with the truth.
 
-    All three are keyed by ``LinkVariables.keyed``; ``attackers`` has a column ``person``, the row of the truth that a record
-    is about. ``unique_areas`` are the areas whose reconstruction is proved to be the only one.
+    All three are keyed by ``LinkVariables.add_keys``; ``attackers`` has a column ``person``, the row of the truth that a
+    record is about. ``unique_areas`` are the areas whose reconstruction is proved to be the only one.
     """
     people = attackers["person"].to_numpy().astype(np.int64)
     listed = np.zeros(truth.height, dtype=np.bool_)

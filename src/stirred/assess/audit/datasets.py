@@ -7,6 +7,8 @@ from itertools import product
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import shortest_path
 
 from stirred.census import Census
 from stirred.census.schema import Schema, VariableSchema
@@ -15,24 +17,30 @@ from stirred.frames import collect_frame
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.contents import Row, identifier_columns, rows_of
 from stirred.spec import Margin, Specification
-from stirred.spec.input_premetrics import Hamming, RecordPremetric
+from stirred.spec.input_premetrics import Exchanges, Hamming
 
 # All data sets of a small universe: other combinations of the values that a few records have, with equal invariants.
 
 MAX_CELLS = 400  # combinations of values; more are not enumerated
 MAX_RECORDS = 12  # of a data set
 MAX_DATA_SETS = 720  # data sets of one universe
+RECORDS_PER_EXCHANGE = 2  # that one exchange changes at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmallUniverse:
     """The data sets of a universe, each as a histogram over cells; the first is the census it was made from."""
 
-    record_type: str
+    counted: Hamming | Exchanges  # what the distance of two data sets counts
     census: Census
     cells: pl.DataFrame
     histograms: NDArray[np.int64]
     whole: bool  # whether all data sets over these values are here
+
+    @property
+    def record_type(self) -> str:
+        """Return the type of the records."""
+        return self.counted.record_type
 
     def __len__(self) -> int:
         return len(self.histograms)
@@ -61,9 +69,17 @@ class SmallUniverse:
         )
 
     def distances(self) -> NDArray[np.int64]:
-        """Return the number of records that differ, between all data sets: half the l1 distance."""
+        """Return the distances of all data sets; 0 where no exchanges lead from one to the other.
+
+        The records that differ are half the l1 distance. Exchanges are the fewest steps inside the universe, each of which
+        changes at most two records; where data sets are missing on the way they may be too many, never too few.
+        """
         counts = self.histograms
-        return np.array([np.abs(counts - one).sum(axis=1) // 2 for one in counts], np.int64)
+        changed = np.array([np.abs(counts - one).sum(axis=1) // 2 for one in counts], np.int64)
+        if isinstance(self.counted, Hamming):
+            return changed
+        steps = shortest_path(csr_array(changed <= RECORDS_PER_EXCHANGE), unweighted=True)
+        return np.where(np.isinf(steps), 0, steps).astype(np.int64)
 
 
 def isolate_records(census: Census, record_type: str) -> Census:
@@ -77,7 +93,7 @@ def isolate_records(census: Census, record_type: str) -> Census:
 def enumerate_universe(census: Census, specification: Specification) -> SmallUniverse | None:
     """Enumerate the data sets that agree with a small census on the stated margins; None if too many."""
     premetric = specification.input_premetric
-    if not isinstance(premetric, Hamming) or not isinstance(premetric, RecordPremetric):
+    if not isinstance(premetric, Hamming | Exchanges):
         return None
     record_type = premetric.record_type
     if record_type not in census.schema.record_types or len(census.schema.records) > 1:
@@ -103,7 +119,7 @@ def enumerate_universe(census: Census, specification: Specification) -> SmallUni
                 break
             found.append(histogram)
     return SmallUniverse(
-        record_type=record_type, census=census, cells=cells, histograms=np.array(found), whole=whole
+        counted=premetric, census=census, cells=cells, histograms=np.array(found), whole=whole
     )
 
 

@@ -15,7 +15,7 @@ from stirred.engine import Progress, silent
 from stirred.errors import InputError, StirredError
 from stirred.mechanisms.base import Mechanism
 from stirred.spec import Multiplicative
-from stirred.spec.input_premetrics import Hamming
+from stirred.spec.input_premetrics import Exchanges, Hamming
 
 AUDIT_METHODS = ("exact", "sampled", "one-run")
 INVENTED_HOUSEHOLDS = 300  # of the invented census on which noise is measured
@@ -51,7 +51,7 @@ def audit(
         promise = mechanism.specification(small)
         found: AuditResult | None = None
         if isinstance(promise.output_premetric, Multiplicative) and isinstance(
-            promise.input_premetric, Hamming
+            promise.input_premetric, Hamming | Exchanges
         ):
             found = audit_ratio(
                 mechanism, small, promise, runs=runs, confidence=confidence, methods=methods, key=key,

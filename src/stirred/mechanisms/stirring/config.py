@@ -5,10 +5,10 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from stirred.mechanisms.config import Exact, Share
-from stirred.mechanisms.swap.config import MatchedConfig, SwapOutputConfig
+from stirred.mechanisms.swap.config import MatchedSwapConfig, SwapOutputConfig
 
 
-class StirringConfig(SwapOutputConfig, MatchedConfig):
+class StirringConfig(MatchedSwapConfig):
     """Stir a census: the swap that loses least.
 
     Records move within strata of equal match variables, by a law under which one exchange of two records loses as little as
@@ -34,10 +34,10 @@ class StirringConfig(SwapOutputConfig, MatchedConfig):
         examples=["8"],
     )
     law: Literal["auto", "cycles", "types"] = Field(
-        default="cycles",
-        description="cycles: for records that differ; types: another law in strata with two held types or places; auto: the "
-        "one that loses less",
-        examples=["auto"],
+        default="auto",
+        description="cycles: for records that differ; types: for strata with few held types or few places; auto: in each "
+        "stratum the one that loses least at the rate, or changes fewest at the loss",
+        examples=["cycles"],
     )
     shuffle_first: str = Field(
         default="",

@@ -1,25 +1,28 @@
 r"""The laws of stirring: which permutation of a stratum is drawn with which probability, and what it loses.
 
 *By cycles*: a permutation s of the n records of a stratum has probability
-$\lambda^{\mathrm{cyc}(s)} / \prod_{k=0}^{n-1} (\lambda + k)$, the law of Ewens. *By types*, where a stratum has exactly two
-held types or two places: t records of each type trade places with probability
-$\propto \binom{n_1}{t}\binom{n_2}{t}\lambda^{-t}$, Fisher's noncentral hypergeometric law. In both, one exchange of two
-records loses at most $|\ln\lambda|$. λ is a fraction, and every promise is made from this fraction. Proofs: proof.md.
+$\lambda^{\mathrm{cyc}(s)} / \prod_{k=0}^{n-1} (\lambda + k)$, the law of Ewens. *By types*, where a stratum has few held
+types or few places: an arrangement of the types in which c slots have another type than before has probability
+$\propto \lambda^{-c/2}$. For two types t = c/2 records of each trade places, with probability
+$\propto \binom{n_1}{t}\binom{n_2}{t}\lambda^{-t}$, Fisher's noncentral hypergeometric law; for more, free_slots.py. In
+all of them one exchange of two records loses at most $|\ln\lambda|$. λ is a fraction, and every promise is made from this
+fraction. Proofs: proof.md.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import combinations, permutations
-from math import comb, factorial, prod
-from typing import Literal
+from itertools import combinations, permutations, product
+from math import comb, factorial, isqrt, prod
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred.errors import InputError
 from stirred.kernels import compile_kernel
+from stirred.mechanisms.stirring.free_slots import expect_changed, find_roots, is_practical
 from stirred.spec.budgets import Budget
 from stirred.spec.exact import Interval, parse_fraction
 from stirred.spec.laws import Rate, parse_rate
@@ -30,11 +33,7 @@ PermutationLaw = Mapping[Permutation, Fraction]
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-CYCLES, BY_HELD, BY_PLACE = (
-    0,
-    1,
-    2,
-)  # the law of a stratum: by cycles, by its two held types, by its two places
+CYCLES, BY_HELD, BY_PLACE = range(3)  # the law of a stratum: by cycles, by its held types, by its places
 MAX_LOSS = 40  # of one exchange; above it fewer than one record in 10¹⁷ would move in a small stratum
 MAX_WEIGHT_BITS = 62  # of the weights of one step of the draw, which are added in 64 bits
 LOSS_BITS = 20  # bits after the point of λ = e^loss
@@ -79,6 +78,11 @@ class Asked:
     def cap(self) -> Fraction | None:
         """Return e^loss, rounded down, or None where no loss is asked for."""
         return None if self.loss is None else round_power(self.loss)
+
+    @property
+    def root_cap(self) -> Fraction:
+        """Return e^(loss/2), rounded down: the largest μ = √λ that is allowed."""
+        return round_power(Fraction(self.loss or 0) / 2)
 
     def weight(self, n: int) -> Fraction:
         r"""Return λ of a stratum of n records by cycles: $\min(e^{loss}, (n-1)(1-p)/p)$; 1 for fewer than two."""
@@ -162,11 +166,11 @@ def _fit_weight(weight: Fraction, n: int) -> Fraction:
     return weight
 
 
-# The law by types: how many records of each of two types trade places.
+# The law by two types: how many records of each trade places.
 
 
 @compile_kernel
-def _trade_moments(n1: float, n2: float, odds: float) -> tuple[float, float]:
+def compute_trade_moments(n1: float, n2: float, odds: float) -> tuple[float, float]:
     """Return the mean and variance of the number of trades, summed outward from the mode.
 
     Only sums, products, quotients and square roots are used, which are the same on every machine.
@@ -211,7 +215,7 @@ def _find_odds(n1: Floats, n2: Floats, wanted: Floats, out: Floats) -> None:
         low, high = min(one, other) * (1 - 1e-9), max(one, other) * (1 + 1e-9)
         for _ in range(60):
             middle = (low + high) / 2
-            if _trade_moments(n1[i], n2[i], middle)[0] < mean:
+            if compute_trade_moments(n1[i], n2[i], middle)[0] < mean:
                 low = middle
             else:
                 high = middle
@@ -224,7 +228,7 @@ def trade_moments(n1: int, n2: int, weight: Fraction) -> tuple[float, float]:
     >>> [round(value, 9) for value in trade_moments(1, 3, Fraction(3))]  # odds 3·1/3: a trade or none
     [0.5, 0.25]
     """
-    mean, spread = _trade_moments(float(n1), float(n2), float(1 / weight))
+    mean, spread = compute_trade_moments(float(n1), float(n2), float(1 / weight))
     return float(mean), float(spread)
 
 
@@ -259,43 +263,51 @@ def _simplest(low: Fraction, high: Fraction) -> Fraction:
     return whole - 1 + 1 / _simplest(1 / (high - whole + 1), 1 / (low - whole + 1))
 
 
-# Which law each stratum has: chosen from sizes, numbers of types and their counts, which are invariants.
+# Which law each stratum has: chosen from sizes and counts of types, which are invariants.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StratumShapes:
-    """What the choice of a law reads, for each stratum: its size and, on both sides, whether it has 1, 2 or more types.
+class Shape(NamedTuple):
+    """What the choice of a law reads of a stratum: its size and, on both sides, the counts of its types.
 
-    ``held_first`` and ``place_first`` count the records of one of the two types; they are not read elsewhere.
+    Counts are sorted, the largest first; None stands for more types than ``MAX_TYPES``.
     """
 
-    n: Counts
-    held_types: Counts
-    place_types: Counts
-    held_first: Counts
-    place_first: Counts
+    n: int
+    held: tuple[int, ...] | None
+    places: tuple[int, ...] | None
 
-    def list_distinct(self) -> tuple["StratumShapes", NDArray[np.intp]]:
-        """Return each distinct shape once, and the place of every stratum's shape among them."""
-        held = np.where(self.held_types == 2, np.minimum(self.held_first, self.n - self.held_first), 0)
-        place = np.where(self.place_types == 2, np.minimum(self.place_first, self.n - self.place_first), 0)
-        rows = np.stack([self.n, self.held_types, self.place_types, held, place])
-        distinct, inverse = np.unique(rows, axis=1, return_inverse=True)
-        n, held_types, place_types, held, place = distinct
-        return (
-            StratumShapes(
-                n=n, held_types=held_types, place_types=place_types, held_first=held, place_first=place
-            ),
-            np.asarray(inverse).reshape(-1),
-        )
+    @property
+    def differs(self) -> bool:
+        """Return whether an exchange can change something: both sides have two types at least."""
+        return self.n > 1 and all(side is None or len(side) > 1 for side in (self.held, self.places))
+
+    def list_sides(self) -> list[tuple[int, tuple[int, ...]]]:
+        """Return the kinds of law by types that are possible, each with the counts of its types."""
+        sides = ((BY_HELD, self.held), (BY_PLACE, self.places))
+        return [(kind, counts) for kind, counts in sides if counts is not None] if self.differs else []
+
+
+@dataclass(frozen=True, slots=True)
+class StratumShapes:
+    """The shapes of all strata: each distinct shape once, and the number of its shape for every stratum."""
+
+    distinct: tuple[Shape, ...]
+    numbers: NDArray[np.intp]
+
+    @staticmethod
+    def of(shapes: Iterable[Shape]) -> "StratumShapes":
+        """Collect the shapes of strata that are given one by one."""
+        places: dict[Shape, int] = {}
+        numbers = [places.setdefault(shape, len(places)) for shape in shapes]
+        return StratumShapes(tuple(places), np.array(numbers, np.intp))
 
 
 @dataclass(frozen=True, slots=True)
 class StratumLaw:
     """The law of one stratum: by cycles or by the types of one side, and its λ.
 
-    >>> StratumLaw(CYCLES, Fraction(1, 7)).loss.exact
-    'ln(7)'
+    >>> StratumLaw(CYCLES, Fraction(1, 7)).loss.exact, StratumLaw(BY_HELD, Fraction(9, 4)).root
+    ('ln(7)', Fraction(3, 2))
     """
 
     kind: int
@@ -305,6 +317,11 @@ class StratumLaw:
     def loss(self) -> Budget:
         """Return |ln λ|, what one exchange of two records loses at most."""
         return exchange_loss(self.weight)
+
+    @property
+    def root(self) -> Fraction:
+        """Return μ = √λ of a law by three or more types, which is a fraction."""
+        return Fraction(isqrt(self.weight.numerator), isqrt(self.weight.denominator))
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,80 +354,123 @@ class StratumLaws:
 def choose_laws(shapes: StratumShapes, asked: Asked) -> StratumLaws:
     """Choose the law of every stratum: the one that loses least at the asked rate, or changes least at the asked loss.
 
-    The choice reads ``shapes`` and the settings, nothing else. A law by types is possible where a side has two types.
+    The choice reads ``shapes`` and the settings, nothing else. A law by types is possible where a side has 2 to
+    ``MAX_TYPES`` types and its draw takes few enough tries.
 
-    >>> one = np.array([264331])
-    >>> shape = StratumShapes(n=one, held_types=one * 0 + 2, place_types=one * 0 + 3,
-    ...                       held_first=one * 0 + 163885, place_first=one)
-    >>> [str(choose_laws(shape, Asked.of(rate=f"{p}/100", law=law))[0].loss.upper(2))
+    >>> one = StratumShapes.of([Shape(264331, (163885, 100446), None)])
+    >>> [str(choose_laws(one, Asked.of(rate=f"{p}/100", law=law))[0].loss.upper(2))
     ...  for p in (1, 5, 10, 50) for law in ("cycles", "auto")]
     ['17.09', '10.65', '15.43', '7.39', '14.69', '5.95', '12.49', '2.26']
+    >>> ten = choose_laws(StratumShapes.of([Shape(100_000, None, (10_000,) * 10)]), Asked.of(rate="1/20"))
+    >>> ten[0].kind == BY_PLACE, str(ten[0].loss.upper(2))  # by cycles 14.46
+    (True, '10.51')
     """
-    distinct, inverse = shapes.list_distinct()
-    rows = list(
-        zip(
-            *(
-                column.tolist()
-                for column in (
-                    distinct.n,
-                    distinct.held_types,
-                    distinct.place_types,
-                    distinct.held_first,
-                    distinct.place_first,
-                )
-            ),
-            strict=True,
-        )
-    )
-    by_types: dict[tuple[int, int], Fraction] = {}
+    by_types: Mapping[tuple[int, ...], Candidate] = {}
     if asked.law != "cycles":
-        by_types = _weights_by_types(rows, asked)
-    found = [_choose_law(row, asked, by_types) for row in rows]
+        by_types = _propose_types(
+            {side for shape in shapes.distinct for _, side in shape.list_sides()}, asked
+        )
+    found = [_choose_law(shape, asked, by_types) for shape in shapes.distinct]
     laws = tuple(dict.fromkeys(found))
     places = {law: number for number, law in enumerate(laws)}
-    return StratumLaws(laws, np.array([places[law] for law in found], np.intp)[inverse])
+    return StratumLaws(laws, np.array([places[law] for law in found], np.intp)[shapes.numbers])
 
 
-def _weights_by_types(
-    rows: Sequence[tuple[int, int, int, int, int]], asked: Asked
-) -> dict[tuple[int, int], Fraction]:
-    """Return λ by types for each pair of counts that occurs."""
-    pairs = sorted(
-        {
-            (few, n - few)
-            for n, held_types, place_types, held, place in rows
-            for types, few in ((held_types, held), (place_types, place))
-            if types == 2 and held_types > 1 and place_types > 1
-        }
-    )
-    if not pairs:
-        return {}
+class Candidate(NamedTuple):
+    """A law that a stratum may have: its λ, and the share that would have to move by cycles to change as many slots."""
+
+    weight: Fraction
+    effect: float
+
+
+def changed_slots(counts: Sequence[int], share: float) -> float:
+    r"""Return how many slots change their type where a share p of all moves by cycles: $p\,(n^2-\sum_h n_h^2)/(n-1)$.
+
+    >>> changed_slots((3, 1), 0.5)  # 2 n₁ n₂/(n − 1) = 2, and half of it
+    1.0
+    """
+    n = sum(counts)
+    return share * (n * n - sum(many * many for many in counts)) / (n - 1)
+
+
+def expect_type_changes(counts: Sequence[int], weight: Fraction) -> float:
+    """Return how many slots are expected to change their type by the law of two or more types."""
+    if len(counts) == 2:
+        return 2 * trade_moments(counts[0], counts[1], weight)[0]
+    return expect_changed(counts, StratumLaw(BY_HELD, weight).root)
+
+
+def _propose_types(sides: Iterable[tuple[int, ...]], asked: Asked) -> dict[tuple[int, ...], Candidate]:
+    """Return the law by types for the counts of each side, where there is one."""
+    two = sorted(side for side in sides if len(side) == 2)
+    more = sorted(side for side in sides if len(side) > 2)
+    found: dict[tuple[int, ...], Fraction | None] = {}
+    if two:
+        found |= zip(two, _weigh_two(two, asked), strict=True)
+    if more:
+        found |= zip(more, _weigh_more(more, asked), strict=True)
+    made = {}
+    for side, weight in found.items():
+        cap = None if asked.loss is None else asked.cap if len(side) == 2 else asked.root_cap**2
+        if weight is None or (len(side) > 2 and not is_practical(side, StratumLaw(BY_HELD, weight).root)):
+            continue
+        if asked.rate is not None and (cap is None or weight < cap):
+            made[side] = Candidate(weight, float(asked.rate))
+        else:
+            made[side] = Candidate(weight, expect_type_changes(side, weight) / changed_slots(side, 1.0))
+    return made
+
+
+def _weigh_two(sides: Sequence[tuple[int, ...]], asked: Asked) -> list[Fraction]:
+    """Return λ of strata with two types."""
     cap = asked.cap
     if asked.rate is None:
         assert cap is not None  # one of the two is given
-        return dict.fromkeys(pairs, cap)
-    counts = np.array(pairs, np.int64)
-    weights = weights_of_trades(counts[:, 0], counts[:, 1], asked.rate)
-    return {
-        pair: weight if cap is None else min(weight, cap) for pair, weight in zip(pairs, weights, strict=True)
-    }
+        return [cap] * len(sides)
+    counts = np.array(sides, np.int64)
+    weights = weights_of_trades(counts[:, 1], counts[:, 0], asked.rate)
+    return [weight if cap is None else min(weight, cap) for weight in weights]
 
 
-def _choose_law(
-    row: tuple[int, int, int, int, int], asked: Asked, by_types: Mapping[tuple[int, int], Fraction]
-) -> StratumLaw:
-    n, held_types, place_types, held, place = row
-    best = StratumLaw(CYCLES, asked.weight(n))
-    if not by_types or held_types < 2 or place_types < 2:
+def _weigh_more(sides: Sequence[tuple[int, ...]], asked: Asked) -> list[Fraction | None]:
+    """Return λ of strata with several types; None where more must change than by chance, or where cycles lose less."""
+    cap = None if asked.loss is None else asked.root_cap
+    if cap is not None and cap <= 1:
+        return [None] * len(sides)
+    if asked.rate is None:
+        return [None if cap is None else cap**2] * len(sides)
+    rate, far = asked.rate, asked.law == "types" or cap is not None
+    tried = [side for side in sides if weight_of_rate(sum(side), rate) > 1]
+    wanted = np.array([changed_slots(side, float(rate)) for side in tried])
+    # above this μ cycles lose less
+    limits = np.array([2.0**30 if far else float(weight_of_rate(sum(side), rate)) ** 0.5 for side in tried])
+    roots = dict(zip(tried, find_roots(tried, wanted, limits), strict=True))
+    return [
+        None if (root := roots.get(side)) is None else (root if cap is None else min(root, cap)) ** 2
+        for side in sides
+    ]
+
+
+def _choose_law(shape: Shape, asked: Asked, by_types: Mapping[tuple[int, ...], Candidate]) -> StratumLaw:
+    weight = asked.weight(shape.n)
+    best = StratumLaw(CYCLES, weight)
+    sides = [(kind, by_types[counts]) for kind, counts in shape.list_sides() if counts in by_types]
+    if not sides:
         return best
-    for kind, types, few in ((BY_HELD, held_types, held), (BY_PLACE, place_types, place)):
-        if types != 2:
-            continue
-        other = StratumLaw(kind, by_types[few, n - few])
-        if best.kind == CYCLES or ratio(other.weight) < ratio(best.weight):
-            # by types as few change as can at this loss, and no law that changes as many loses less (proof.md, 5)
-            best = other
+    cap, rate = asked.cap, asked.rate
+    reached = rate is not None and (cap is None or weight < cap)
+    chosen = Candidate(weight, float(rate if rate is not None and reached else moved_share(shape.n, weight)))
+    for kind, other in sides:
+        if (best.kind == CYCLES and asked.law == "types") or _is_better(other, chosen, rate):
+            best, chosen = StratumLaw(kind, other.weight), other
     return best
+
+
+def _is_better(one: Candidate, other: Candidate, rate: Fraction | None) -> bool:
+    """Return whether the first changes fewer records or, where both reach the asked rate, loses less."""
+    if rate is not None and max(one.effect, other.effect) <= float(rate):
+        return ratio(one.weight) < ratio(other.weight)
+    return one.effect < other.effect
 
 
 # What a law loses: per exchange, per record that differs, in other divergences, and over several releases.
@@ -418,6 +478,12 @@ def _choose_law(
 
 def ratio(weight: Fraction) -> Fraction:
     """Return e to the loss of one exchange: the larger of λ and 1/λ."""
+    if weight <= 0:
+        raise InputError(
+            "λ is a positive number",
+            why="it weighs a permutation by λ to its number of cycles",
+            fix="give 1 or more",
+        )
     return max(weight, 1 / weight)
 
 
@@ -545,20 +611,53 @@ def enumerate_cycles(n: int, weight: Fraction) -> PermutationLaw:
     return {s: weight ** count_cycles(s) / whole for s in permutations(range(n))}
 
 
-def enumerate_trades(types: Sequence[object], weight: Fraction) -> PermutationLaw:
-    """Return the law by types of a stratum whose records have these types, one or two of them.
+def enumerate_types(types: Sequence[object], weight: Fraction) -> PermutationLaw:
+    """Return the law by types of a stratum whose records have these types.
 
-    >>> enumerate_trades("ab", Fraction(3)) == enumerate_cycles(2, Fraction(3))
+    >>> enumerate_types("ab", Fraction(3)) == enumerate_cycles(2, Fraction(3))
     True
+    >>> enumerate_types("abc", Fraction(4))[0, 1, 2]  # weights 1, three of 1/4, two of 1/8
+    Fraction(1, 2)
     """
-    first = [i for i, own in enumerate(types) if own == types[0]]
-    second = [i for i, own in enumerate(types) if own != types[0]]
-    chances = trade_chances(len(first), len(second), weight)
+    groups = [[i for i, own in enumerate(types) if own == kind] for kind in dict.fromkeys(types)]
+    if len(groups) < 3:
+        return _enumerate_trades(groups[0], groups[-1] if len(groups) == 2 else [], weight)
+    chances = free_chances([len(group) for group in groups], StratumLaw(BY_HELD, weight).root)
     found: dict[Permutation, Fraction] = {}
-    for t, chance in enumerate(chances):
+    for numbers, chance in chances.items():
+        ways = prod(comb(len(group), f) for group, f in zip(groups, numbers, strict=True))
+        each = chance / ways / factorial(sum(numbers))
+        for chosen in product(*(combinations(group, f) for group, f in zip(groups, numbers, strict=True))):
+            free = [i for part in chosen for i in part]
+            for order in permutations(free):
+                s = list(range(len(types)))
+                for i, j in zip(free, order, strict=True):
+                    s[i] = j
+                found[tuple(s)] = found.get(tuple(s), Fraction(0)) + each
+    return found
+
+
+def free_chances(counts: Sequence[int], root: Fraction) -> dict[tuple[int, ...], Fraction]:
+    """Return the probabilities of the numbers of free slots by type.
+
+    >>> free_chances((1, 1, 1), Fraction(2))[0, 0, 0]
+    Fraction(1, 16)
+    """
+    weights = {
+        numbers: factorial(sum(numbers))
+        * prod((comb(n, f) / ((root - 1) ** f * factorial(f)) for n, f in zip(counts, numbers, strict=True)))
+        for numbers in product(*(range(n + 1) for n in counts))
+    }
+    whole = sum(weights.values())
+    return {numbers: Fraction(value / whole) for numbers, value in weights.items()}
+
+
+def _enumerate_trades(first: list[int], second: list[int], weight: Fraction) -> PermutationLaw:
+    found: dict[Permutation, Fraction] = {}
+    for t, chance in enumerate(trade_chances(len(first), len(second), weight)):
         ways = comb(len(first), t) * comb(len(second), t) * factorial(t)
         for pairs in _list_trades(first, second, t):
-            s = list(range(len(types)))
+            s = list(range(len(first) + len(second)))
             for i, j in pairs:
                 s[i], s[j] = j, i
             found[tuple(s)] = chance / ways

@@ -1,25 +1,28 @@
 """Stirring as a mechanism: the promise from the laws of all strata, the draw, and the closed forms of tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 from math import factorial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from stirred.chance import Key
 from stirred.engine import Engine, Local
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.languages import Phrase
-from stirred.mechanisms.base import Knob, Mechanism, weight_error
+from stirred.mechanisms.base import Knob
 from stirred.mechanisms.effect import ExpectedEffect
-from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
+from stirred.mechanisms.exhibits import Exhibit, Listing
+from stirred.mechanisms.proposal import Advice
+from stirred.mechanisms.release import Exchange, Release, require_schema, scan_records
 from stirred.mechanisms.stirring.config import StirringConfig
+from stirred.mechanisms.stirring.estimates import StirredMoments
+from stirred.mechanisms.stirring.free_slots import MAX_TYPES
 from stirred.mechanisms.stirring.law import (
     BY_HELD,
     BY_PLACE,
@@ -28,49 +31,60 @@ from stirred.mechanisms.stirring.law import (
     PermutationLaw,
     StratumLaw,
     StratumLaws,
-    StratumShapes,
+    changed_slots,
     choose_laws,
     enumerate_cycles,
-    enumerate_trades,
+    enumerate_types,
+    epsilon_after,
     exchange_loss,
+    expect_type_changes,
     moved_share,
     ratio,
     record_loss,
     rho_squared,
-    trade_moments,
 )
 from stirred.mechanisms.stirring.moves import draw_stirring
+from stirred.mechanisms.stirring.shapes import count_stratum_shapes, list_shapes
 from stirred.mechanisms.swap import estimates
+from stirred.mechanisms.swap.comparison import LossAtShare
 from stirred.mechanisms.swap.exact_law import combine_strata
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
-from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise, copy_in_strata
+from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise
 from stirred.mechanisms.swap.promise import describe_dependence, state_specification
-from stirred.mechanisms.swap.proposal import propose_swap
-from stirred.mechanisms.swap.rates import make_rate_knob
+from stirred.mechanisms.swap.proposal import count_held_kinds
+from stirred.mechanisms.swap.rates import StratumSwapping, make_rate_knob
 from stirred.mechanisms.swap.records import Column, find_level_codes
 from stirred.mechanisms.swap.roles import Roles
-from stirred.mechanisms.swap.strata import (
-    MANY_TYPES,
-    NO_STRATUM,
-    Shapes,
-    StratumCodes,
-    count_sizes,
-    number_rows,
+from stirred.mechanisms.swap.strata import NO_STRATUM, Shapes, count_sizes, number_rows
+from stirred.spec import (
+    Approximate,
+    Bound,
+    Budget,
+    Exchanges,
+    Hamming,
+    Multiplicative,
+    NormalizedRenyi,
+    Specification,
 )
-from stirred.spec import Bound, Budget, Exchanges, Specification
+from stirred.spec.card.words import DEFAULT_DELTA, write_small
+from stirred.spec.exact import Interval
+from stirred.spec.laws import Rate
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
+CHANGES_SHOWN = (2, 3, 4, 10)  # changed records in one stratum
+RELEASES_SHOWN = (1, 2, 4, 8)  # releases of the same census
+RELEASES_SOURCE = "proof.md of stirring, Section 2: one exchange is hidden as by randomised response"
 LOSS_STEPS_PER_UNIT = 4  # losses are tuned in quarters
 MAX_LOSS_TUNED = 20
 
 
-class Stirring(SwapMechanism):
+class Stirring(StratumSwapping):
     """Permute the swap values of each stratum by the law that loses least at one exchange of two records.
 
     ``rate`` is the share of records that moves at least in every stratum, ``loss`` the largest ε of one exchange; with both
-    λ is the smaller of what they allow. ``law`` is by cycles, or by types where a stratum has two held types or two places.
+    λ is the smaller of what they allow. ``law`` is by cycles, or by types where a stratum has few held types or few places.
     Records with one of ``shuffle_levels`` of the held or match variable ``shuffle_first`` are shuffled among themselves
     first, which costs nothing.
 
@@ -93,16 +107,6 @@ class Stirring(SwapMechanism):
             )
 
     @property
-    def match(self) -> tuple[str, ...]:
-        """Return the match variables."""
-        return tuple(self.config.match)
-
-    @property
-    def swap(self) -> tuple[str, ...]:
-        """Return the swap variables."""
-        return tuple(self.config.swap)
-
-    @property
     def rate(self) -> Fraction | None:
         """Return the share of records that moves at least, or None where a loss alone is asked for."""
         return None if self.config.rate is None else Fraction(self.config.rate)
@@ -113,9 +117,20 @@ class Stirring(SwapMechanism):
         return None if self.config.loss is None else Fraction(self.config.loss)
 
     @classmethod
-    def propose(cls, schema: "Schema") -> Proposal | None:
-        """Match the coarsest area and the size, stir the finer areas, hold categories."""
-        return propose_swap(schema, cls.Config)
+    def advise(cls, schema: "Schema") -> Advice | None:
+        """Advise it, with the reason: how much less it loses depends on how many ways records can differ in."""
+        kinds = count_held_kinds(schema)
+        if kinds is None or kinds > 2:
+            return Advice(
+                chosen=True,
+                reason="records differ in many ways, so two that trade places lose about half of the ε that they lose by "
+                "permutation-swapping at the same rate",
+            )
+        return Advice(
+            chosen=True,
+            reason="records differ in two ways at most, and by the law for types no mechanism that changes as few of them "
+            "loses less",
+        )
 
     @property
     def goal(self) -> Asked:
@@ -127,49 +142,93 @@ class Stirring(SwapMechanism):
     def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
         """Return the promise from the laws of all strata, which their sizes and types decide."""
         shapes = strata.shapes
-        laws = choose_laws(_list_shapes(shapes), self.goal)
+        laws = choose_laws(list_shapes(shapes), self.goal)
         differing = _find_differing(shapes)
-        self._refuse_contradiction(shapes.n[differing], [laws[i] for i in np.flatnonzero(differing).tolist()])
+        self._require_condition(strata.frame.roles, census.schema)
+        self._refuse_contradiction(shapes, laws, differing)
         stated = state_specification(
             strata,
             census,
-            (_bound_loss(shapes, laws, differing),),
+            (_bound_exchange(laws, differing),),
             law=None,
             depends=describe_dependence(self),
             released=self.views(census),
+            input_premetric=Exchanges(self.resolution),
         )
-        notes = (*stated.notes, *_note_exchange(shapes, laws, differing), *self._note_shuffle())
+        notes = (*stated.notes, *_note_records(shapes, laws, differing), *self._note_shuffle())
         return SwapPromise(
-            specification=replace(stated, notes=notes), effect=_expect_effect(strata, laws, differing)
+            specification=replace(stated, notes=notes),
+            effect=_expect_effect(strata, laws, differing),
+            moved=_find_share(shapes, laws, differing),
         )
 
-    def exchange_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
-        """Return the same promise per exchange of two records: ε = |ln λ| of the stratum that loses most."""
+    @classmethod
+    def lose_at_share(cls, strata: StrataSummary, share: Fraction) -> LossAtShare | None:
+        """Return what one exchange loses at most if this share moved in every stratum, by the law that loses least."""
+        laws, differing = (
+            choose_laws(list_shapes(strata.shapes), Asked(share, None, "auto")),
+            _find_differing(strata.shapes),
+        )
+        worst = _find_worst(laws, differing)
+        if worst is None:
+            return None
+        by_types = bool((laws.kinds()[differing] != CYCLES).any())
+        return LossAtShare(
+            mechanism=f"{cls.name}, law = auto" if by_types else cls.name, loss=exchange_loss(worst)
+        )
+
+    def record_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
+        """Return the same promise per changed record: ε = (1 − 1/h)·|ln λ|, h the most records that one cycle can join."""
         strata = self.pipeline.count_strata(census, engine or Local())
         stated = self.make_promise(strata, census).specification
-        laws = choose_laws(_list_shapes(strata.shapes), self.goal)
-        worst = _find_worst(laws, _find_differing(strata.shapes))
+        laws = choose_laws(list_shapes(strata.shapes), self.goal)
         return replace(
             stated,
-            input_premetric=Exchanges(self.resolution),
-            budget=Budget.zero() if worst is None else exchange_loss(worst),
+            input_premetric=Hamming(self.resolution),
+            budget=_bound_records(strata.shapes, laws, _find_differing(strata.shapes)),
             bounds=(),
         )
 
-    def _refuse_contradiction(self, sizes: NDArray[np.int64], laws: Sequence[StratumLaw]) -> None:
+    def concentrated_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
+        """Return the same promise in zCDP: ρ² = ln λ·(λ − 1)/(λ + 1) for one exchange, which is less than its ε allows."""
+        stated = self.specification(census, engine=engine)
+        return replace(
+            stated,
+            output_premetric=NormalizedRenyi(),
+            budget=Budget.sqrt(rho_squared(_find_odds(stated.budget))),
+            evidence=replace(stated.evidence, source=RELEASES_SOURCE),
+            bounds=(),
+        )
+
+    def repeated_specification(
+        self, census: "Census", *, releases: int, delta: Rate = DEFAULT_DELTA, engine: Engine | None = None
+    ) -> Specification:
+        """Return the promise of several releases of one census together: the smallest ε at δ, for one exchange.
+
+        They compose as randomised responses do (Kairouz, Oh and Viswanath 2015), better than by adding up.
+        """
+        stated = self.specification(census, engine=engine)
+        share = Approximate(delta).delta
+        return replace(
+            stated,
+            output_premetric=Approximate(share) if share else Multiplicative(),
+            budget=epsilon_after(_find_odds(stated.budget), releases, share),
+            evidence=replace(stated.evidence, source=RELEASES_SOURCE),
+            bounds=(),
+        )
+
+    def _refuse_contradiction(self, shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> None:
         """Refuse a rate that some strata reach only at a larger loss than asked."""
         asked = self.goal
-        beyond = {
-            int(n) for n, law in zip(sizes.tolist(), laws, strict=True) if not asked.keeps_loss(law.weight)
-        }
+        beyond = [i for i in np.flatnonzero(differing).tolist() if not asked.keeps_loss(laws[i].weight)]
         if not beyond or asked.cap is None:
             return
-        n = min(beyond)
+        n, count = min(int(shapes.n[i]) for i in beyond), sum(int(shapes.strata[i]) for i in beyond)
         reached = moved_share(n, 1 / asked.cap)
         raise InputError(
             f"the rate {self.rate} and the loss {self.loss} contradict each other",
-            why=f"{len(beyond)} sizes of strata reach the rate only at a larger loss; in strata of {n} records a share of "
-            f"{float(reached):.4f} is reached",
+            why=f"strata that reach the rate only at a larger loss: {count:,}; at this loss a share of "
+            f"{float(reached):.4f} is reached in strata of {n:,} records",
             fix="give a smaller rate, a larger loss, or only one of the two",
         )
 
@@ -196,8 +255,8 @@ class Stirring(SwapMechanism):
         if name in areas:
             raise PrivacyError(
                 f"records cannot be shuffled first by {name}",
-                why="it is a place, or derived from one: two data sets that are one exchange apart would then be shuffled "
-                "differently, and no loss is finite",
+                why="it is a place, or derived from one: who is shuffled must follow from what a record is, because a "
+                "choice by what it is and where it lives, such as alone of its kind in a place, loses more than is stated",
                 fix="choose records by a held or match variable, never by where they live",
             )
         if name not in roles.held_variables:
@@ -221,6 +280,11 @@ class Stirring(SwapMechanism):
 
     # The law of moves
 
+    @property
+    def most_types_counted(self) -> int:
+        """Return up to how many types of a stratum decide its law."""
+        return 0 if self.config.law == "cycles" else MAX_TYPES
+
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame; refuse a condition on a variable that is not there."""
         if self.config.shuffle_first and self.config.shuffle_first not in frame.columns:
@@ -232,7 +296,7 @@ class Stirring(SwapMechanism):
         if self.config.shuffle_first in frame.roles.moving_variables:
             raise PrivacyError(
                 f"records cannot be shuffled first by {self.config.shuffle_first}",
-                why="it moves, so it tells where a record lives: no loss is finite then",
+                why="it moves, so it tells where a record lives, and who is shuffled must follow from what a record is",
                 fix="choose records by a held or match variable",
             )
         return frame
@@ -250,7 +314,7 @@ class Stirring(SwapMechanism):
                 run.bind("shuffle"), ids=frame.ids, strata=codes, sizes=sizes, laws=even, engine=engine
             )
             frame = replace(frame, columns=apply_moves(frame, first, engine))
-        laws = choose_laws(_count_shapes(frame, frame.strata), self.goal)
+        laws = self._choose_laws(frame)
         kinds = {law.kind for law in laws.laws}
         moves = draw_stirring(
             run,
@@ -264,13 +328,19 @@ class Stirring(SwapMechanism):
         )
         return apply_moves(frame, moves, engine)
 
+    def _choose_laws(self, frame: Frame) -> StratumLaws:
+        """Return the law of every stratum of a frame; with linked members all records are taken to differ."""
+        held = None if frame.roles.members else frame.of(frame.roles.hold)
+        places = frame.of(frame.roles.moving_variables)
+        return choose_laws(count_stratum_shapes(frame.strata, held, places), self.goal)
+
     def _find_chosen(self, frame: Frame) -> NDArray[np.bool_]:
         column = frame.columns[self.config.shuffle_first]
         return np.isin(column.codes, find_level_codes(column, self.config.shuffle_levels))
 
     def permutations(self, frame: Frame) -> PermutationLaw | None:
         """Return the law of the moves of a small census, or None if there are too many."""
-        laws = choose_laws(_count_shapes(frame, frame.strata), self.goal)
+        laws = self._choose_laws(frame)
         held = _number_types(frame, frame.roles.hold) if not frame.roles.members else None
         places = _number_types(frame, frame.roles.moving_variables)
         chosen = self._find_chosen(frame) if self.config.shuffle_first else np.zeros(frame.rows, np.bool_)
@@ -288,9 +358,9 @@ class Stirring(SwapMechanism):
                     law = enumerate_cycles(len(group), own.weight)
                 elif own.kind == BY_HELD:
                     assert held is not None
-                    law = enumerate_trades([int(held[row]) for row in group], own.weight)
+                    law = enumerate_types([int(held[row]) for row in group], own.weight)
                 else:
-                    law = enumerate_trades([int(places[group[j]]) for j in first], own.weight)
+                    law = enumerate_types([int(places[group[j]]) for j in first], own.weight)
                 for s, chance in law.items():
                     both = tuple(first[i] for i in s)
                     found[both] = found.get(both, Fraction(0)) + chance / factorial(len(marked))
@@ -298,42 +368,32 @@ class Stirring(SwapMechanism):
 
         return combine_strata(codes, inside, rows=frame.rows)
 
-    def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
-        """Return (mechanism, census with copies, copy column): copies are strata, hence independent."""
-        return copy_in_strata(self, census, copies)
-
-    # The closed forms, by cycles: the law of one and of two records' moves is known, and with it the error of every table
+    # The closed forms: the law of one and of two records' moves is known, and with it the error of every table
 
     @property
-    def has_closed_form(self) -> bool:
-        """Return whether all records of a stratum move by the same law: by cycles, without a shuffle before."""
-        return self.config.law == "cycles" and not self.config.shuffle_first
+    def pair_law(self) -> "CyclesPairs":
+        """Return the law of two records' moves by cycles."""
+        return CyclesPairs(self.goal)
 
-    def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
-        """Raise an error unless records with closed forms are released and the weight stays with its record."""
-        if not self.config.microdata or not self.has_closed_form:
-            raise weight_error(self.name)
-        estimates.require_held(self.roles(census), weight, record_type)
+    def make_moments(self, release: Release) -> "partial[StirredMoments]":
+        """Return the kernel that sums the moments of strata, each by its own law."""
+        return partial(
+            StirredMoments,
+            asked=self.goal,
+            held=self._list_held(release),
+            first=self.config.shuffle_first,
+            levels=tuple(self.config.shuffle_levels),
+        )
 
-    def table(
-        self,
-        release: Release,
-        by: Sequence[str],
-        *,
-        record_type: str = "",
-        weight: str = "",
-        engine: Engine | None = None,
-    ) -> pa.Table:
-        """Return counts or weighted totals with estimate, standard error and interval, where closed forms exist."""
-        asked, place = record_type or self.resolution, engine or Local()
-        if not self.has_closed_form or self.resolution not in release.microdata:
-            return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
-        law = CyclesPairs(self.goal)
-        found = estimates.estimate_table(self, release, by, asked, place, law=law, weight=weight)
-        made = format_table(found, by)
-        sizes = estimates.count_stratum_sizes(self, release, place)["size"].to_list()
-        pull = max((law.share(n) for n in sizes), default=Fraction(0))
-        return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(pull)})
+    def _list_held(self, release: Release) -> tuple[str, ...] | None:
+        """Return the variables that make held types in a release; None where linked records make all records differ."""
+        schema = require_schema(release)
+        if any(schema.record(name).linked_to == self.resolution for name in release.microdata):
+            return None
+        record = schema.record(self.resolution)
+        moving = estimates.list_moving(self.match, self.swap, schema)
+        names = scan_records(release.microdata[self.resolution]).collect_schema().names()
+        return tuple(name for name in names if name not in {record.id, *self.match, *moving})
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether a table is exact: nothing in it moves, or all that stays is matched."""
@@ -341,10 +401,34 @@ class Stirring(SwapMechanism):
         return estimates.keeps_table(by, match=self.match, swap=moving)
 
     def exchange(self, release: Release) -> Exchange | None:
-        """Return the law by which one record moves, where it is the same for all records of a stratum."""
-        if not self.has_closed_form:
+        """Return the law by which one record moves."""
+        found = estimates.describe_exchange(self, release, self.pair_law.shares)
+        if found is None:
             return None
-        return estimates.describe_exchange(self, release, CyclesPairs(self.goal).shares)
+        kernel = self.make_moments(release)((), self.match, found.moving, self.pair_law)
+        return replace(found, moved=kernel.find_moved)
+
+    def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
+        """Return what larger changes and several releases lose, what swaps lose at this share, and what guards found."""
+        found = SwapMechanism.exhibits(self, release, engine=engine)
+        if release is None or not release.specification.budget.is_finite:
+            return found
+        return (_exhibit_losses(release.specification.budget), *found)
+
+    def preview(self, census: "Census") -> tuple[Sequence[Exhibit], Mapping[str, object]]:
+        """Return what larger changes and several releases would lose, and the promise per changed record."""
+        strata = self._count_strata(census, None)
+        budget, shapes = self.make_promise(strata, census).specification.budget, strata.shapes
+        laws, odds = choose_laws(list_shapes(shapes), self.goal), _find_odds(budget)
+        return (_exhibit_losses(budget),), {
+            **self.details(),
+            "epsilon_per_record": _bound_records(shapes, laws, _find_differing(shapes)).exact,
+            "rho_squared_of_an_exchange": float(rho_squared(odds).upper(6)),
+            "epsilon_of_releases": {
+                str(k): float(epsilon_after(odds, k, DEFAULT_DELTA).upper(6)) for k in RELEASES_SHOWN
+            },
+            "delta": str(DEFAULT_DELTA),
+        }
 
     def details(self) -> Mapping[str, object]:
         """Return the loss as a function of the distance, by its formula."""
@@ -356,56 +440,22 @@ class Stirring(SwapMechanism):
         }
 
     def knobs(self) -> Sequence[Knob]:
-        """Return the knobs of the rate and of the loss, those that are set."""
-        found = []
-        if self.rate is not None:
-            found.append(make_rate_knob(lambda rate: self._turned(rate=rate)))
-        if self.loss is not None:
-            steps = range(MAX_LOSS_TUNED * LOSS_STEPS_PER_UNIT, 0, -1)
-            found.append(
-                Knob(
-                    name="loss",
-                    effect="a smaller loss has a smaller budget and a larger error",
-                    settings=tuple(Fraction(step, LOSS_STEPS_PER_UNIT) for step in steps),
-                    turned=lambda loss: self._turned(loss=loss),
-                )
-            )
-        return tuple(found)
+        """Return the knobs of rate and loss, the one that is set first; with both the smaller λ holds."""
+        rate = make_rate_knob(lambda rate: self._turned(rate=rate))
+        steps = range(MAX_LOSS_TUNED * LOSS_STEPS_PER_UNIT, 0, -1)
+        loss = Knob(
+            name="loss",
+            effect="a smaller loss has a smaller budget and a larger error",
+            settings=tuple(Fraction(step, LOSS_STEPS_PER_UNIT) for step in steps),
+            turned=lambda loss: self._turned(loss=loss),
+        )
+        return (loss, rate) if self.rate is None else (rate, loss)
 
     def _turned(self, **changes: Fraction) -> "Stirring":
         return self.replace(**changes)
 
 
 # The laws of the strata of a census, and what they lose together.
-
-
-def _list_shapes(shapes: Shapes) -> StratumShapes:
-    """Return one stratum of each shape of a census."""
-    return StratumShapes(
-        n=shapes.n,
-        held_types=shapes.hold_types,
-        place_types=shapes.swap_types,
-        held_first=shapes.hold_larger,
-        place_first=shapes.swap_larger,
-    )
-
-
-def _count_shapes(frame: Frame, strata: StratumCodes) -> StratumShapes:
-    """Return the shape of each stratum of a frame; with linked members all records are taken to differ."""
-    sizes = strata.sizes.astype(np.int64)
-    places = strata.types(frame.of(frame.roles.moving_variables))
-    if frame.roles.members:
-        held, first = np.where(sizes >= 2, MANY_TYPES, 1).astype(np.int64), sizes
-    else:
-        found = strata.types(frame.of(frame.roles.hold))
-        held, first = found.types.astype(np.int64), found.first_counts.astype(np.int64)
-    return StratumShapes(
-        n=sizes,
-        held_types=held,
-        place_types=places.types.astype(np.int64),
-        held_first=first,
-        place_first=places.first_counts.astype(np.int64),
-    )
 
 
 def _number_types(frame: Frame, names: tuple[str, ...]) -> NDArray[np.uint64]:
@@ -421,39 +471,92 @@ def _find_differing(shapes: Shapes) -> NDArray[np.bool_]:
     return (shapes.hold_types >= 2) & (shapes.swap_types >= 2)
 
 
+class Changes(NamedTuple):
+    """What is expected in some strata: of their records, the share that moves (by cycles), and how many change."""
+
+    records: int
+    share: float
+    changed: float
+
+
 def _find_worst(laws: StratumLaws, differing: NDArray[np.bool_]) -> Fraction | None:
     """Return the λ of the stratum whose exchanges lose most, or None where nothing differs."""
     return max({laws[i].weight for i in np.flatnonzero(differing).tolist()}, key=ratio, default=None)
 
 
-def _bound_loss(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> Bound:
-    """Return the largest loss per unit of Hamming distance over all strata whose records differ."""
-    if not differing.any():
+def _bound_exchange(laws: StratumLaws, differing: NDArray[np.bool_]) -> Bound:
+    """Return what one exchange loses at most: |ln λ| of the stratum that loses most."""
+    worst = _find_worst(laws, differing)
+    if worst is None:
         return Bound(
             name=Phrase("bound.nothing"), budget=Budget.zero(), source=Phrase("bound.source.nothing")
         )
-    two = (shapes.hold_types == 2) | (shapes.swap_types == 2)
-    cycle = np.where(two, 2, shapes.n)
-    weights = [laws[i].weight for i in range(shapes.n.size)]
-    doubles = np.array([abs(float(np.log(float(weight)))) for weight in weights]) * (1 - 1 / cycle)
-    nearly = np.flatnonzero(differing & (doubles >= doubles[differing].max() * (1 - 1e-9) - 1e-12))
-    cases = {(weights[i], int(cycle[i])) for i in nearly}
     return Bound(
         name=Phrase("bound.stirring"),
-        budget=max(record_loss(weight, types) for weight, types in cases),
+        budget=exchange_loss(worst),
         source=Phrase("bound.source.stirring"),
         tight=Phrase("bound.tight.stirring"),
     )
 
 
-def _note_exchange(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> tuple[str, ...]:
-    """State what one exchange loses, in ε and in zCDP, and how many strata have a law by types."""
+def _bound_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> Budget:
+    """Return the largest loss per unit of Hamming distance over all strata whose records differ."""
+    if not differing.any():
+        return Budget.zero()
+    # by types half of the loss of an exchange for each record, as if no cycle were longer than two
+    two = (shapes.hold_types == 2) | (shapes.swap_types == 2) | (laws.kinds() != CYCLES)
+    cycle = np.where(two, 2, shapes.n)
+    weights = [laws[i].weight for i in range(shapes.n.size)]
+    doubles = np.array([abs(float(np.log(float(weight)))) for weight in weights]) * (1 - 1 / cycle)
+    nearly = np.flatnonzero(differing & (doubles >= doubles[differing].max() * (1 - 1e-9) - 1e-12))
+    return max(record_loss(weight, types) for weight, types in {(weights[i], int(cycle[i])) for i in nearly})
+
+
+def _find_odds(budget: Budget) -> Fraction:
+    """Return e to a budget, rounded up: what follows from it grows with the odds, so it is never too small."""
+    return Interval.point(Fraction(budget.upper(12))).exp(96).high
+
+
+def _exhibit_losses(budget: Budget) -> Exhibit:
+    """Show what changes of more records lose, and what several releases of one census lose together."""
+    odds = _find_odds(budget)
+    changes = [(h, h - 1, (budget * (h - 1)).upper(4)) for h in CHANGES_SHOWN]
+    releases = [
+        (
+            k,
+            (budget * k).upper(4),
+            epsilon_after(odds, k, DEFAULT_DELTA).upper(4),
+            (rho_squared(odds) * k).upper(4),
+        )
+        for k in RELEASES_SHOWN
+    ]
+    return Exhibit(
+        title=Phrase("stirring.losses.title"),
+        finding=Phrase("stirring.losses.finding", loss=budget.upper(4)),
+        parts=(
+            Listing(
+                caption=Phrase("stirring.losses.changes"),
+                columns=[Phrase(f"stirring.losses.{name}") for name in ("changed", "exchanges", "epsilon")],
+                rows=changes,
+            ),
+            Listing(
+                caption=Phrase("stirring.losses.releases", delta=write_small(DEFAULT_DELTA)),
+                columns=[
+                    Phrase(f"stirring.losses.{name}") for name in ("number", "epsilon", "at_delta", "rho")
+                ],
+                rows=releases,
+            ),
+        ),
+    )
+
+
+def _note_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> tuple[str, ...]:
+    """State the loss per changed record, that of an exchange in zCDP, and how many strata have a law by types."""
     worst = _find_worst(laws, differing)
     if worst is None:
         return ()
-    told: list[str] = [
-        Phrase("stirring.note.exchange", loss=exchange_loss(worst).upper(4), rho=rho_squared(worst).upper(4))
-    ]
+    loss = _bound_records(shapes, laws, differing)
+    told: list[str] = [Phrase("stirring.note.records", loss=loss.upper(4), rho=rho_squared(worst).upper(4))]
     kinds = laws.kinds()
     by_types = int(shapes.strata[differing & (kinds != CYCLES)].sum())
     if by_types:
@@ -461,17 +564,31 @@ def _note_exchange(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool
     return tuple(told)
 
 
+def _list_changes(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> Iterator[Changes]:
+    """Yield what is expected in the strata of each shape where records differ."""
+    listed = list_shapes(shapes)
+    for i in np.flatnonzero(differing).tolist():
+        law, shape, strata = laws[i], listed.distinct[listed.numbers[i]], int(shapes.strata[i])
+        counts = dict(shape.list_sides()).get(law.kind)
+        if counts is None:
+            share = float(moved_share(shape.n, law.weight))
+            yield Changes(strata * shape.n, share, strata * shape.n * share)
+        else:
+            changed = expect_type_changes(counts, law.weight)
+            yield Changes(strata * shape.n, changed / changed_slots(counts, 1), strata * changed)
+
+
+def _find_share(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> float | None:
+    """Return the share that moves where records differ; by types, the share that by cycles would change as many types."""
+    found = list(_list_changes(shapes, laws, differing))
+    records = sum(one.records for one in found)
+    return sum(one.records * one.share for one in found) / records if records else None
+
+
 def _expect_effect(strata: StrataSummary, laws: StratumLaws, differing: NDArray[np.bool_]) -> ExpectedEffect:
     """Return the expected share of all records that change places; by types, of those whose type differs there."""
     shapes = strata.shapes
-    moved = 0.0
-    for i in np.flatnonzero(differing):
-        n, law, many = int(shapes.n[i]), laws[int(i)], int(shapes.strata[i])
-        if law.kind == CYCLES:
-            moved += many * n * float(moved_share(n, law.weight))
-        else:
-            first = int(shapes.hold_larger[i] if law.kind == BY_HELD else shapes.swap_larger[i])
-            moved += many * 2 * trade_moments(first, n - first, law.weight)[0]
+    moved = sum(one.changed for one in _list_changes(shapes, laws, differing))
     records = int((shapes.n * shapes.strata).sum()) + sum(stay.records for stay in strata.frame.stays)
     return ExpectedEffect(kind="records", share=moved / max(records, 1), records=records)
 

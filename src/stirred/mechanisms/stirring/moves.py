@@ -2,33 +2,37 @@ r"""Draw a stirring: which record receives whose swap variables, in all strata a
 
 By cycles it is a Fisher–Yates shuffle with a heavier chair: record i of a stratum, in the order of identifiers, stays
 with weight λ against 1 for each of the i − 1 records before it, with one of which it else exchanges its values. With
-$\lambda = a/b$ a whole number below $a + b(i-1)$ decides, drawn exactly. By types the number of trades is drawn first, by
-exact rejection, then who trades with whom.
+$\lambda = a/b$ a whole number below $a + b(i-1)$ decides, drawn exactly. By types it is drawn first how many records of each
+type are free, by exact rejection, then which ones, and these change places: one with one of the other type where there are
+two types, by an even shuffle where there are more.
 
 All words are named by identifiers, so neither the order of rows nor parts nor threads change a draw.
 """
 
 from collections.abc import Iterator
-from math import isqrt
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.uniform import multiply_words
+from stirred.chance.uniform import multiply_words, threshold
 from stirred.engine import Engine, Local
 from stirred.kernels import compile_kernel
-from stirred.mechanisms.stirring.law import BY_HELD, BY_PLACE, CYCLES, StratumLaws
-from stirred.mechanisms.swap.moves import Moves, WordSource
+from stirred.mechanisms.stirring.free_slots import MAX_TYPES, envelop, step_free
+from stirred.mechanisms.stirring.law import BY_HELD, BY_PLACE, CYCLES, StratumLaw, StratumLaws
+from stirred.mechanisms.swap.moves import Moves, WordSource, break_tie
 from stirred.mechanisms.swap.strata import NO_STRATUM
 
 STIR_LABEL = "stirring/stir"
-TRADES_LABEL = "stirring/trades"
+FREE_LABEL = "stirring/free"
+TIE_LABEL = "stirring/tie"
 SELECT_LABEL = "stirring/select"
 ROWS_PER_CALL = 1 << 16  # records per call of the cipher: the words stay in the second-level cache
 SORTED_BY_INSERTION = 24  # records of a stratum that are sorted without a call
-WORDS_AT_ONCE = 16  # records of a stratum whose words are made together for the number of trades
-STRATA_AT_ONCE = 1 << 14  # strata for which they are
+BLOCKS_AT_ONCE = 1 << 18  # blocks of words for numbers of free records that are made together
 
+Floats = NDArray[np.float64]
 Rows = NDArray[np.uint32]
 Words = NDArray[np.uint64]
 
@@ -58,7 +62,7 @@ def draw_stirring(
         chosen = np.flatnonzero(kinds == kind)
         if chosen.size:
             assert numbers is not None  # a law by types needs the types
-            parts.append(_trade(words, ids, starts, grouped, laws, chosen, numbers))
+            parts.append(_exchange_free(words, ids, starts, grouped, laws, chosen, numbers, place))
     receivers = np.concatenate([np.empty(0, np.uint32), *(part[0] for part in parts)])
     givers = np.concatenate([np.empty(0, np.uint32), *(part[1] for part in parts)])
     return Moves(receivers=receivers, givers=givers)
@@ -284,128 +288,356 @@ def _choose_again(
     bound = weight.numerator + weight.denominator * (at - start)
     own = np.array([identifier], np.uint64)
     source = _generate_words(words, STIR_LABEL, own, counter=1)
-    drawn = _draw_whole(source, bound)
+    while True:
+        drawn, low = divmod(next(source) * bound, 1 << 64)
+        if low >= (1 << 64) % bound:
+            break
     return None if drawn < weight.numerator else start + (drawn - weight.numerator) // weight.denominator
 
 
-# By types: the number of trades, then the traders.
-
-
-def _generate_words(
-    words: WordSource, label: str, ids: Words, *, counter: int = 0, ready: Words | None = None
-) -> Iterator[int]:
-    """Yield random words without end: two for each identifier, then again with the next counter.
-
-    ``ready`` are the words of the first identifiers, where they were made together with those of other strata.
-    """
-    first = 0
-    if ready is not None:
-        yield from ready.ravel().tolist()
-        first = ready.shape[0]
+def _generate_words(words: WordSource, label: str, own: Words, *, counter: int = 0) -> Iterator[int]:
+    """Yield random words without end that one identifier names."""
     while True:
-        for start in range(first, ids.size, WORDS_AT_ONCE):
-            block = words.blocks(label, ids[start : start + WORDS_AT_ONCE], counter=counter)
-            yield from block.ravel().tolist()
-        first, counter = 0, counter + 1
+        yield from words.blocks(label, own, counter=counter).ravel().tolist()
+        counter += 1
 
 
-def _draw_whole(source: Iterator[int], bound: int) -> int:
-    """Return a whole number below the bound, all equally likely."""
-    while True:
-        high, low = divmod(next(source) * bound, 1 << 64)
-        if low >= bound or low >= (1 << 64) % bound:
-            return high
+# By types: how many records of each type are free.
+#
+# A number t has a law with falling ratios P(t+1)/P(t). From its mode blocks of equal length go up and down, so long that P
+# halves from one to the next; a candidate lies in block j with chance 2⁻ʲ⁻¹ and is accepted with chance 2ʲ P(t)/P(mode). A
+# coin is tossed by a word against the chance in double precision, which is known up to few roundings. Where these could
+# decide, the fraction itself decides (proof.md, Section 7).
+
+ROUNDING = 2.0**-50  # relative error of one step of a chance, at most; six roundings of 2⁻⁵³ are below it
+HEADROOM = (
+    1.0 + 2.0**-30
+)  # the envelope is so much higher than the mode, so that no rounding lets it be too low
+NEXT, UNDECIDED, STATUS, TYPE, NUMBER, BLOCK = range(6)  # what the state of a draw holds
+NEEDS_WORDS, NEEDS_ANSWER = 1, 2  # why a draw stopped
+JOINT = -1  # the type of a coin for all types together
+
+State = NDArray[np.int64]
 
 
-def _toss(source: Iterator[int], numerator: int, denominator: int) -> bool:
-    """Return true with probability exactly numerator/denominator, by comparing digits to the base 2⁶⁴."""
-    if numerator >= denominator:
+@compile_kernel
+def _take_word(words: Words, state: State) -> np.uint64:
+    """Return the next word; where there is none left, the draw stops."""
+    word = np.uint64(1) << np.uint64(63)
+    if state[NEXT] < words.size:
+        word = words[state[NEXT]]
+        state[NEXT] += 1
+    else:
+        state[STATUS] = NEEDS_WORDS
+    return word
+
+
+@compile_kernel
+def _toss(
+    words: Words, state: State, answers: NDArray[np.bool_], chance: float, steps: float, rounding: float
+) -> bool:
+    """Toss a coin whose chance was computed in so many steps; an answer that doubles cannot give is asked for."""
+    value, error = float(_take_word(words, state)) * 2.0**-64, rounding * (steps + 8.0)
+    if value + 2.0**-52 < chance * (1.0 - error):
         return True
-    while numerator:
-        digit, numerator = divmod(numerator << 64, denominator)
-        word = next(source)
-        if word != digit:
-            return word < digit
+    if value - 2.0**-52 > chance * (1.0 + error):
+        return False
+    state[UNDECIDED] += 1
+    if state[UNDECIDED] <= answers.size:
+        return bool(answers[state[UNDECIDED] - 1])
+    if not state[STATUS]:
+        state[STATUS] = NEEDS_ANSWER
     return False
 
 
-class TradeCount:
-    r"""The number of trades as a law to draw from: $P(t) \propto \binom{n_1}{t}\binom{n_2}{t}(b/a)^t$ with $\lambda = a/b$.
+@compile_kernel
+def _step(n1: float, n2: float, odds: float, t: float) -> float:
+    """Return P(t+1)/P(t): of the trades of two types, or with n2 = 0 of the envelope of one of more types."""
+    if n2 > 0.0:
+        return (n1 - t) * (n2 - t) * odds / ((t + 1.0) * (t + 1.0))
+    return step_free(n1, odds, t)
 
-    Its ratios $R_t = P(t+1)/P(t)$ fall in t, so P lies below a flat top around its mode and two geometric tails; a
-    candidate from these is accepted by one exact coin for each step from the mode (proof.md, Section 7).
-    """
 
-    def __init__(self, n1: int, n2: int, numerator: int, denominator: int) -> None:
-        self.n1, self.n2, self.a, self.b = n1, n2, numerator, denominator
-        self.last = min(n1, n2)
-        self.mode = self._find_mode()
-        t = max(self.mode, 1)
-        left, right = max(n1 - t, 1), max(n2 - t, 1)
-        width = 1 + isqrt(t * left * right // (2 * left * right + t * (left + right)))
-        self.low, self.high = max(0, self.mode - width), min(self.last, self.mode + width)
-        # P of the next value on each side, as a part of the one before; 0 where there is none
-        self.up, self.down = self._step_up(self.high), self._step_down(self.low)
-        flat = (self.high - self.low + 1) * (self.up[1] - self.up[0]) * (self.down[1] - self.down[0])
-        above = self.up[0] * (self.down[1] - self.down[0])
-        below = self.down[0] * (self.up[1] - self.up[0])
-        self.masses = flat, above, below
+@compile_kernel
+def lay_blocks(n1: float, n2: float, odds: float) -> tuple[float, float, float]:
+    """Return the mode of such a law and the lengths of the blocks above and below it."""
+    last = min(n1, n2) if n2 > 0.0 else n1
+    mode, high = 0.0, last
+    while mode < high:
+        middle = np.floor((mode + high) / 2.0)
+        if _step(n1, n2, odds, middle) <= 1.0:
+            high = middle
+        else:
+            mode = middle + 1.0
+    half = 0.5 * (1.0 - 1e-9)
+    up, part = 0.0, 1.0
+    while part > half:
+        part *= _step(n1, n2, odds, mode + up) if mode + up < last else 0.0
+        up += 1.0
+    down, part = 0.0, 1.0
+    while part > half and down < mode:
+        down += 1.0
+        part /= _step(n1, n2, odds, mode - down)
+    return mode, up, down
 
-    def _step_up(self, t: int) -> tuple[int, int]:
-        """Return P(t+1)/P(t) as two whole numbers."""
-        return (self.n1 - t) * (self.n2 - t) * self.b, (t + 1) * (t + 1) * self.a
 
-    def _step_down(self, t: int) -> tuple[int, int]:
-        """Return P(t−1)/P(t) as two whole numbers."""
-        return t * t * self.a, (self.n1 - t + 1) * (self.n2 - t + 1) * self.b
+@compile_kernel
+def _draw_number(
+    words: Words,
+    state: State,
+    answers: NDArray[np.bool_],
+    law: tuple[float, float, float],
+    mode: float,
+    up: float,
+    down: float,
+    rounding: float,
+) -> float:
+    """Draw a number by a law of ``_step``, whose mode and blocks are known."""
+    n1, n2, odds = law
+    last = min(n1, n2) if n2 > 0.0 else n1
+    while True:
+        place, even = np.uint64(0), False
+        while not even:
+            place, even = _draw_below(_take_word(words, state), np.uint64(up + down))
+            even = even or state[STATUS] != 0
+        block, word = 0.0, _take_word(words, state)
+        while word == 0:
+            block += 64.0
+            word = _take_word(words, state)
+        while word >> np.uint64(63) == 0:
+            word <<= np.uint64(1)
+            block += 1.0
+        at = float(place)
+        t = mode + block * up + at if at < up else mode - 1.0 - block * down - (at - up)
+        if state[STATUS]:
+            return 0.0
+        if t < 0.0 or t > last:
+            continue
+        chance, k = 1.0 / HEADROOM, 0.0
+        while k < block:
+            chance *= 2.0
+            k += 1.0
+        k = mode
+        while k < t:
+            chance *= _step(n1, n2, odds, k)
+            k += 1.0
+        while k > t:
+            k -= 1.0
+            chance /= _step(n1, n2, odds, k)
+        state[NUMBER], state[BLOCK] = np.int64(t), np.int64(block)
+        if _toss(words, state, answers, chance, abs(t - mode), rounding) or state[STATUS]:
+            return t
 
-    def _find_mode(self) -> int:
-        """Return the first t whose next value is not more probable."""
-        low, high = 0, self.last
-        while low < high:
-            middle = (low + high) // 2
-            part, whole = self._step_up(middle)
-            if part <= whole:
-                high = middle
-            else:
-                low = middle + 1
-        return low
 
-    def draw(self, source: Iterator[int]) -> int:
-        """Return a number of trades."""
+@compile_kernel
+def _accept_together(
+    words: Words,
+    state: State,
+    answers: NDArray[np.bool_],
+    start: tuple[float, float],
+    around: Floats,
+    odds: Floats,
+    found: NDArray[np.int64],
+    rounding: float,
+) -> bool:
+    r"""Accept numbers of free records by the chance $F!\prod_h (r/x_h)^{f_h}/(f_h!\,\delta_{f_h})$, known at one point."""
+    r, chance = start
+    whole, steps = 0.0, 0.0
+    for h in range(around.size):
+        whole += around[h]
+    for h in range(around.size):
+        f = around[h]
+        while f < found[h]:
+            whole += 1.0
+            chance *= whole * r / odds[h] * (16.0 * f + 13.0) / ((f + 1.0) * (16.0 * f + 5.0))
+            f += 1.0
+            steps += 1.0
+        while f > found[h]:
+            f -= 1.0
+            chance *= odds[h] / r * (f + 1.0) * (16.0 * f + 5.0) / ((16.0 * f + 13.0) * whole)
+            whole -= 1.0
+            steps += 1.0
+    state[TYPE] = JOINT
+    return _toss(words, state, answers, chance, 2.0 * steps, rounding)
+
+
+@compile_kernel
+def _draw_free(
+    words: Words,
+    answers: NDArray[np.bool_],
+    counts: NDArray[np.int64],
+    scale: float,
+    state: State,
+    free: NDArray[np.int64],
+    rounding: float,
+) -> None:
+    """Draw how many records of each type are free; ``scale`` is 1/λ for two types, μ − 1 for more."""
+    for k in range(state.size):
+        state[k] = 0
+    two, sizes = counts.size == 2, counts.astype(np.float64)
+    odds, around, blocks = np.empty(counts.size), np.empty(counts.size), np.empty((counts.size, 3))
+    if two:
+        odds[0] = scale
+    start = (1.0 / scale, 1.0 if two else envelop(sizes, scale, odds, around))
+    numbers = 1 if two else counts.size
+    others = sizes[1] if two else 0.0
+    for h in range(numbers):
+        blocks[h, 0], blocks[h, 1], blocks[h, 2] = lay_blocks(sizes[h], others, odds[h])
+    accepted = False
+    while not accepted:
+        for h in range(numbers):
+            state[TYPE] = h
+            law, mode, up, down = (sizes[h], others, odds[h]), blocks[h, 0], blocks[h, 1], blocks[h, 2]
+            free[h] = np.int64(_draw_number(words, state, answers, law, mode, up, down, rounding))
+            if state[STATUS]:
+                return
+        if two:
+            free[1] = free[0]
+        accepted = two or _accept_together(words, state, answers, start, around, odds, free, rounding)
+        if state[STATUS]:
+            return
+
+
+@compile_kernel
+def _draw_all_free(
+    pending: NDArray[np.int64],
+    words: Words,
+    word_starts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    types: NDArray[np.int64],
+    scales: Floats,
+    free: NDArray[np.int64],
+    statuses: NDArray[np.int64],
+    rounding: float,
+) -> None:
+    """Draw the numbers of free records of the pending strata."""
+    state, answers = np.zeros(6, np.int64), np.zeros(0, np.bool_)
+    for p in range(pending.size):
+        c = pending[p]
+        own = words[word_starts[p] : word_starts[p + 1]]
+        _draw_free(own, answers, counts[c, : types[c]], scales[c], state, free[c, : types[c]], rounding)
+        statuses[p] = state[STATUS]
+
+
+def find_chance(
+    counts: NDArray[np.int64], law: StratumLaw, state: State, free: NDArray[np.int64]
+) -> Fraction:
+    """Return the chance of the coin at which a draw stopped, as a fraction."""
+    scale = 1 / law.weight if counts.size == 2 else law.root - 1
+    sizes, odds, around = counts.astype(np.float64), np.empty(counts.size), np.empty(counts.size)
+    start = envelop(sizes, float(scale), odds, around) if counts.size > 2 else 1.0
+    if state[TYPE] == JOINT:
+        chance, whole = Fraction(start), int(around.sum())
+        for h, own in enumerate(free.tolist()):
+            f = int(around[h])
+            for k in range(min(f, own), max(f, own)):
+                step = Fraction(16 * k + 13, (k + 1) * (16 * k + 5)) / (scale * Fraction(odds[h]))
+                chance, whole = (
+                    (chance * step * (whole + 1), whole + 1)
+                    if own > f
+                    else (chance / step / whole, whole - 1)
+                )
+        return chance
+    h = int(state[TYPE])
+    about = (sizes[0], sizes[1], float(scale)) if counts.size == 2 else (sizes[h], 0.0, odds[h])
+    mode, t = int(lay_blocks(*about)[0]), int(state[NUMBER])
+    chance = Fraction(1 << int(state[BLOCK])) / Fraction(HEADROOM)
+    for k in range(min(mode, t), max(mode, t)):
+        if counts.size == 2:
+            step = Fraction(int(counts[0] - k) * int(counts[1] - k), (k + 1) ** 2) * scale
+        else:
+            step = (int(counts[h]) - k) * Fraction(odds[h]) * Fraction(16 * k + 5, (k + 1) * (16 * k + 13))
+        chance = chance * step if t > mode else chance / step
+    return chance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreeDraw:
+    """The draw of the numbers of free records in strata with a law by types."""
+
+    words: WordSource
+    ids: Words
+    starts: NDArray[np.int64]
+    grouped: Rows
+    laws: StratumLaws
+    chosen: NDArray[np.int64]  # strata
+    counts: NDArray[np.int64]  # of each type, for each of them
+    types: NDArray[np.int64]  # how many types they have
+
+    def draw(self, engine: Engine) -> NDArray[np.int64]:
+        """Return the numbers of free records of each type."""
+        free = np.zeros_like(self.counts)
+        numbers = self.laws.numbers[self.chosen]
+        trades = np.array([float(1 / law.weight) for law in self.laws.laws])
+        above = np.array([float(law.root - 1) for law in self.laws.laws])
+        scales = np.where(self.types == 2, trades[numbers], above[numbers])
+        for _ in engine.map(lambda some: self._draw_some(some, scales, free), self._list_batches()):
+            pass
+        return free
+
+    def _list_batches(self) -> list[NDArray[np.int64]]:
+        """Return strata of equally many types whose words are made together."""
+        found = []
+        for types in np.unique(self.types).tolist():
+            own = np.flatnonzero(self.types == types)
+            most = max(1, BLOCKS_AT_ONCE // _count_first_blocks(types))
+            found += [own[begin : begin + most] for begin in range(0, own.size, most)]
+        return found
+
+    def _draw_some(self, pending: NDArray[np.int64], scales: Floats, free: NDArray[np.int64]) -> None:
+        blocks = _count_first_blocks(int(self.types[pending[0]]))
+        while pending.size:
+            own, statuses = self._name_words(pending, blocks), np.empty(pending.size, np.int64)
+            word_starts = 2 * blocks * np.arange(pending.size + 1)
+            _draw_all_free(
+                pending, own, word_starts, self.counts, self.types, scales, free, statuses, ROUNDING
+            )
+            for c in pending[statuses == NEEDS_ANSWER].tolist():
+                self._settle(c, float(scales[c]), free[c, : self.types[c]])
+            pending, blocks = pending[statuses == NEEDS_WORDS], 2 * blocks
+
+    def _name_words(self, some: NDArray[np.int64], blocks: int) -> Words:
+        """Return words that the records of each stratum name: two by each of them, then again with the next counter."""
+        first = self.starts[self.chosen[some], None]
+        sizes = self.starts[self.chosen[some] + 1, None] - first
+        counters, ranks = np.divmod(np.arange(blocks)[None], sizes)
+        names, counters = self.ids[self.grouped[first + ranks]].ravel(), counters.ravel()
+        found = np.empty((names.size, 2), np.uint64)
+        order = np.argsort(counters, kind="stable")
+        edges = np.cumsum(np.bincount(counters, minlength=1))
+        for counter, own in enumerate(np.split(order, edges[:-1])):
+            found[own] = self.words.blocks(FREE_LABEL, names[own], counter=counter)
+        return found.ravel()
+
+    def _settle(self, c: int, scale: float, free: NDArray[np.int64]) -> None:
+        """Draw one stratum, where some coin was too close for doubles, by fractions at that coin."""
+        counts, law = self.counts[c, : self.types[c]], self.laws[int(self.chosen[c])]
+        name = self.ids[self.grouped[self.starts[self.chosen[c]]]]
+        answers: list[bool] = []
+        state, blocks = np.zeros(6, np.int64), _count_first_blocks(counts.size)
         while True:
-            t = self._propose(source)
-            if self._accept(source, t):
-                return t
+            own = self._name_words(np.array([c]), blocks)
+            _draw_free(own, np.array(answers, np.bool_), counts, scale, state, free, ROUNDING)
+            if state[STATUS] == NEEDS_WORDS:
+                blocks *= 2
+            elif state[STATUS] == NEEDS_ANSWER:
+                coin, word = threshold(find_chance(counts, law, state, free)), int(own[state[NEXT] - 1])
+                tied = word == coin.first
+                answers.append(
+                    break_tie(self.words, TIE_LABEL, name, int(state[NEXT]), coin)
+                    if tied
+                    else word < coin.first
+                )
+            else:
+                return
 
-    def _propose(self, source: Iterator[int]) -> int:
-        flat, above, below = self.masses
-        if _toss(source, flat, flat + above + below):
-            return self.low + _draw_whole(source, self.high - self.low + 1)
-        t, step, by = (
-            (self.high, self.up, 1) if _toss(source, above, above + below) else (self.low, self.down, -1)
-        )
-        t += by
-        while _toss(source, *step):
-            t += by
-        return t
 
-    def _accept(self, source: Iterator[int], t: int) -> bool:
-        if not 0 <= t <= self.last:
-            return False
-        for i in range(self.mode, t):
-            part, whole = self._step_up(i)
-            if i >= self.high:
-                part, whole = part * self.up[1], whole * self.up[0]
-            if not _toss(source, part, whole):
-                return False
-        for i in range(self.mode, t, -1):
-            part, whole = self._step_down(i)
-            if i <= self.low:
-                part, whole = part * self.down[1], whole * self.down[0]
-            if not _toss(source, part, whole):
-                return False
-        return True
+def _count_first_blocks(types: int) -> int:
+    """Return how many blocks of words a stratum gets at first; where they are too few, twice as many, and so on."""
+    return 4 if types == 2 else int(4 * types * 2 ** ((types - 1) / 2))
+
+
+# Who is free, and who takes whose place.
 
 
 @compile_kernel
@@ -416,102 +648,106 @@ def _split_types(
     numbers: Words,
     places: NDArray[np.int64],
     split: Rows,
-    firsts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    types: NDArray[np.int64],
 ) -> None:
-    """Write the records of each chosen stratum, those of the first record's type before the others; count the former."""
+    """Write the records of each chosen stratum type by type, in the order in which types occur; count both."""
+    seen, cursor = np.empty(MAX_TYPES, np.uint64), np.empty(MAX_TYPES, np.int64)
     for c in range(chosen.size):
-        start, stop, place = starts[chosen[c]], starts[chosen[c] + 1], places[c]
-        for wanted in (True, False):
+        start, stop = starts[chosen[c]], starts[chosen[c] + 1]
+        for way in range(2):
             for i in range(start, stop):
-                if (numbers[grouped[i]] == numbers[grouped[start]]) == wanted:
-                    split[place] = grouped[i]
-                    place += 1
-            if wanted:
-                firsts[c] = place - places[c]
+                number, h = numbers[grouped[i]], 0
+                while h < types[c] and seen[h] != number:
+                    h += 1
+                if way == 1:
+                    split[cursor[h]] = grouped[i]
+                    cursor[h] += 1
+                    continue
+                if h == types[c]:
+                    seen[h] = number
+                    counts[c, h] = 0
+                    types[c] += 1
+                counts[c, h] += 1
+            at = places[c]
+            for h in range(types[c]):
+                cursor[h] = at
+                at += counts[c, h]
 
 
 @compile_kernel
-def _list_traders(
+def _list_first(
     places: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    trades: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    free: NDArray[np.int64],
+    types: NDArray[np.int64],
     ends: NDArray[np.int64],
     split: Rows,
     rows: Rows,
 ) -> None:
-    """Write the records that stand first in the lists of both types, as many of each as there are trades."""
+    """Write the records that stand first in the list of each type, as many as are free."""
     for c in range(places.size):
-        at = ends[c]
-        for k in range(trades[c]):
-            rows[at + k] = split[places[c] + k]
-            rows[at + trades[c] + k] = split[places[c] + firsts[c] + k]
+        at, start = ends[c], places[c]
+        for h in range(types[c]):
+            for k in range(free[c, h]):
+                rows[at] = split[start + k]
+                at += 1
+            start += counts[c, h]
 
 
 @compile_kernel
-def _select_traders(
+def _select_free(
     pending: NDArray[np.int64],
     places: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    trades: NDArray[np.int64],
-    words: Words,
+    counts: NDArray[np.int64],
+    free: NDArray[np.int64],
+    types: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    words: NDArray[np.uint64],
     word_places: NDArray[np.int64],
     split: Rows,
+    receivers: Rows,
+    givers: Rows,
     failed: NDArray[np.int64],
 ) -> int:
-    """Bring a random choice of each type to the front of its list, in random order; list strata with an uneven word."""
+    """Choose the free records of each type evenly, and whose place each takes; list strata with an uneven word."""
     found = 0
     for p in range(pending.size):
-        c = pending[p]
-        good = True
-        for side in range(2):
-            start = places[c] + side * firsts[c]
-            size = firsts[c] if side == 0 else sizes[c] - firsts[c]
-            for k in range(trades[c]):
-                drawn, even = _draw_below(words[word_places[p] + side * trades[c] + k], np.uint64(size - k))
+        c, good = pending[p], True
+        word, at, start = word_places[p], ends[c], places[c]
+        for h in range(types[c]):
+            for k in range(free[c, h]):
+                drawn, even = _draw_below(words[word, 0], np.uint64(counts[c, h] - k))
                 good = good and even
                 i, j = start + k, start + k + np.int64(drawn)
                 split[i], split[j] = split[j], split[i]
+                receivers[at] = split[i]
+                word += 1
+                at += 1
+            start += counts[c, h]
+        total, begin = at - ends[c], ends[c]
+        if types[c] == 2:
+            half = total // 2
+            for k in range(half):
+                givers[begin + k], givers[begin + half + k] = (
+                    receivers[begin + half + k],
+                    receivers[begin + k],
+                )
+        else:
+            for k in range(begin, at):
+                givers[k] = receivers[k]
+            for k in range(total - 1, 0, -1):
+                drawn, even = _draw_below(words[word_places[p] + k, 1], np.uint64(k + 1))
+                good = good and even
+                i, j = begin + k, begin + np.int64(drawn)
+                givers[i], givers[j] = givers[j], givers[i]
         if not good:
             failed[found] = c
             found += 1
     return found
 
 
-def _draw_trades(
-    words: WordSource,
-    ids: Words,
-    starts: NDArray[np.int64],
-    grouped: Rows,
-    laws: StratumLaws,
-    chosen: NDArray[np.int64],
-    firsts: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Draw the number of trades of each chosen stratum, from words that its records name."""
-    trades = np.empty(chosen.size, np.int64)
-    counts: dict[tuple[int, int, int], TradeCount] = {}
-    for begin in range(0, chosen.size, STRATA_AT_ONCE):
-        some = chosen[begin : begin + STRATA_AT_ONCE]
-        known = [grouped[starts[s] : min(starts[s + 1], starts[s] + WORDS_AT_ONCE)] for s in some]
-        ready = words.blocks(TRADES_LABEL, ids[np.concatenate(known)])
-        at = 0
-        for c, stratum in enumerate(some.tolist(), begin):
-            start, stop = starts[stratum], starts[stratum + 1]
-            n, n1, number = int(stop - start), int(firsts[c]), int(laws.numbers[stratum])
-            law = counts.get((n1, n, number))
-            if law is None:
-                weight = laws.laws[number].weight
-                law = counts[n1, n, number] = TradeCount(n1, n - n1, weight.numerator, weight.denominator)
-            first = known[c - begin].size
-            source = _generate_words(
-                words, TRADES_LABEL, ids[grouped[start:stop]], ready=ready[at : at + first]
-            )
-            trades[c] = law.draw(source)
-            at += first
-    return trades
-
-
-def _trade(
+def _exchange_free(
     words: WordSource,
     ids: Words,
     starts: NDArray[np.int64],
@@ -519,42 +755,48 @@ def _trade(
     laws: StratumLaws,
     chosen: NDArray[np.int64],
     numbers: Words,
+    engine: Engine,
 ) -> tuple[Rows, Rows]:
     sizes = np.diff(starts)[chosen]
     places = np.cumsum(sizes) - sizes
-    split, firsts = np.empty(int(sizes.sum()), np.uint32), np.empty(chosen.size, np.int64)
-    _split_types(starts, chosen, grouped, numbers, places, split, firsts)
-    trades = _draw_trades(words, ids, starts, grouped, laws, chosen, firsts)
-    ends = np.cumsum(2 * trades) - 2 * trades
-    traders = np.empty(int(2 * trades.sum()), np.uint32)
-    _list_traders(places, firsts, trades, ends, split, traders)
-    names = ids[traders]
+    split = np.empty(int(sizes.sum()), np.uint32)
+    counts, types = np.zeros((chosen.size, MAX_TYPES), np.int64), np.zeros(chosen.size, np.int64)
+    _split_types(starts, chosen, grouped, numbers, places, split, counts, types)
+    free = FreeDraw(
+        words=words,
+        ids=ids,
+        starts=starts,
+        grouped=grouped,
+        laws=laws,
+        chosen=chosen,
+        counts=counts,
+        types=types,
+    ).draw(engine)
+    many = free.sum(axis=1)
+    ends = np.cumsum(many) - many
+    receivers, givers = np.empty(int(many.sum()), np.uint32), np.empty(int(many.sum()), np.uint32)
+    _list_first(places, counts, free, types, ends, split, receivers)
+    names = ids[receivers]  # of the words, before any record is chosen
     pending, counter = np.arange(chosen.size, dtype=np.int64), 0
     while pending.size:
-        lengths = 2 * trades[pending]
-        word_places = np.cumsum(lengths) - lengths
+        word_places = np.cumsum(many[pending]) - many[pending]
         named = (
-            names
-            if not counter
-            else np.concatenate([names[ends[c] : ends[c] + 2 * trades[c]] for c in pending])
+            names if not counter else np.concatenate([names[ends[c] : ends[c] + many[c]] for c in pending])
         )
-        fresh = np.ascontiguousarray(words.blocks(SELECT_LABEL, named, counter=counter)[:, 0])
         failed = np.empty(pending.size, np.int64)
-        pending = failed[
-            : _select_traders(pending, places, firsts, sizes, trades, fresh, word_places, split, failed)
-        ]
-        counter += 1
-    receivers, givers = np.empty(traders.size, np.uint32), np.empty(traders.size, np.uint32)
-    _list_traders(places, firsts, trades, ends, split, receivers)
-    _pair_traders(trades, ends, receivers, givers)
+        number = _select_free(
+            pending,
+            places,
+            counts,
+            free,
+            types,
+            ends,
+            words.blocks(SELECT_LABEL, named, counter=counter),
+            word_places,
+            split,
+            receivers,
+            givers,
+            failed,
+        )
+        pending, counter = failed[:number], counter + 1
     return receivers, givers
-
-
-@compile_kernel
-def _pair_traders(trades: NDArray[np.int64], ends: NDArray[np.int64], receivers: Rows, givers: Rows) -> None:
-    """Write the record with which each trader changes places."""
-    for c in range(trades.size):
-        at = ends[c]
-        for k in range(trades[c]):
-            givers[at + k] = receivers[at + trades[c] + k]
-            givers[at + trades[c] + k] = receivers[at + k]

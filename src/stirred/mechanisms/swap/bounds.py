@@ -521,10 +521,12 @@ def bound_by_exchanges(
     rate: Rate,
     *,
     below: Budget | None = None,
+    nearest: bool = False,
 ) -> ExchangeBound | None:
     r"""A stratum with given margins: $\varepsilon \le (1 - 1/r)\max|\ln\Phi(t')/\Phi(t)|$, the smaller of both sides.
 
     A side that is not known is left out. None where no side can be evaluated, or where neither bound is ``below``.
+    ``nearest``: only at distance 2, one exchange, where $1 - 1/r$ is ½.
 
     >>> str(bound_by_exchanges((3, 1, 1), (2, 2, 1), "9/10").budget.upper(3))
     '0.692'
@@ -535,7 +537,7 @@ def bound_by_exchanges(
         return ExchangeBound(Budget.zero(), 0)
     if not sides or p in (0, 1):
         return None
-    share = 1 - Fraction(1, min(len(side) for side in sides))
+    share = HALF if nearest else 1 - Fraction(1, min(len(side) for side in sides))
     stop = inf if below is None or not below.is_finite else float(below.upper(9)) / float(share)
     looked = [
         _largest_exchange_ratio(side, compute_odds(p), stop) for side in sorted(sides) if _is_affordable(side)
@@ -698,8 +700,21 @@ MAX_PRODUCTS = 1_000_000_000  # products spent on exact reductions; strata left 
 MAX_STATES = 10_000  # vectors t spent on strata with three and more types; strata left over keep Theorem B
 
 
-def bounds(strata: StratumTable | Iterable[Stratum], rate: Rate) -> tuple[Bound, ...]:
+def bound_exchange(strata: StratumTable, rate: Rate) -> Budget:
+    """Return what one exchange of two records loses at most: twice the least bound per changed record at distance 2.
+
+    >>> str(bound_exchange(StratumTable.of([Stratum(n=264331, hold_types=9, swap_types=9)]), "1/20").upper(2))
+    '30.86'
+    """
+    return claim(bounds(strata, rate, nearest=True)).budget * 2
+
+
+def bounds(
+    strata: StratumTable | Iterable[Stratum], rate: Rate, *, nearest: bool = False
+) -> tuple[Bound, ...]:
     """Return every bound that applies, the paper's first; ``claim`` chooses the smallest proved one.
+
+    ``nearest``: at distance 2 only, the smallest at which data sets of a universe differ.
 
     >>> [b.name for b in bounds([Stratum(n=264331, hold_types=2, swap_types=14)], "1/2")]
     ['Theorem 1', 'largest loss by size', 'two types, closed form']
@@ -734,7 +749,8 @@ def bounds(strata: StratumTable | Iterable[Stratum], rate: Rate) -> tuple[Bound,
     if 0 < p < 1 and bool((kinds[:, 1:] != 0).any()):
         found += _bound_two_types(kinds, p)
     if 0 < p < 1:
-        found += _bound_many_types(columns.list_many_types(), kinds, p, min(bound.budget for bound in found))
+        known = min(bound.budget for bound in found)
+        found += _bound_many_types(columns.list_many_types(), kinds, p, known, nearest=nearest)
     return tuple(found)
 
 
@@ -794,7 +810,9 @@ def _bound_by_reduction(kinds: Counts, order: Counts, upper: NDArray[np.float64]
     return best
 
 
-def _bound_many_types(many: list[tuple[int, str]], kinds: Counts, p: Fraction, known: Budget) -> list[Bound]:
+def _bound_many_types(
+    many: list[tuple[int, str]], kinds: Counts, p: Fraction, known: Budget, *, nearest: bool
+) -> list[Bound]:
     """Return the bound for three or more types if it is smaller than all others, else an empty list."""
     if not many or not many[0][1]:
         return []  # the largest of them decides, and only Theorem B is known for it
@@ -809,7 +827,11 @@ def _bound_many_types(many: list[tuple[int, str]], kinds: Counts, p: Fraction, k
             break
         if best >= known:
             return []
-        found = bound_by_exchanges(*read_margins(text), p, below=value) if text and left > 0 else None
+        found = (
+            bound_by_exchanges(*read_margins(text), p, below=value, nearest=nearest)
+            if text and left > 0
+            else None
+        )
         if found is not None:
             left -= found.work
             value = min(value, found.budget)

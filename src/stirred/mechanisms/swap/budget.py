@@ -3,7 +3,7 @@ r"""The protection loss budget of the Permutation Swapping Algorithm from a stra
 A permutation that moves k of n records is drawn with probability $c\,w(k)$, $w(k) = o^k/d(k)$, $o = p/(1-p)$, and
 two data sets at distance Δ ≥ 2 turn a permutation that moves k records into one that moves k′, |k − k′| ≤ Δ. So a
 stratum loses at most $\ln(w(k)/w(k'))/\Delta$ per record: the paper's Theorem 1 bounds it, ``tight_budget`` maximises it.
-Both are laws of the size alone and stand in ``spec/size_laws.py``, where specifications compare them.
+Both are laws of the size alone and stand in ``spec/laws.py``, where specifications compare them.
 Every function here rounds only upwards. Proofs: proof.md, Sections 1 and 2.
 """
 

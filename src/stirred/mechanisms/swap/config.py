@@ -92,7 +92,11 @@ class StrataConfig(MatchedConfig):
     )
 
 
-class SwapConfig(SwapOutputConfig, StrataConfig):
+class MatchedSwapConfig(SwapOutputConfig, MatchedConfig):
+    """Which records are swapped within which strata, and what is released."""
+
+
+class SwapConfig(MatchedSwapConfig, StrataConfig):
     """Swap a census: the Permutation Swapping Algorithm.
 
     Records move within strata of equal match variables; the swap variables of the selected records are deranged. What is

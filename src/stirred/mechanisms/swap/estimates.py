@@ -239,6 +239,10 @@ class PairSource(Protocol):
         """Return the pair law in a stratum of n records."""
         ...
 
+    def share(self, n: int) -> Fraction:
+        """Return the share that moves in a stratum of n records."""
+        ...
+
 
 def pair_law(n: int, rate: Fraction | PairSource) -> PairLaw:
     """Return the pair law in a stratum of n records, in floats: of the PSA at swap rate p, or of another law.
@@ -377,9 +381,9 @@ def variance(
 Z95 = 1.959963984540054
 MAX_VARIANCE_IN_WHOLE_RECORDS = 10.0  # variance below which a number changes by few whole records
 SUM_COLUMNS = ("count", "weighted", "estimate", "variance", "slack")  # of a cell, in whole numbers
-_MAX_PAIRS_PER_PASS = 4_000_000  # (stratum, cell) pairs handled at a time
+MAX_PAIRS_PER_PASS = 4_000_000  # (stratum, cell) pairs handled at a time
 _LARGEST_WHOLE_NUMBER = 2.0**60  # of a whole number that is added to others
-_WEIGHT_COLUMN = "__weight"  # what a record adds to its cell, in whole numbers
+WEIGHT_COLUMN = "__weight"  # what a record adds to its cell, in whole numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,13 +451,8 @@ def sum_moments(
     keys, scale = list(by), scale or Units()
     moving = [name for name in keys if name in set(swap)]
     held = [name for name in keys if name not in set(swap)]
-    added = (
-        (pl.col(weight).cast(pl.Float64).fill_null(0.0).fill_nan(0.0) * scale.weight).round()
-        if weight
-        else pl.lit(1)
-    )
-    counted = counted.with_columns(added.cast(pl.Int64).alias(_WEIGHT_COLUMN))
-    still = pl.col(_WEIGHT_COLUMN).sum()
+    counted = weigh_records(counted, weight, scale)
+    still = pl.col(WEIGHT_COLUMN).sum()
     published = count_cells(counted.lazy(), keys).collect()
     weighed = counted.group_by(keys).agg(still.alias("weighted"))
     fixed = (
@@ -462,9 +461,19 @@ def sum_moments(
         .agg((still * int(scale.estimate)).alias("estimate"))
     )
     moments = _estimate_moments(units, counted, keys, held, moving, list(match), rate, scale)
-    return _add_up(
-        [_lay_out_sums(part, keys) for part in (pl.DataFrame(published), weighed, fixed, moments)], keys
+    return add_up_cells(
+        [lay_out_sums(part, keys) for part in (pl.DataFrame(published), weighed, fixed, moments)], keys
     )
+
+
+def weigh_records(counted: pl.DataFrame, weight: str, scale: Units) -> pl.DataFrame:
+    """Return the records with what each adds to its cell, in whole numbers."""
+    added = (
+        (pl.col(weight).cast(pl.Float64).fill_null(0.0).fill_nan(0.0) * scale.weight).round()
+        if weight
+        else pl.lit(1)
+    )
+    return counted.with_columns(added.cast(pl.Int64).alias(WEIGHT_COLUMN))
 
 
 def finish_cells(
@@ -475,7 +484,7 @@ def finish_cells(
     Where the swap left no trace of a stratum the standard error is infinite, and the interval allows for all of it.
     """
     scale = scale or Units()
-    whole, grain = _add_up(parts, keys), scale.weight * scale.estimate
+    whole, grain = add_up_cells(parts, keys), scale.weight * scale.estimate
     variance = pl.col("variance").cast(pl.Float64) / scale.variance / scale.weight**2
     slack, spread = pl.col("slack").cast(pl.Float64) / grain, Z95 * variance.sqrt()
     if not weight:
@@ -542,7 +551,7 @@ def _estimate_moments(
     places = strata.group_by("_m", *moving).agg(pl.len().cast(pl.Float64).alias("_t"))
     # what each record adds to each held category, then per stratum and category, and where it is shown
     link = strata.select("unit", "_m", *[pl.col(name).alias(f"_p_{name}") for name in moving])
-    adds = counted.group_by("unit", *held).agg(pl.col(_WEIGHT_COLUMN).sum().alias("_w")).join(link, on="unit")
+    adds = counted.group_by("unit", *held).agg(pl.col(WEIGHT_COLUMN).sum().alias("_w")).join(link, on="unit")
     square = (pl.col("_w").cast(pl.Float64) ** 2 / scale.squares).round().cast(pl.Int64)
     adds = adds.with_columns(square.alias("_q"))
     whole = adds.group_by("_m", *held).agg(pl.col("_w").sum().alias("_W"), pl.col("_q").sum().alias("_Q"))
@@ -554,7 +563,7 @@ def _estimate_moments(
     whole = whole.join(size, on="_m")
     per = whole.group_by("_m").len(name="_h").join(places.group_by("_m").len(name="_k"), on="_m")
     per = per.with_columns((pl.col("_h") * pl.col("_k")).cum_sum().alias("_c")).with_columns(
-        (pl.col("_c") // _MAX_PAIRS_PER_PASS).alias("_part")
+        (pl.col("_c") // MAX_PAIRS_PER_PASS).alias("_part")
     )
     results = []
     for part in per["_part"].unique().sort():
@@ -581,9 +590,9 @@ def _estimate_moments(
         results.append(
             cross.select(keys)
             .with_columns(
-                estimate=_round_whole(value * scale.estimate),
-                variance=_round_whole(np.where(erased, 0.0, spread) * scale.variance),
-                slack=_round_whole(np.where(erased, weights, 0.0) * scale.estimate),
+                estimate=round_whole(value * scale.estimate),
+                variance=round_whole(np.where(erased, 0.0, spread) * scale.variance),
+                slack=round_whole(np.where(erased, weights, 0.0) * scale.estimate),
             )
             .group_by(keys)
             .agg(pl.col("estimate", "variance", "slack").sum())
@@ -593,11 +602,12 @@ def _estimate_moments(
     return pl.concat(results)
 
 
-def _round_whole(values: NDArray[np.float64]) -> pl.Series:
+def round_whole(values: NDArray[np.float64]) -> pl.Series:
+    """Return whole numbers, none so large that a sum of many would not fit."""
     return pl.Series(np.rint(np.clip(values, -_LARGEST_WHOLE_NUMBER, _LARGEST_WHOLE_NUMBER)).astype(np.int64))
 
 
-def _lay_out_sums(frame: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+def lay_out_sums(frame: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     """Return the cells with all sums, zero where a part has none."""
     zero = pl.lit(0, pl.Int64)
     return frame.select(
@@ -605,7 +615,7 @@ def _lay_out_sums(frame: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
     )
 
 
-def _add_up(parts: Sequence[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
+def add_up_cells(parts: Sequence[pl.DataFrame], keys: list[str]) -> pl.DataFrame:
     """Add up whole numbers by cell."""
     return pl.concat(parts).group_by(keys).agg(pl.col(SUM_COLUMNS).sum())
 
@@ -721,6 +731,7 @@ def estimate_table(
     *,
     law: Fraction | PairSource,
     weight: str = "",
+    moments: "Callable[..., Moments]" = Moments,
 ) -> pl.DataFrame:
     r"""Count, unbiased estimate, standard error and 95 % interval of every cell; ``law`` is the swap rate of the PSA.
 
@@ -738,7 +749,7 @@ def estimate_table(
     if fixed and not weight:
         return lay_out_exact(count_records(release, by, record_type=record_type, engine=engine))
     scale = _choose_units(release, record_type, weight) if weight else Units()
-    kernel = Moments(tuple(by), choice.match, tuple(swap), law, weight, scale)
+    kernel = moments(tuple(by), choice.match, tuple(swap), law, weight, scale)
     found = map_strata(
         release, kernel, record_type=record_type, resolution=choice.resolution, areas=areas, engine=engine
     )
@@ -769,6 +780,16 @@ def count_stratum_sizes(choice: SwapVariables, release: Release, engine: Engine)
     kernel = Sizes((), choice.match, ())
     found = map_strata(release, kernel, record_type=own, resolution=own, areas=(), engine=engine)
     return found.group_by("size").agg(pl.col("strata").sum()).sort("size")
+
+
+def largest_share(
+    choice: SwapVariables, release: Release, engine: Engine, law: Fraction | PairSource
+) -> Fraction:
+    """Return the largest share that moves in a stratum of this release, of the PSA its swap rate."""
+    if isinstance(law, Fraction):
+        return law
+    sizes = count_stratum_sizes(choice, release, engine)["size"].to_list()
+    return max((law.share(n) for n in sizes), default=Fraction(0))
 
 
 def exhibit_effective_rates(choice: SwapChoice, release: Release, engine: Engine) -> Exhibit:

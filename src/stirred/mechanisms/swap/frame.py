@@ -175,10 +175,10 @@ class Frame:
             ),
         )
 
-    def shapes(self) -> Shapes:
+    def shapes(self, *, most_types: int = 0) -> Shapes:
         """Count the shapes of the strata; with linked members, records are assumed to differ (their persons usually do)."""
         hold = None if self.roles.members else self.of(self.roles.hold)
-        return count_shapes(self.strata, hold, self.of(self.roles.moving_variables))
+        return count_shapes(self.strata, hold, self.of(self.roles.moving_variables), most_types=most_types)
 
 
 def _code_identifiers(roles: Roles, columns: dict[str, Column], rows: int) -> NDArray[np.uint64]:
@@ -420,6 +420,11 @@ class MoveLaw(Protocol):
         """Return the variables for which the draw needs all levels that occur in the census."""
         ...
 
+    @property
+    def most_types_counted(self) -> int:
+        """Return up to how many types of a stratum its promise counts one by one; 0 where it needs no more than two."""
+        ...
+
     def prepare_frame(self, frame: Frame) -> Frame:
         """Return the frame as this law uses it, such as with other strata; refuse variables that it cannot use."""
         ...
@@ -581,7 +586,8 @@ class MemoryRecords:
         """Count the strata of the one part."""
         self.progress("strata", 0, 1)
         numbers = self.kept.cells(self.frame.columns, self.frame.rows) if cells else ()
-        found = StrataSummary(frame=self.frame, shapes=self.frame.shapes(), cells=tuple(numbers))
+        shapes = self.frame.shapes(most_types=self.law.most_types_counted)
+        found = StrataSummary(frame=self.frame, shapes=shapes, cells=tuple(numbers))
         self.progress("strata", 1, 1)
         return found
 

@@ -34,16 +34,16 @@ class WordSource(Protocol):
 def _select(
     words: NDArray[np.uint64],
     strata: NDArray[np.uint32],
-    threshold: np.uint64,
-    everything_below: bool,
+    limit: np.uint64,
+    select_all: bool,
     rows: NDArray[np.uint32],
     second: NDArray[np.uint64],
     ties: NDArray[np.uint32],
 ) -> tuple[int, int]:
-    """Write positions whose first word is below the threshold, and ties; return how many there are of each.
+    """Write positions whose first word is below the limit, and ties; return how many there are of each.
 
-    The true threshold is p·2⁶⁴, rarely an integer: below its floor a word selects, above it does not, and at it
-    more bits must decide. ``everything_below`` says that the floor is 2⁶⁴ itself (p = 1).
+    The limit is the floor of p·2⁶⁴, rarely an integer: below it a word selects, above it does not, and at it
+    more bits must decide. ``select_all`` says that the floor is 2⁶⁴ itself (p = 1).
     """
     found = 0
     tied = 0
@@ -51,12 +51,12 @@ def _select(
         word = words[i, 0]
         if strata[i] == NO_STRATUM:
             continue
-        if word == threshold and not everything_below:
+        if word == limit and not select_all:
             ties[tied] = i
             tied += 1
         rows[found] = i
         second[found] = words[i, 1]
-        found += 1 if word < threshold or everything_below else 0
+        found += 1 if word < limit or select_all else 0
     return found, tied
 
 
@@ -65,23 +65,23 @@ def _select_by_class(
     words: NDArray[np.uint64],
     strata: NDArray[np.uint32],
     classes: NDArray[np.uint16],
-    thresholds: NDArray[np.uint64],
+    limits: NDArray[np.uint64],
     rows: NDArray[np.uint32],
     second: NDArray[np.uint64],
     ties: NDArray[np.uint32],
 ) -> tuple[int, int]:
-    """Select as ``_select`` does, with a threshold for each class of records."""
+    """Select as ``_select`` does, with a limit for each class of records."""
     found = 0
     tied = 0
     for i in range(strata.size):
         if strata[i] == NO_STRATUM:
             continue
         word = words[i, 0]
-        threshold = thresholds[classes[i]]
-        if word == threshold:
+        limit = limits[classes[i]]
+        if word == limit:
             ties[tied] = i
             tied += 1
-        elif word < threshold:
+        elif word < limit:
             rows[found] = i
             second[found] = words[i, 1]
             found += 1
@@ -165,7 +165,7 @@ def toss_coins(words: WordSource, label: str, ids: NDArray[np.uint64], p: Fracti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Draw one selection of the listed records in independent slices."""
+    """The inputs of a selection: words, identifiers, strata and thresholds of all records."""
 
     words: WordSource
     ids: NDArray[np.uint64]
@@ -173,10 +173,10 @@ class Selection:
     thresholds: tuple[Threshold, ...]
     classes: NDArray[np.uint16] | None = None  # the threshold of each record; None: there is only one
 
-    def slice(
+    def select_rows(
         self, rows: NDArray[np.uint32] | slice, counter: int
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
-        """Return the selected records among ``rows`` and the second word of each."""
+        """Return the selected records among ``rows`` and the second word of each; ``counter`` is 0 in the first round."""
         ids, strata = self.ids[rows], self.strata[rows]
         words = self.words.blocks(SELECT_LABEL, ids, counter=counter)
         n = strata.size
@@ -186,8 +186,8 @@ class Selection:
             coin = self.thresholds[0]
             count, ties_found = _select(words, strata, coin.word, coin.certain, found, second, ties)
         else:
-            floors = np.array([coin.word for coin in self.thresholds], np.uint64)
-            count, ties_found = _select_by_class(words, strata, classes, floors, found, second, ties)
+            limits = np.array([coin.word for coin in self.thresholds], np.uint64)
+            count, ties_found = _select_by_class(words, strata, classes, limits, found, second, ties)
         found, second = found[:count], second[:count]
         lucky = [
             i
@@ -225,15 +225,21 @@ def _join_parts(
 def select(
     selection: Selection, sizes: NDArray[np.uint32], engine: Engine
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.uint32], int]:
-    """Select until no stratum of two or more records has exactly one selected; a stratum of one has none."""
+    """Select until no stratum of two or more records has exactly one selected; a stratum of one has none.
+
+    Return the selected rows, the second word of each (the derangement uses it), how many are selected in each stratum,
+    and the number of rounds.
+    """
     strata = selection.strata
-    rows, words = _join_parts(engine.map(lambda part: selection.slice(part, 0), _slice_rows(strata.size)))
+    rows, words = _join_parts(
+        engine.map(lambda part: selection.select_rows(part, 0), _slice_rows(strata.size))
+    )
     counts = np.zeros(sizes.size, np.uint32)
     _tally(strata, rows, counts)
     settled_rows: list[NDArray[np.uint32]] = []
     settled_words: list[NDArray[np.uint64]] = []
     pool: NDArray[np.uint32] | None = None
-    attempts = 1
+    rounds = 1
     while True:
         lone = (counts == 1) & (sizes >= 2)
         kept = _settle(rows, words, strata, counts)
@@ -248,13 +254,13 @@ def select(
         else:
             pool = pool[: _keep_pending(pool, strata, lone)]
         again: NDArray[np.uint32] = pool
-        counter = attempts
+        counter = rounds
         rows, words = _join_parts(
-            engine.map(lambda part: selection.slice(again[part], counter), _slice_rows(again.size))  # noqa: B023
+            engine.map(lambda part: selection.select_rows(again[part], counter), _slice_rows(again.size))  # noqa: B023
         )
         _tally(strata, rows, counts)
-        attempts += 1
-    return np.concatenate(settled_rows), np.concatenate(settled_words), counts, attempts
+        rounds += 1
+    return np.concatenate(settled_rows), np.concatenate(settled_words), counts, rounds
 
 
 # Derange the selected records of every stratum: uniform over the permutations that leave no record in its place.
@@ -273,10 +279,10 @@ def group_rows(
     for i in range(rows.size):
         row = rows[i]
         stratum = strata[row]
-        place = cursor[stratum]
-        cursor[stratum] = place + 1
-        grouped_rows[place] = row
-        grouped_words[place] = words[i]
+        position = cursor[stratum]
+        cursor[stratum] = position + 1
+        grouped_rows[position] = row
+        grouped_words[position] = words[i]
 
 
 @compile_kernel
@@ -389,7 +395,7 @@ def derange(
     grouped_rows: NDArray[np.uint32],
     grouped_words: NDArray[np.uint64],
 ) -> NDArray[np.uint32]:
-    """Derange every group uniformly; return the place in its group whose values each record receives."""
+    """Derange every group uniformly; return the position in its group whose values each record receives."""
     images = np.empty(grouped_rows.size, np.uint32)
     groups = np.flatnonzero(np.diff(starts)).astype(np.int64)
     unfinished = np.empty(groups.size, np.int64)
@@ -422,7 +428,7 @@ class Moves:
 
     receivers: NDArray[np.uint32]
     givers: NDArray[np.uint32]
-    attempts: int = 1  # selections drawn, counting the strata that had to be selected again
+    rounds: int = 1  # of selection: the first, and one for each time that strata had to be selected again
 
     def apply(self, column: NDArray[np.generic]) -> NDArray[np.generic]:
         """Return the column after the swap.
@@ -449,11 +455,10 @@ def draw_moves(
 ) -> Moves:
     """Draw the Permutation Swapping Algorithm once; ``strata`` are dense codes, ``ids`` are unique words.
 
-    A record takes no part when its stratum is ``strata.OUT``. The draw is a function of the words and of the set
+    A record takes no part when its stratum is ``strata.NO_STRATUM``. The draw is a function of the words and of the set
     of (identifier, stratum) pairs alone. With ``classes`` there is a rate for each class of records, strictly
     between 0 and 1.
     """
-    place = engine or Local()
     if sizes is None:
         sizes = count_sizes(strata)
     report = progress or (lambda *_: None)
@@ -462,7 +467,7 @@ def draw_moves(
     selection = Selection(
         words=words, ids=ids, strata=strata, thresholds=tuple(map(threshold, rates)), classes=classes
     )
-    rows, second, counts, attempts = select(selection, sizes, place)
+    rows, second, counts, rounds = select(selection, sizes, engine or Local())
     report("derange", 1, 2)
     starts = np.concatenate(([0], np.cumsum(counts, dtype=np.int64)))
     grouped_rows, grouped_words = np.empty(rows.size, np.uint32), np.empty(rows.size, np.uint64)
@@ -473,7 +478,7 @@ def draw_moves(
     givers = np.empty(grouped_rows.size, np.uint32)
     spread_givers(starts, grouped_rows, images, givers)
     report("derange", 2, 2)
-    return Moves(receivers=grouped_rows, givers=givers, attempts=attempts)
+    return Moves(receivers=grouped_rows, givers=givers, rounds=rounds)
 
 
 # Order records for publication by a shuffle that depends on the key and the identifiers, never on the input's order.

@@ -4,7 +4,6 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -12,13 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.chance import Key
-from stirred.engine import Engine, Local, Progress
+from stirred.engine import Engine, Local
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.kernels import compile_kernel
 from stirred.languages import Phrase
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.effect import ExpectedEffect
-from stirred.mechanisms.release import Release
 from stirred.mechanisms.swap.config import PairwiseConfig
 from stirred.mechanisms.swap.estimates import keeps_table, list_moving
 from stirred.mechanisms.swap.frame import ColumnsAndLog, Frame, MemoryRecords, StrataSummary, apply_moves
@@ -461,11 +459,17 @@ class PairwiseSwapping(SwapMechanism):
         return ()
 
     def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
-        """Draw once and return the columns after the swap."""
-        return apply_moves(frame, to_moves(self.pair_records(frame, run)), engine)
+        """Draw once and return the columns after the swap; raise an error if nobody moved."""
+        return apply_moves(frame, to_moves(self._pair_some(frame, run)), engine)
 
     def draw_and_log(self, frame: Frame, run: Key, engine: Engine) -> ColumnsAndLog:
         """Draw once and return the columns and the log; raise an error if nobody moved."""
+        found = self._pair_some(frame, run)
+        log = make_log(frame, found, rules=self.rules, levels=self.levels)
+        return apply_moves(frame, to_moves(found), engine), log.internal()
+
+    def _pair_some(self, frame: Frame, run: Key) -> Pairing:
+        # here and not where files are written: in parts and on a cluster too, all records of a draw are in one frame
         found = self.pair_records(frame, run)
         if frame.rows and not found.moved_mask.any():
             raise PrivacyError(
@@ -473,8 +477,7 @@ class PairwiseSwapping(SwapMechanism):
                 why="no record was selected, or no selected record found a partner",
                 fix="choose a higher rate, more records at risk, or fewer variables on which partners agree",
             )
-        log = make_log(frame, found, rules=self.rules, levels=self.levels)
-        return apply_moves(frame, to_moves(found), engine), log.internal()
+        return found
 
     def exact_law(self, census: "Census") -> Law | None:
         """Return None, because who is paired depends on all records."""
@@ -484,22 +487,6 @@ class PairwiseSwapping(SwapMechanism):
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether a table is exact: nothing in it moves, or all that stays is what partners agree on."""
         return keeps_table(by, match=self.match, swap=list_moving(self.match, self.swap, schema))
-
-    def release(
-        self,
-        census: "Census",
-        *,
-        key: Key,
-        engine: Engine | None = None,
-        out: Path | None = None,
-        state: Path | None = None,
-        progress: Progress | None = None,
-    ) -> Release:
-        """Swap, order, write and verify; the settings say why there is no guarantee."""
-        made = SwapMechanism.release(
-            self, census, key=key, engine=engine, out=out, state=state, progress=progress
-        )
-        return replace(made, settings=self.settings())
 
 
 def swap_log(

@@ -309,7 +309,7 @@ class StrataPart:
         if not records.num_rows:
             return STRATA_SCHEMA.empty_table()
         frame = self.work.frame(records)
-        found = frame.shapes()
+        found = frame.shapes(most_types=self.work.law.most_types_counted)
         row = {name: [getattr(found, name)] for name in NUMBER_COLUMNS}
         row["stays"] = [np.array([stay.records for stay in frame.stays], np.int64)]
         kept = None if self.verifier is None else self.verifier.reader(frame.columns)
@@ -545,7 +545,7 @@ class PartRecords:
         )
         return StrataSummary(
             frame=replace(self.frame, stays=tuple(stays)),
-            shapes=Shapes.join_parts(shapes),
+            shapes=Shapes.join_parts(shapes, keep_margins=bool(self.work.law.most_types_counted)),
             cells=tuple(_sum_lists(found, "cells", len(self.verifier.tables) if cells else 0)),
         )
 

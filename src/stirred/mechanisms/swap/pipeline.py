@@ -1,6 +1,6 @@
 """A swap from census to release, once for every law of moves: strata, draw, order, write, verify, tabulate, guard.
 
-The pipeline knows no budget and no rate. A new swap is three things, and nothing is copied:
+The pipeline computes no budget and knows no rate. A new swap is three things, and nothing is copied:
 
 1. a *Config*, with ``SwapOutputConfig`` for the settings that every swap has and a field for each setting of its own
    (``MatchedConfig`` has match and swap variables);
@@ -29,7 +29,8 @@ import json
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -38,12 +39,13 @@ import pyarrow as pa
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
 from stirred.languages import Phrase, unit
-from stirred.mechanisms.base import Mechanism, Restating, check_inputs, require_inputs
+from stirred.mechanisms.base import Mechanism, RestatePromise, check_inputs, require_inputs
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.swap import parts
+from stirred.mechanisms.swap.comparison import LossAtShare, compare_losses
 from stirred.mechanisms.swap.config import SwapOutputConfig
 from stirred.mechanisms.swap.exact_law import (
     PermutationLaw,
@@ -83,7 +85,7 @@ from stirred.mechanisms.swap.roles import (
     require_reasons,
     require_tables,
 )
-from stirred.spec import Ledger, Specification
+from stirred.spec import Budget, Exchanges, Ledger, Specification
 from stirred.spec.invariants import Views, largest_views, make_view
 
 if TYPE_CHECKING:
@@ -99,9 +101,10 @@ class SwapPromise:
     specification: Specification
     effect: ExpectedEffect | None = None
     warnings: tuple[str, ...] = ()
+    moved: float | None = None  # the share of the records that can move, where the effect does not say it
 
 
-Promising = Callable[[StrataSummary], SwapPromise]
+StatePromise = Callable[[StrataSummary], SwapPromise]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,22 +242,24 @@ class SwapPipeline:
     def _guard_identifiers(self, census: "Census", roles: Roles, engine: Engine) -> Guard:
         return guard_identifiers(self.settings, self.released_columns(census), census, roles, engine)
 
-    def guard_standing(self, strata: StrataSummary) -> Guard:
+    def guard_immovable(self, strata: StrataSummary) -> Guard:
         """Return the finding on records that cannot move; stop where nothing can."""
         return StandingRecords.of(strata.shapes, strata.frame.stays).guard(self.resolution)
 
     def guards(
-        self, census: "Census", engine: Engine, promising: Promising, *, trial: bool
+        self, census: "Census", engine: Engine, state_promise: StatePromise, *, trial: bool
     ) -> tuple[Guard, ...]:
         """Return the findings on identifiers, on records that cannot move, and, from a trial draw, on reversal."""
         roles = self.roles(census)
         size = estimate_size(engine.census(census), roles)
         if trial and size.rows <= MAX_RECORDS_ON_TRIAL and engine.fits(2 * size.memory):
-            made = self.release(census, promising, key=Key.fresh(), engine=engine, out=None, progress=silent)
+            made = self.release(
+                census, state_promise, key=Key.fresh(), engine=engine, out=None, progress=silent
+            )
             return tuple(mark_trial(guard) for guard in made.guards)
         return (
             self._guard_identifiers(census, roles, engine),
-            self.guard_standing(self.count_strata(census, engine)),
+            self.guard_immovable(self.count_strata(census, engine)),
             Guard(name=REVERSAL_GUARD, finding=Phrase("guard.by_the_run")),
         )
 
@@ -271,7 +276,7 @@ class SwapPipeline:
     def release(
         self,
         census: "Census",
-        promising: Promising,
+        state_promise: StatePromise,
         *,
         key: Key,
         engine: Engine,
@@ -280,7 +285,7 @@ class SwapPipeline:
     ) -> Release:
         """Swap, order, verify and write; with ``out`` the records go to Parquet files in that folder.
 
-        ``promising`` states the promise when the strata are counted, before anything is drawn.
+        ``state_promise`` states the promise when the strata are counted, before anything is drawn.
         """
         progress("guards", 0, 2)
         named = self._guard_identifiers(census, self.roles(census), engine)
@@ -291,8 +296,8 @@ class SwapPipeline:
             run = self.run_key(key, before.digest)
             progress("digest", 1, 1)
             strata = self._count_and_refuse(source, cells=True)
-            standing = self.guard_standing(strata)
-            promise = promising(strata)
+            standing = self.guard_immovable(strata)
+            promise = state_promise(strata)
             stated = promise.specification
             with source.draw_swap(run, before, out) as swapped:
                 checks = check_invariants(strata, before, swapped.after)
@@ -321,6 +326,7 @@ class SwapPipeline:
                     input_digest=run.digest(b"input", before.digest).hex(),
                     private=key.private,
                     internal=swapped.internal,
+                    settings=self.settings.settings(),
                     effect=promise.effect,
                     schema=census.schema,
                     folder=census.folder,
@@ -347,7 +353,7 @@ def check_invariants(
     return require_kept(found)
 
 
-# A mechanism that owns a pipeline: it gives the contract of a mechanism to a law of moves, and promises nothing itself.
+# A mechanism that hands itself to a pipeline as its law of moves: it has the contract of a mechanism, and promises nothing.
 
 
 class SwapMechanism(Mechanism):
@@ -402,6 +408,18 @@ class SwapMechanism(Mechanism):
     def make_promise(self, strata: StrataSummary, census: "Census") -> SwapPromise:
         """Return the promise for these strata: specification, expected effect and warnings."""
 
+    def bound_exchange(self, strata: StrataSummary, specification: Specification) -> Budget:
+        """Return what one exchange of two records loses at most: two changed records, or one exchange, as it counts."""
+        del strata
+        exchanges = isinstance(specification.input_premetric, Exchanges)
+        return specification.budget if exchanges else specification.budget * 2
+
+    @classmethod
+    def lose_at_share(cls, strata: StrataSummary, share: Fraction) -> LossAtShare | None:
+        """Return what one exchange loses at most if this share of the records that can move did, or None if unknown."""
+        del strata, share
+        return None
+
     @abstractmethod
     def refuse_degenerate(self) -> None:
         """Raise an error if these settings protect nothing, whatever the census is."""
@@ -430,6 +448,11 @@ class SwapMechanism(Mechanism):
     def partition_variables(self, frame: Frame) -> tuple[str, ...]:
         """Return the match variables: here a draw is independent across strata."""
         return frame.roles.match
+
+    @property
+    def most_types_counted(self) -> int:
+        """Return 0: a promise needs to know whether a stratum has one, two or more types."""
+        return 0
 
     @property
     def variables_needing_all_levels(self) -> tuple[str, ...]:
@@ -481,19 +504,19 @@ class SwapMechanism(Mechanism):
     def refuse_promise(
         self, census: "Census", specification: Specification, engine: Engine | None = None
     ) -> None:
-        """Stop where nothing can move: the promise is then true, and the file would be published as it is."""
+        """Stop where nothing can move: the promise holds but protects nothing, for the file would be published as it is."""
         if specification.varies is None or not specification.varies.b:
-            self.pipeline.guard_standing(self.pipeline.count_strata(census, engine or Local()))
+            self.pipeline.guard_immovable(self.pipeline.count_strata(census, engine or Local()))
 
     def guards(
         self, census: "Census", *, engine: Engine | None = None, trial: bool = True
     ) -> Sequence[Guard]:
         """Return the findings on identifiers, on records that cannot move, and, from a trial draw, on reversal."""
-        return self.pipeline.guards(census, engine or Local(), self._promising(census), trial=trial)
+        return self.pipeline.guards(census, engine or Local(), self._bind_promise(census), trial=trial)
 
     def specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
         """Return the promise at the realised universe, from the strata, which are invariants."""
-        return self.state_promise(census, engine=engine)[0]
+        return self.make_promise(self._count_strata(census, engine), census).specification
 
     def expected_effect(self, census: "Census", *, engine: Engine | None = None) -> ExpectedEffect | None:
         """Return the expected share of records that change places, from the sizes of the strata, which are invariants."""
@@ -502,27 +525,38 @@ class SwapMechanism(Mechanism):
     def state_promise(
         self, census: "Census", *, engine: Engine | None = None
     ) -> tuple[Specification, ExpectedEffect | None]:
-        """Return both from strata that are read once."""
-        require_inputs(census, engine)
-        place = engine or Local()
-        self.pipeline.require_levels(census, place)
-        found = self.make_promise(self.pipeline.count_strata(census, place), census)
+        """Return both from strata that are read once, the effect with what other swaps would lose at its share."""
+        found = self._bind_promise(census)(self._count_strata(census, engine))
         return found.specification, found.effect
 
-    def prepare_restating(self, census: "Census", *, engine: Engine | None = None) -> Restating:
+    def _count_strata(self, census: "Census", engine: Engine | None) -> StrataSummary:
+        require_inputs(census, engine)
+        engine_used = engine or Local()
+        self.pipeline.require_levels(census, engine_used)
+        return self.pipeline.count_strata(census, engine_used)
+
+    def prepare_restating(self, census: "Census", *, engine: Engine | None = None) -> RestatePromise:
         """Return a function that states the promise at other values of a knob, from strata that are read once."""
-        place = engine or Local()
-        strata = self.pipeline.count_strata(census, place)
+        engine_used = engine or Local()
+        strata = self.pipeline.count_strata(census, engine_used)
 
         def state(other: Mechanism) -> Specification:
             if isinstance(other, SwapMechanism) and other.name == self.name:
                 return other.make_promise(strata, census).specification
-            return other.specification(census, engine=place)
+            return other.specification(census, engine=engine_used)
 
         return state
 
-    def _promising(self, census: "Census") -> Promising:
-        return lambda strata: self.make_promise(strata, census)
+    def _bind_promise(self, census: "Census") -> StatePromise:
+        def state(strata: StrataSummary) -> SwapPromise:
+            made = self.make_promise(strata, census)
+            if made.effect is None:
+                return made
+            loss = self.bound_exchange(strata, made.specification)
+            compared = compare_losses(made.effect, strata, name=self.name, loss=loss, moved=made.moved)
+            return replace(made, effect=compared)
+
+        return state
 
     def release(
         self,
@@ -538,10 +572,15 @@ class SwapMechanism(Mechanism):
         del state  # a swap is one step: an interrupted one starts again
         self.refuse_degenerate()
         census = check_inputs(census, key, engine)
-        place = engine or Local()
-        self.pipeline.require_levels(census, place)
+        engine_used = engine or Local()
+        self.pipeline.require_levels(census, engine_used)
         return self.pipeline.release(
-            census, self._promising(census), key=key, engine=place, out=out, progress=progress or silent
+            census,
+            self._bind_promise(census),
+            key=key,
+            engine=engine_used,
+            out=out,
+            progress=progress or silent,
         )
 
     def exact_law(self, census: "Census") -> Law | None:
@@ -552,9 +591,18 @@ class SwapMechanism(Mechanism):
         )
 
     def exhibits(self, release: Release | None, *, engine: Engine | None = None) -> Sequence[Exhibit]:
-        """Return what the guards found."""
+        """Return what swaps would lose at the share that this one moves, and what the guards found."""
         del engine
-        return (exhibit_guards(release.guards),) if release is not None and release.guards else ()
+        if release is None:
+            return ()
+        compared = release.effect and release.effect.compare_losses()
+        lost = Exhibit(
+            title=Phrase("swap.losses.title"), finding=compared or "", note=Phrase("swap.losses.note")
+        )
+        return (
+            *((lost,) if compared else ()),
+            *((exhibit_guards(release.guards),) if release.guards else ()),
+        )
 
 
 def copy_in_strata(

@@ -19,7 +19,9 @@ from stirred.spec import (
     BudgetFunction,
     Custom,
     Evidence,
+    Exchanges,
     Hamming,
+    InputPremetric,
     Invariant,
     LargestStratum,
     Margin,
@@ -47,14 +49,17 @@ def state_specification(
     law: SizeLaw | None,
     depends: str,
     released: Views,
+    input_premetric: InputPremetric | None = None,
 ) -> Specification:
     """State the promise in full: invariants, unit, divergence, budget with all bounds, and what is not touched.
 
     The smallest proved bound is claimed, the first one if none is proved. ``law`` is the budget of other universes;
-    ``depends`` says in words what it depends on where no law is known; ``released`` are the columns that leave.
+    ``depends`` says in words what it depends on where no law is known; ``released`` are the columns that leave. Without an
+    ``input_premetric`` changed records are counted.
     """
     frame, found = strata.frame, strata.shapes
     roles = frame.roles
+    counted = input_premetric or Hamming(roles.record_type)
     claimed = claim(bounds)
     singles = int(found.strata[found.n == 1].sum())
     words = [stay.describe(roles.record_type) for stay in frame.stays if stay.records]
@@ -62,8 +67,10 @@ def state_specification(
         words.append(Phrase("swap.alone", count=singles))
     return Specification(
         domain=census.domain,
-        multiverse=Multiverse(frozenset(list_invariants(frame, census))),
-        input_premetric=Hamming(roles.record_type),
+        multiverse=Multiverse(
+            frozenset(list_invariants(frame, census, exchanged=isinstance(counted, Exchanges)))
+        ),
+        input_premetric=counted,
         output_premetric=Multiplicative(),
         budget=claimed.budget,
         evidence=Evidence(status=claimed.status, source=claimed.source),
@@ -110,8 +117,11 @@ def _size_statistic(frame: Frame) -> LargestStratum:
     )
 
 
-def list_invariants(frame: Frame, census: "Census") -> list[Invariant]:
-    """List the invariants: match × swap, held variables, who lives together, and records that take no part."""
+def list_invariants(frame: Frame, census: "Census", *, exchanged: bool = False) -> list[Invariant]:
+    """List the invariants: match × swap, held variables, who lives together, and records that take no part.
+
+    ``exchanged``: say of what keeps members with their record that two records may exchange places.
+    """
     roles = frame.roles
     subject, among = pluralize(roles.record_type), "" if frame.only is None else f" ({frame.only.among})"
     place = [*(name for name in roles.spine if name in roles.moving_variables)]
@@ -134,6 +144,7 @@ def list_invariants(frame: Frame, census: "Census") -> list[Invariant]:
     ]
     # variables that decide who takes part must be in the tables that determine an invariant
     telling = () if frame.only is None else (frame.only.column,)
+    keeps_with = roles.record_type if exchanged else ""
     for record_type, names in roles.members:
         own = Margin(record_type, (census.schema.record(record_type).household, *names))
         people = pluralize(record_type)
@@ -145,6 +156,7 @@ def list_invariants(frame: Frame, census: "Census") -> list[Invariant]:
                     Margin(roles.record_type, (roles.identifier, *telling, *roles.held_variables)),
                 ),
                 description=_describe_together(record_type, roles.record_type, frame),
+                keeps_with=keeps_with,
             )
         )
         if frame.stays:
@@ -164,6 +176,7 @@ def list_invariants(frame: Frame, census: "Census") -> list[Invariant]:
                             )
                         ),
                     ),
+                    keeps_with=keeps_with,
                 )
             )
     return found

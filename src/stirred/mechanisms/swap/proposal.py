@@ -1,6 +1,7 @@
 """Propose the settings of a swap from the schema of a census; who is at risk stays the office's decision."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
 from stirred.census.schema import RecordSchema, Schema
 from stirred.errors import PlanError
@@ -76,6 +77,23 @@ def propose_swap(schema: Schema, config: type[MechanismConfig], *, carry: bool =
         tables=tables,
         undecided=tuple(_list_undecided(schema, record, linked, matched, levels)),
     )
+
+
+def count_held_kinds(schema: Schema) -> int | None:
+    """Return how many kinds of records a proposed swap can hold apart, or None where they have no listed number.
+
+    Records with linked ones, such as households with persons, are taken to differ all.
+
+    >>> from stirred.census.toml import parse_schema
+    >>> homes = {"household": {"variables": {"tenure": ["own", "rent"], "region": {}, "ea": {}}}}
+    >>> count_held_kinds(parse_schema({"geography": {"spine": ["region", "ea"]}, "record": homes}))
+    2
+    """
+    record = find_root(schema)
+    if any(other.linked_to == record.name for other in schema.records):
+        return None
+    counts = [v.level_count for v in list_variables(schema, record) if v.name != record.size]
+    return None if None in counts else prod(count for count in counts if count is not None)
 
 
 def _explain_match(record: RecordSchema, matched: list[str], levels: tuple[str, ...]) -> str:

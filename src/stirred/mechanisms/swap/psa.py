@@ -1,24 +1,23 @@
 """The Permutation Swapping Algorithm (the paper's Algorithm 1) as a mechanism, with its proved bounds and closed forms."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
-import pyarrow as pa
-
 from stirred.engine import Engine, Local
-from stirred.mechanisms.base import Mechanism, weight_error
 from stirred.mechanisms.exhibits import Exhibit
-from stirred.mechanisms.release import PULL_KEY, Exchange, Release, format_table
+from stirred.mechanisms.release import Exchange, Release
 from stirred.mechanisms.swap import estimates
-from stirred.mechanisms.swap.bounds import bounds
+from stirred.mechanisms.swap.bounds import bound_exchange, bounds
+from stirred.mechanisms.swap.comparison import LossAtShare, find_rate
 from stirred.mechanisms.swap.config import SwapConfig
-from stirred.mechanisms.swap.frame import Frame
+from stirred.mechanisms.swap.frame import Frame, StrataSummary
 from stirred.mechanisms.swap.rates import ProvedSwapping
 from stirred.mechanisms.swap.strata import StratumTable
-from stirred.spec import Bound, SizeLaw
+from stirred.spec import Bound, Budget, SizeLaw, Specification
 
 if TYPE_CHECKING:
-    from stirred.census import Census, Schema
+    from stirred.census import Schema
 
 
 class PermutationSwapping(ProvedSwapping):
@@ -46,30 +45,26 @@ class PermutationSwapping(ProvedSwapping):
         del frame
         return SizeLaw("by-size", self.rate) if type(self).bounds is PermutationSwapping.bounds else None
 
+    def bound_exchange(self, strata: StrataSummary, specification: Specification) -> Budget:
+        """Return what one exchange of two records loses at most, by the least bound that is proved for it."""
+        if self.size_law(strata.frame) is None:  # a subclass with bounds of its own
+            return ProvedSwapping.bound_exchange(self, strata, specification)
+        return bound_exchange(strata.shapes.table, self.rate)
+
+    @classmethod
+    def lose_at_share(cls, strata: StrataSummary, share: Fraction) -> LossAtShare | None:
+        """Return what one exchange loses at most at the rate that moves this share, by the least proved bound."""
+        rate = find_rate(strata.shapes, share)
+        if rate is None:
+            return None
+        return LossAtShare(mechanism=cls.name, loss=bound_exchange(strata.shapes.table, rate))
+
     # The closed forms: the law of one record's move is known, and with it the error of every table
 
-    def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
-        """Raise an error unless records are released and the weight stays with its record."""
-        if not self.config.microdata:
-            raise weight_error(self.name)
-        estimates.require_held(self.roles(census), weight, record_type)
-
-    def table(
-        self,
-        release: Release,
-        by: Sequence[str],
-        *,
-        record_type: str = "",
-        weight: str = "",
-        engine: Engine | None = None,
-    ) -> pa.Table:
-        """Return counts or weighted totals with estimate, standard error and interval, where records are released."""
-        asked, place = record_type or self.resolution, engine or Local()
-        if self.resolution not in release.microdata:
-            return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
-        found = estimates.estimate_table(self, release, by, asked, place, law=self.rate, weight=weight)
-        made = format_table(found, by)
-        return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(self.rate)})
+    @property
+    def pair_law(self) -> Fraction:
+        """Return the swap rate, which decides how two records of a stratum move."""
+        return self.rate
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:
         """Return whether a table is exact: nothing in it moves, or all that stays is matched (Proposition 4)."""

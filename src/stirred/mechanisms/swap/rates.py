@@ -1,4 +1,4 @@
-"""What swaps at a rate within strata share, proved or not: the rate, exact laws of small censuses, independent copies.
+"""What swaps within strata share, proved or not: the closed forms of tables, the rate, exact laws, independent copies.
 
 Nothing here promises: every mechanism states its own bounds, and says itself whether they are a law of the sizes of strata.
 """
@@ -8,11 +8,15 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from stirred.chance import Key
-from stirred.engine import Engine
-from stirred.mechanisms.base import Knob, Mechanism
+from stirred.engine import Engine, Local
+from stirred.mechanisms.base import Knob, Mechanism, weight_error
 from stirred.mechanisms.proposal import Proposal
-from stirred.mechanisms.swap.config import SwapConfig
+from stirred.mechanisms.release import PULL_KEY, Release, format_table
+from stirred.mechanisms.swap import estimates
+from stirred.mechanisms.swap.config import MatchedSwapConfig, SwapConfig
 from stirred.mechanisms.swap.exact_law import PermutationLaw, enumerate_moves
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
 from stirred.mechanisms.swap.guards import expect_share_moved
@@ -42,10 +46,10 @@ def make_rate_knob(turned: Callable[[Fraction], Mechanism]) -> Knob:
     )
 
 
-class RateSwapping(SwapMechanism):
-    """Swap records within strata at a swap rate; the bounds on the loss are each mechanism's own, and may be unknown."""
+class StratumSwapping(SwapMechanism):
+    """Swap records within strata of equal match variables; where the law of their moves is known, tables have its error."""
 
-    config: SwapConfig
+    config: MatchedSwapConfig
 
     @property
     def match(self) -> tuple[str, ...]:
@@ -58,14 +62,60 @@ class RateSwapping(SwapMechanism):
         return tuple(self.config.swap)
 
     @property
-    def rate(self) -> Fraction:
-        """Return the swap rate p."""
-        return Fraction(self.config.rate)
+    def pair_law(self) -> Fraction | estimates.PairSource | None:
+        """Return the law of two records' moves (a Fraction: the PSA's at this rate), or None where it is not known."""
+        return None
 
     @classmethod
     def propose(cls, schema: "Schema") -> Proposal | None:
         """Match the coarsest area and the size, swap the finer areas, hold categories."""
         return propose_swap(schema, cls.Config)
+
+    def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
+        """Return (mechanism, census with copies, copy column): copies are strata, hence independent."""
+        return copy_in_strata(self, census, copies)
+
+    def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:
+        """Raise an error unless records with closed forms are released and the weight stays with its record."""
+        if not self.config.microdata or self.pair_law is None:
+            raise weight_error(self.name)
+        estimates.require_held(self.roles(census), weight, record_type)
+
+    def make_moments(self, release: Release) -> Callable[..., estimates.Moments]:  # noqa: ARG002
+        """Return the kernel that sums the moments of strata; here all strata have the pair law."""
+        return estimates.Moments
+
+    def table(
+        self,
+        release: Release,
+        by: Sequence[str],
+        *,
+        record_type: str = "",
+        weight: str = "",
+        engine: Engine | None = None,
+    ) -> pa.Table:
+        """Return counts or weighted totals with estimate, standard error and interval, where closed forms exist."""
+        asked, place, law = record_type or self.resolution, engine or Local(), self.pair_law
+        if law is None or self.resolution not in release.microdata:
+            return Mechanism.table(self, release, by, record_type=asked, weight=weight, engine=place)
+        moments = self.make_moments(release)
+        found = estimates.estimate_table(
+            self, release, by, asked, place, law=law, weight=weight, moments=moments
+        )
+        made = format_table(found, by)
+        pull = estimates.largest_share(self, release, place, law)
+        return made.replace_schema_metadata({**(made.schema.metadata or {}), PULL_KEY: str(pull)})
+
+
+class RateSwapping(StratumSwapping):
+    """Swap records within strata at a swap rate; the bounds on the loss are each mechanism's own, and may be unknown."""
+
+    config: SwapConfig
+
+    @property
+    def rate(self) -> Fraction:
+        """Return the swap rate p."""
+        return Fraction(self.config.rate)
 
     @abstractmethod
     def bounds(self, strata: StratumTable) -> tuple[Bound, ...]:
@@ -121,10 +171,6 @@ class RateSwapping(SwapMechanism):
     def permutations(self, frame: Frame) -> PermutationLaw | None:
         """Return the law of the moves of a small census, or None if there are too many."""
         return enumerate_moves(frame, [self.rate] * frame.rows)
-
-    def replicate(self, census: "Census", copies: int) -> tuple[Mechanism, "Census", str] | None:
-        """Return (mechanism, census with copies, copy column): copies are strata, hence independent."""
-        return copy_in_strata(self, census, copies)
 
 
 class ProvedSwapping(RateSwapping):

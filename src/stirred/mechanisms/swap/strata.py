@@ -218,18 +218,27 @@ def rank_margins(
     >>> unrank_margins(4, rank_margins(form_strata([], rows=4), [place], np.array([True]))[0])
     (3, 1)
     """
+    types, starts, sizes = _gather_types(strata, columns, chosen)
+    ranks = np.empty(sizes.size, np.uint16)
+    _rank_strata(types, starts, sizes, PARTITION_COUNTS, ranks)
+    return ranks
+
+
+def _gather_types(
+    strata: StratumCodes, columns: Sequence[Column], chosen: NDArray[np.bool_]
+) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the types of the records of the chosen strata, one stratum after the other; their starts and sizes."""
     sizes = strata.sizes[chosen].astype(np.int64)
     starts = np.cumsum(sizes) - sizes
     places = np.full(chosen.size, -1, np.int64)
     places[chosen] = starts
-    types = np.empty(int(sizes.sum()), np.uint64)
-    number = number_rows(columns)
-    for start in range(0, strata.codes.size, ROWS_PER_CALL):
-        part = slice(start, start + ROWS_PER_CALL)
-        _scatter_types(strata.codes[part], number.numbers(part), places, types)
-    ranks = np.empty(sizes.size, np.uint16)
-    _rank_strata(types, starts, sizes, PARTITION_COUNTS, ranks)
-    return ranks
+    types = np.zeros(int(sizes.sum()), np.uint64)
+    if any(column.span > 1 for column in columns):
+        number = number_rows(columns)
+        for start in range(0, strata.codes.size, ROWS_PER_CALL):
+            part = slice(start, start + ROWS_PER_CALL)
+            _scatter_types(strata.codes[part], number.numbers(part), places, types)
+    return types, starts, sizes
 
 
 @compile_kernel
@@ -273,6 +282,50 @@ def _rank_strata(
             rank += partitions[rest, counts[i] - 1]
             rest -= counts[i]
         ranks[s] = rank
+
+
+def count_each_type(
+    strata: StratumCodes, columns: Sequence[Column], chosen: NDArray[np.bool_], most: int
+) -> NDArray[np.uint32]:
+    """Count the records of each type of the chosen strata, the commonest first; zeros where there are more than ``most``.
+
+    >>> import pyarrow as pa
+    >>> place = Column(name="place", codes=np.array([2, 7, 2, 9]), type=pa.int64())
+    >>> strata, every = form_strata([], rows=4), np.array([True])
+    >>> count_each_type(strata, [place], every, 3), count_each_type(strata, [place], every, 2)
+    (array([[2, 1, 1]], dtype=uint32), array([[0, 0]], dtype=uint32))
+    """
+    types, starts, sizes = _gather_types(strata, columns, chosen)
+    found = np.zeros((sizes.size, most), np.uint32)
+    _count_each(types, starts, sizes, found)
+    return found
+
+
+@compile_kernel
+def _count_each(
+    types: NDArray[np.uint64],
+    starts: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    found: NDArray[np.uint32],
+) -> None:
+    most = found.shape[1]
+    seen, counts = np.empty(most, np.uint64), np.empty(most, np.int64)
+    for s in range(sizes.size):
+        number = 0
+        for i in range(starts[s], starts[s] + sizes[s]):
+            h = 0
+            while h < number and seen[h] != types[i]:
+                h += 1
+            if h == most:
+                number = 0
+                break
+            if h == number:
+                seen[h], counts[h] = types[i], 0
+                number += 1
+            counts[h] += 1
+        _sort_in_place(counts[:number])
+        for h in range(number):
+            found[s, h] = counts[number - 1 - h]
 
 
 @compile_kernel
@@ -438,10 +491,10 @@ class Shapes:
     margins: NDArray[np.object_]  # all margins of small strata with three and more types on both sides
 
     @staticmethod
-    def merge_rows(rows: pl.DataFrame) -> "Shapes":
-        """Join rows of shapes in one table with a row for each distinct shape."""
+    def merge_rows(rows: pl.DataFrame, *, keep_margins: bool = False) -> "Shapes":
+        """Join rows of shapes in one table with a row for each distinct shape; ``keep_margins`` of large strata too."""
         many = (pl.col("hold_types") >= MANY_TYPES) & (pl.col("swap_types") >= MANY_TYPES)
-        if not rows.filter(many & (pl.col("n") > MAX_RECORDS_WITH_MARGINS)).is_empty():
+        if not keep_margins and not rows.filter(many & (pl.col("n") > MAX_RECORDS_WITH_MARGINS)).is_empty():
             # a large stratum decides, and only Theorem B is known for it
             rows = rows.with_columns(margins=pl.lit(""))
         by = [name for name in rows.columns if name != "strata"]
@@ -450,14 +503,14 @@ class Shapes:
         return Shapes(**numbers, margins=np.array(distinct["margins"].to_list(), np.object_))
 
     @staticmethod
-    def join_parts(parts: Iterable["Shapes"]) -> "Shapes":
+    def join_parts(parts: Iterable["Shapes"], *, keep_margins: bool = False) -> "Shapes":
         """Join the shapes of several parts in one table."""
         found = list(parts)
         if len(found) == 1:
             return found[0]
         kinds = {**dict.fromkeys(NUMBER_COLUMNS, pl.Int64), "margins": pl.String}
         rows = {name: [entry for part in found for entry in getattr(part, name)] for name in kinds}
-        return Shapes.merge_rows(pl.DataFrame(rows, schema=kinds))
+        return Shapes.merge_rows(pl.DataFrame(rows, schema=kinds), keep_margins=keep_margins)
 
     @property
     def table(self) -> StratumTable:
@@ -500,8 +553,13 @@ class Shapes:
         return sizes, counts
 
 
-def count_shapes(strata: StratumCodes, hold: Sequence[Column] | None, swap: Sequence[Column]) -> Shapes:
-    """Count the shapes of all strata; without ``hold`` every two records are assumed to differ in what is held."""
+def count_shapes(
+    strata: StratumCodes, hold: Sequence[Column] | None, swap: Sequence[Column], *, most_types: int = 0
+) -> Shapes:
+    """Count the shapes of all strata; without ``hold`` every two records are assumed to differ in what is held.
+
+    With ``most_types`` the margins are those of every stratum that has three and at most so many types on a side.
+    """
     sizes = strata.sizes.astype(np.int64)
     moved = strata.types(swap)
     if hold is None:
@@ -516,7 +574,19 @@ def count_shapes(strata: StratumCodes, hold: Sequence[Column] | None, swap: Sequ
             "swap_types": moved.types.astype(np.int64),
             "hold_larger": np.where(held.types == 2, _larger_margin(held, sizes), 0),
             "swap_larger": np.where(moved.types == 2, _larger_margin(moved, sizes), 0),
-            **_rank_many_types(strata, hold, swap, (held.types >= MANY_TYPES) & (moved.types >= MANY_TYPES)),
+        }
+    )
+    if most_types:
+        every = _write_each_margins(strata, hold, swap, most_types, held.types, moved.types)
+        rows = rows.with_columns(pl.Series("margins", every, pl.String))
+        counted = rows.group_by(rows.columns).agg(pl.len().cast(pl.Int64).alias("strata"))
+        return Shapes.merge_rows(counted, keep_margins=True)
+    rows = rows.with_columns(
+        **{
+            name: pl.Series(ranks)
+            for name, ranks in _rank_many_types(
+                strata, hold, swap, (held.types >= MANY_TYPES) & (moved.types >= MANY_TYPES)
+            ).items()
         }
     )
     distinct = rows.group_by(rows.columns).agg(pl.len().cast(pl.Int64).alias("strata"))
@@ -539,6 +609,30 @@ def _rank_many_types(
     ):
         for ranks, columns in zip(found.values(), (hold, swap), strict=True):
             ranks[many] = UNKNOWN_RANK if columns is None else rank_margins(strata, columns, many)
+    return found
+
+
+def _write_each_margins(
+    strata: StratumCodes,
+    hold: Sequence[Column] | None,
+    swap: Sequence[Column],
+    most: int,
+    held_types: NDArray[np.uint8],
+    swap_types: NDArray[np.uint8],
+) -> NDArray[np.object_]:
+    """Write the margins of strata that differ and have three to ``most`` types on a side; "" for the others."""
+    chosen = (np.minimum(held_types, swap_types) >= 2) & (np.maximum(held_types, swap_types) >= MANY_TYPES)
+    found = np.full(chosen.size, "", np.object_)
+    sides = [
+        np.zeros((int(chosen.sum()), most), np.uint32)
+        if columns is None
+        else count_each_type(strata, columns, chosen, most)
+        for columns in (hold, swap)
+    ]
+    distinct, places = np.unique(np.concatenate(sides, axis=1), axis=0, return_inverse=True)
+    counts = ((tuple(filter(None, row[:most])), tuple(filter(None, row[most:]))) for row in distinct.tolist())
+    texts = [write_margins(held or None, moved or None) for held, moved in counts]
+    found[chosen] = np.array(texts, np.object_)[np.asarray(places).reshape(-1)]
     return found
 
 

@@ -370,7 +370,7 @@ def draw_non_vacuous(
         givers.append(moves.givers[keep])
         live = again
         attempt += 1
-    return Moves(receivers=np.concatenate(receivers), givers=np.concatenate(givers), attempts=attempt)
+    return Moves(receivers=np.concatenate(receivers), givers=np.concatenate(givers), rounds=attempt)
 
 
 def _has_two_types(strata: StratumCodes, values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -479,7 +479,7 @@ def rearrange_pairs(
     )
     cross = np.where(straight == crossed, even, np.where(crossed < straight, near, ~near))
     giver[one[cross]], giver[other[cross]] = yours[cross], mine[cross]
-    return Moves(receivers=moves.receivers, givers=giver[moves.receivers], attempts=moves.attempts)
+    return Moves(receivers=moves.receivers, givers=giver[moves.receivers], rounds=moves.rounds)
 
 
 class UnitMatching(ProvedSwapping):

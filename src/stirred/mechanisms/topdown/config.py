@@ -1,10 +1,33 @@
 """The settings of TopDown."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, PlainSerializer, ValidatorFunctionWrapHandler, WrapValidator
 
 from stirred.mechanisms.config import ExactOrInfinite, MechanismConfig
+
+if TYPE_CHECKING:
+    from stirred.mechanisms.topdown.workload import Workload
+
+
+def _keep_workload(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    """Return a workload that was made in Python as it is; all else has to be a text."""
+    if not isinstance(value, str):
+        from stirred.mechanisms.topdown.workload import Workload  # heavy, and a plan has texts alone
+
+        if isinstance(value, Workload):
+            return value
+    return check(value)
+
+
+def _name_workload(value: "str | Workload") -> str:
+    return value if isinstance(value, str) else value.name
+
+
+if TYPE_CHECKING:
+    WorkloadOrName = str | Workload
+else:  # a plan names a workload; Python may also make one, of which settings() knows the name alone
+    WorkloadOrName = Annotated[str, WrapValidator(_keep_workload), PlainSerializer(_name_workload)]
 
 
 class TopDownConfig(MechanismConfig):
@@ -14,7 +37,7 @@ class TopDownConfig(MechanismConfig):
     with the same noise.
     """
 
-    workload: str = Field(
+    workload: WorkloadOrName = Field(
         default="pl94-persons",
         description="a preset (small, pl94-persons, pl94-units, dhc-persons, dhc-units), pl94, pl94-pr, pl94-stirred, dhc "
         "or dhc-pr for persons and units together (both dhc need given), or a TOML file",
@@ -24,9 +47,8 @@ class TopDownConfig(MechanismConfig):
     mode: Literal["gls", "guided", "classic", "workload"] = Field(
         default="workload",
         description="the estimate: gls is more accurate at the same noise, guided adds to it the exact counts of units as "
-        "knowledge of persons by block and sums that are fitted first (least error on average, but it draws blocks to the "
-        "racial mix of their block group: not recommended for voting-rights use), classic is that of the 2020 production, "
-        "workload is the one that the workload names",
+        "knowledge of how many persons live in a block and sums that are fitted first, classic is that of the 2020 "
+        "production, workload is the one that the workload names",
         examples=["gls"],
     )
     rho_squared: ExactOrInfinite | None = Field(
@@ -62,8 +84,8 @@ class TopDownConfig(MechanismConfig):
     )
     aian: str | None = Field(
         default=None,
-        description="the off-spine geography that splits states into AIAN areas and the remainder; the production presets "
-        "use aiannh where the census has it, and none asks for whole states",
+        description="the off-spine geography that splits states into AIAN areas and the remainder; pl94, dhc and "
+        "pl94-stirred use aiannh where the census has it, and none asks for whole states",
         examples=["aiannh"],
     )
     part_bounds: bool = Field(

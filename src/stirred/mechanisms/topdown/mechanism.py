@@ -3,7 +3,8 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -23,7 +24,6 @@ from stirred.mechanisms.base import (
     require_inputs,
     totals_to_try,
 )
-from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.contents import MeasuredNoise
 from stirred.mechanisms.effect import ExpectedEffect, gaussian_change, smallest_effect
 from stirred.mechanisms.exhibits import Exhibit
@@ -42,9 +42,18 @@ from stirred.mechanisms.topdown.measurement_files import measure_noise
 from stirred.mechanisms.topdown.promise import cost_in_multiverse
 from stirred.mechanisms.topdown.run.release import run_workload, tabulate_records
 from stirred.mechanisms.topdown.run.task import Settings, Task
-from stirred.mechanisms.topdown.settings import TopDownSettings
 from stirred.mechanisms.topdown.tuning import other_tree_error, propose, tune_workload
-from stirred.mechanisms.topdown.workload import WHOLE_TREE_MODES, SpineOptions, Workload, label_levels
+from stirred.mechanisms.topdown.workload import (
+    NO_SPLIT,
+    WHOLE_TREE_MODES,
+    Mode,
+    SpineOptions,
+    Workload,
+    label_levels,
+    load_workloads,
+    production_tree,
+    write_canonical,
+)
 from stirred.spec import Specification
 from stirred.spec.invariants import Views, largest_views
 
@@ -52,8 +61,7 @@ if TYPE_CHECKING:
     from stirred.census import Census, Schema
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopDown(TopDownSettings):
+class TopDown(Mechanism):
     """Noisy measurements of a workload at every geounit, then microdata that agree with the invariants.
 
     ``workload`` is a preset (also ``pl94`` or ``dhc`` for persons and units together), a TOML file or a Workload.
@@ -64,7 +72,7 @@ class TopDown(TopDownSettings):
     """
 
     name: ClassVar[str] = "topdown"
-    Config: ClassVar[type[MechanismConfig]] = TopDownConfig
+    config: TopDownConfig
     seconds_per_million: ClassVar[float] = 60.0
     bytes_per_record: ClassVar[int] = 400
 
@@ -72,6 +80,115 @@ class TopDown(TopDownSettings):
     def propose(cls, schema: "Schema") -> Proposal | None:
         """Propose a workload of the variables with few listed levels."""
         return propose(schema)
+
+    # The settings: workloads, budget and tree, and what the receipt and the key know of them
+
+    def check_settings(self) -> None:
+        """Refuse one replicate, and a tree that contradicts itself."""
+        if self.config.replicates == 1:
+            raise InputError(
+                "the number of replicates is 0, or at least two",
+                why="one run shows no spread",
+                fix="replicates=20",
+            )
+        _ = self.spine
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TopDown)
+            and Mechanism.__eq__(self, other)
+            and self.config.workload
+            == other.config.workload  # of one made in Python a plan knows the name alone
+        )
+
+    __hash__ = Mechanism.__hash__
+
+    @property
+    def mode(self) -> Mode | None:
+        """Return the estimate that is asked for, or None where each workload names its own."""
+        return None if self.config.mode == "workload" else self.config.mode
+
+    @property
+    def given(self) -> Path | None:
+        """Return the packet whose microdata the release must agree with."""
+        return None if self.config.given is None else Path(self.config.given)
+
+    @property
+    def spine(self) -> SpineOptions | None:
+        """Return the tree that the settings ask for, or None where they leave it to the workload and the census."""
+        asked = self.config
+        groups, primitives = asked.optimized_block_groups, asked.primitives
+        tree = SpineOptions(
+            aian=None if asked.aian == NO_SPLIT else asked.aian,
+            block_groups=None if groups is None else tuple(groups),
+            strong_mcd=asked.strong_mcd,
+            quarters=asked.group_quarters_bits,
+            primitives=None if primitives is None else tuple(primitives),
+            bounds=asked.part_bounds,
+        )
+        return None if tree == SpineOptions() and asked.aian is None else tree
+
+    def tree(self, workload: Workload, schema: "Schema") -> SpineOptions | None:
+        """Return the measured tree: the one asked for, the workload's, or that of production."""
+        asked = self.spine
+        if asked is not None:
+            return asked or workload.spine
+        return workload.spine or production_tree(workload, schema)
+
+    @property
+    def workloads(self) -> tuple[Workload, ...]:
+        """Return the workloads of the run, with their budgets."""
+        return load_workloads(self.config.workload, None if self.is_noiseless else self.config.rho_squared)
+
+    @property
+    def record_type(self) -> str:
+        """Return the record type of the first workload."""
+        return self.workloads[0].record
+
+    @property
+    def is_noiseless(self) -> bool:
+        """Return whether the budget is infinite: no noise, no protection."""
+        return self.config.rho_squared == "inf"
+
+    @property
+    def rho_squared_spent(self) -> Fraction | None:
+        """Return the total ρ² of all workloads, None when infinite."""
+        return None if self.is_noiseless else sum((w.rho_squared for w in self.workloads), Fraction(0))
+
+    def parameters(self) -> dict[str, object]:
+        """Return every setting, for the receipt."""
+        return (
+            {"spine": None}
+            | self.identity()
+            | {
+                "names": self.config.names,
+                "solver": "fast",  # the only one; receipts have always named it
+                "replicates": self.config.replicates,
+                "keep_nmf": self.config.keep_nmf,
+            }
+        )
+
+    def identity(self, tree: SpineOptions | None = None) -> dict[str, object]:
+        """Return the settings that the key is bound to, in canonical JSON.
+
+        The other settings must not change the noise.
+
+        ``tree`` is the one that a run measures, where settings leave it to the census.
+        """
+        chosen = self.spine or tree
+        own: dict[str, object] = {"spine": chosen.document()} if chosen else {}
+        return own | {
+            "workloads": {
+                w.name: hashlib.sha256(write_canonical(w).encode()).hexdigest() for w in self.workloads
+            },
+            "mode": self.mode or "of each workload",
+            "rho_squared": "inf" if self.is_noiseless else str(self.rho_squared_spent),
+            "bypass": self.config.bypass,
+            "emphasis": self.config.emphasis,
+            "given": self.given is not None,
+        }
+
+    # The promise, the release and its tables
 
     def refuse(self, census: "Census", engine: Engine | None = None) -> None:
         """Stop if records, a column or an earlier packet are missing, at places that identify records, or where the closed
@@ -142,7 +259,7 @@ class TopDown(TopDownSettings):
             notes += promise.note_determined(
                 workload, cost_in_multiverse(workload, options, schema.spine), schema
             )
-        if self.bypass:
+        if self.config.bypass:
             notes += (Phrase("topdown.note.bypass", name=name),)
         if options:
             notes += tuple(Phrase("topdown.named", name=name, words=words) for words in options.words())
@@ -177,9 +294,9 @@ class TopDown(TopDownSettings):
         specification = self.specification(census)
         settings = Settings(
             mode=self.mode,
-            bypass=self.bypass,
+            bypass=self.config.bypass,
             noiseless=self.is_noiseless,
-            emphasis=self.emphasis,
+            emphasis=self.config.emphasis,
         )
         microdata: dict[str, pa.Table | pads.Dataset] = {}
         tables: dict[str, pa.Table] = {}
@@ -192,8 +309,8 @@ class TopDown(TopDownSettings):
             settings = replace(settings, spine=tree)
             task = Task(
                 census=census, workload=workload, settings=settings, key=own, engine=engine or Local(), out=out,
-                progress=progress, resume=state, given=self.given, bureau=self.names == "bureau",
-                replicates=self.replicates, keep_nmf=self.keep_nmf,
+                progress=progress, resume=state, given=self.given, bureau=self.config.names == "bureau",
+                replicates=self.config.replicates, keep_nmf=self.config.keep_nmf,
                 approve=partial(promise.approve, specification), beside=self.fitting(census),
             )  # fmt: skip
             made = run_workload(task)
@@ -218,7 +335,9 @@ class TopDown(TopDownSettings):
             specification=specification,
             microdata=microdata,
             tables=tables,
-            files=tuple(out / f"nmf-{w.name}" for w in self.workloads) if out and self.keep_nmf else (),
+            files=tuple(out / f"nmf-{w.name}" for w in self.workloads)
+            if out and self.config.keep_nmf
+            else (),
             checks=tuple(checks),
             ledger=account,
             settings=self.settings(),
@@ -229,7 +348,7 @@ class TopDown(TopDownSettings):
             schema=census.schema,
             folder=census.folder,
             labels={
-                w.record: label_levels(w, dict(w.columns) if self.names == "bureau" else {})
+                w.record: label_levels(w, dict(w.columns) if self.config.names == "bureau" else {})
                 for w in self.workloads
             },
         )
@@ -247,7 +366,7 @@ class TopDown(TopDownSettings):
         tasks = [
             Task(
                 census=census, workload=workload, settings=Settings(mode="classic"), key=key, engine=engine or Local(),
-                out=out, progress=progress, bureau=self.names == "bureau",
+                out=out, progress=progress, bureau=self.config.names == "bureau",
             )
             for workload in self.workloads
         ]  # fmt: skip
@@ -288,7 +407,7 @@ class TopDown(TopDownSettings):
         """Return the areas and the axes of each workload, under the names that its records have."""
         found: dict[str, Sequence[str]] = {}
         for workload in self.workloads:
-            names = dict(workload.columns) if self.names == "bureau" else {}
+            names = dict(workload.columns) if self.config.names == "bureau" else {}
             axes = (name_column(axis, names)[0] for axis in workload.histogram.axes)
             found[workload.record] = (*census.schema.spine, *workload.levels, *axes)
         return found
@@ -340,9 +459,9 @@ class TopDown(TopDownSettings):
         self, census: "Census", *, key: Key, engine: Engine | None = None
     ) -> Sequence[MeasuredNoise]:
         """Return the noise from the measurement files of this run and of one without noise."""
-        noisy = replace(self, keep_nmf=True, replicates=0, names="own")
+        noisy = self.replace(keep_nmf=True, replicates=0, names="own")
         names = [workload.name for workload in self.workloads]
-        return measure_noise(noisy, replace(noisy, rho_squared="inf"), census, names, key=key, engine=engine)
+        return measure_noise(noisy, noisy.replace(rho_squared="inf"), census, names, key=key, engine=engine)
 
     def knobs(self) -> Sequence[Knob]:
         """Return what tuning may turn: the total ρ²."""
@@ -354,7 +473,7 @@ class TopDown(TopDownSettings):
                 name="rho_squared",
                 effect="a larger ρ² is a larger budget and has a smaller error",
                 settings=totals_to_try(start),
-                turned=lambda total: replace(self, rho_squared=total, replicates=0),
+                turned=lambda total: self.replace(rho_squared=total, replicates=0),
             ),
         )
 
@@ -369,4 +488,4 @@ class TopDown(TopDownSettings):
         workload = self.workloads[0]
         if self.tree(workload, census.schema):
             raise other_tree_error(workload)
-        return tune_workload(census, workload, self.workload, goals, caps, self.mode)
+        return tune_workload(census, workload, self.config.workload, goals, caps, self.mode)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.mechanisms.topdown.estimate import whole_tree
-from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.whole_tree import LEAVES_PER_CHUNK, TreeEstimate
 from stirred.mechanisms.topdown.histogram import Query
 from stirred.mechanisms.topdown.rules import Constraints
@@ -34,17 +33,19 @@ from stirred.mechanisms.topdown.workload import Workload
 # Counts of units by kind are invariants, so whatever is computed from them and from noisy answers is post-processing.
 # Persons of kind a (households, a type of group quarters) in leaf b of parent p have the prior mean
 # $M_b = P_a n_b / N_p$, with $P_a$ the parent's persons and $n_b / N_p$ the leaf's share of its units, and the
-# variance
-# $M_b + \beta M_b^2$; a cell with mean m has the variance $\varphi m$. Both numbers come from second moments: the
-# squared difference of a noisy count from its prior mean, less the known variance of the noise.
+# variance $\kappa M_b + \beta M_b^2$. The spread β comes from second moments: the squared difference of a noisy count
+# from its prior mean, less the known variance of the noise.
+#
+# Who the persons are has no prior. Drawing the cells of a leaf to the mix of its parent makes the mean error of a
+# group smaller and erases enclaves, however the strength is chosen: what tells a small enclave from noise is the
+# noisy answer alone, so less error on average is paid for by those who live apart.
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 HOMES, QUARTERS = 0, 1  # units that may be empty, and units that always hold somebody
-# What is taken for φ and β before anything is seen, and how much that weighs: 2 / weight is its variance.
-PRIOR_MOMENTS = np.array([[3.0, 2.0, 0.02, 5_000.0], [3.0, 2.0, 1.0, 2.0]])
-SPREAD_LIMITS = ((1.0, 50.0), (0.0025, 4.0))  # of φ and of β
-MIN_SURE_DEVIATIONS = 4.0  # standard deviations by which a parent's cell must exceed zero to be used
+# What is taken for β before anything is seen, and how much that weighs: 2 / weight is its variance.
+PRIOR_MOMENTS = np.array([[0.02, 5_000.0], [1.0, 2.0]])
+SPREAD_LIMITS = (0.0025, 4.0)  # of β
 OUTLIER_VARIANCES = 16.0  # a squared difference of so many variances is an outlier and is dropped
 MOMENTS_PER_UNIT = (
     1 << 16
@@ -75,45 +76,34 @@ class LeafUnits:
 
 @dataclass(frozen=True, slots=True)
 class UnitSpread:
-    """The spread of leaves around their prior means, by kind: φ of cells and β of totals."""
+    """The spread β of leaves' persons around their prior means, by kind."""
 
-    cells: Floats
     totals: Floats
 
     @staticmethod
     def of(moments: Ints) -> "UnitSpread":
-        """Estimate the spread from summed moments (kinds × 4); without data, return the prior values.
+        """Estimate the spread from summed moments (kinds × 2); without data, return the prior values.
 
-        >>> UnitSpread.of(np.zeros((2, 4), np.int64)).cells.tolist()
-        [3.0, 3.0]
+        >>> UnitSpread.of(np.zeros((2, 2), np.int64)).totals.tolist()
+        [0.02, 1.0]
         """
-        seen = moments / MOMENTS_PER_UNIT
-        found = [
-            np.clip(
-                (seen[:, i] + PRIOR_MOMENTS[:, i] * PRIOR_MOMENTS[:, i + 1])
-                / (seen[:, i + 1] + PRIOR_MOMENTS[:, i + 1]),
-                *limits,
-            )
-            for i, limits in zip((0, 2), SPREAD_LIMITS, strict=True)
-        ]
-        return UnitSpread(*found)
+        seen, (value, weight) = moments / MOMENTS_PER_UNIT, PRIOR_MOMENTS.T
+        return UnitSpread(np.clip((seen[:, 0] + value * weight) / (seen[:, 1] + weight), *SPREAD_LIMITS))
 
     def arrays(self) -> dict[str, Floats]:
         """Return the numbers by name."""
-        return {"scatter": np.stack([self.cells, self.totals])}
+        return {"scatter": self.totals}
 
 
 def sum_moments(informed: TreeEstimate, units: LeafUnits) -> Ints:
-    """Sum numerators and denominators of φ and β by kind over the leaves, as whole multiples of a unit."""
+    """Sum numerator and denominator of β by kind over the leaves, as whole multiples of a unit."""
     algebra, leaves = informed.algebra, informed.leaves
-    result = np.zeros((2, 4), np.int64)
+    result = np.zeros((2, 2), np.int64)
     if not informed.levels:
         return result
     level = informed.levels[-1]
     answer = units.query.of(algebra.layout[:, 0])
-    doubt = compute_cell_variances(algebra, level.C)
     for pattern in leaves.patterns:
-        own = compute_cell_variances(algebra, pattern.C[None])[0]
         for a in np.unique(answer[pattern.act]):
             inside = np.flatnonzero(answer[pattern.act] == a)
             rows = pattern.act[inside]
@@ -125,27 +115,13 @@ def sum_moments(informed: TreeEstimate, units: LeafUnits) -> Ints:
                 share = units.leaf[members, a] / np.maximum(units.above[parent, a], 1)
                 # A leaf that has all units of its parent differs from it by the noise alone.
                 part_of = (share > 0) & (share < 1)
-                share, parent, b = share[part_of], parent[part_of], b[part_of]
-                above = level.b[parent][:, rows]
-                result[units.kind[a]] += _sum_cell_moments(
-                    b, above, share, own[inside], doubt[parent][:, rows]
-                )
+                above = level.b[parent[part_of]][:, rows]
                 result[units.kind[a]] += _sum_total_moments(
-                    whole_tree.sum_in_order(b), share * whole_tree.sum_in_order(above), spread
+                    whole_tree.sum_in_order(b[part_of]),
+                    share[part_of] * whole_tree.sum_in_order(above),
+                    spread,
                 )
     return result
-
-
-def _sum_cell_moments(b: Floats, above: Floats, share: Floats, own: Floats, doubt: Floats) -> Ints:
-    """Return the two sums for φ: squared differences regressed on means, with weights best at φ = 2."""
-    m = above * share[:, None, None]
-    variance = np.broadcast_to(own[None, :, None] + (share[:, None] ** 2 * doubt)[:, :, None], m.shape)
-    squared = (b - m) ** 2
-    used = (above > MIN_SURE_DEVIATIONS * np.sqrt(doubt)[:, :, None]) & (
-        squared <= OUTLIER_VARIANCES * (variance + 3.0 * m)
-    )
-    weight = np.where(used, m / (variance + 2.0 * np.maximum(m, 0.0)) ** 2, 0.0)
-    return _round_moments(weight * (squared - variance), weight * m, first=0)
 
 
 def _sum_total_moments(total: Floats, mean: Floats, spread: float) -> Ints:
@@ -153,28 +129,11 @@ def _sum_total_moments(total: Floats, mean: Floats, spread: float) -> Ints:
     squared = (total - mean) ** 2
     used = (mean > 0) & (squared <= OUTLIER_VARIANCES * (spread + mean + 0.05 * mean**2))
     weight = np.where(used, mean**2 / (spread + np.abs(mean) + 0.02 * mean**2) ** 2, 0.0)
-    return _round_moments(weight * (squared - spread - mean), weight * mean**2, first=2)
+    return np.array([_round_moments(weight * (squared - spread - mean)), _round_moments(weight * mean**2)])
 
 
-def _round_moments(over: Floats, under: Floats, *, first: int) -> Ints:
-    result = np.zeros(4, np.int64)
-    for i, values in enumerate((over, under)):
-        result[first + i] = int(
-            np.rint(MOMENTS_PER_UNIT * whole_tree.sum_in_order(values)).astype(np.int64).sum()
-        )
-    return result
-
-
-def compute_cell_variances(algebra: Algebra, C: Floats) -> Floats:
-    """Return the variance of one cell by node and matrix row, from covariances (N, F, K, K)."""
-    result = np.zeros((len(C), C.shape[-1]))
-    for f in range(algebra.parts):
-        factor = 1.0
-        for bit, i in enumerate(algebra.symmetric):
-            n = algebra.histogram.shape[i]
-            factor *= 1.0 - 1.0 / n if f >> bit & 1 else 1.0 / n
-        result += factor * np.diagonal(C[:, f], axis1=-2, axis2=-1)
-    return result
+def _round_moments(values: Floats) -> int:
+    return int(np.rint(MOMENTS_PER_UNIT * whole_tree.sum_in_order(values)).astype(np.int64).sum())
 
 
 # Fit some sums of the children first, then the cells with these sums held.
@@ -365,15 +324,10 @@ def cross_sums(
 
 # Add the prior knowledge of a parent's leaves to its least-squares problem.
 #
-# The objective gets $\sum_j (x_{bj} - m_{bj})^2 / \varphi m_{bj}$, with $m_{bj} = p_j T_b / \sum T$ the parent's own
-# count
-# times the leaf's share, and $(\sum_j x_{bj} - M_b)^2$ with what totals are known better than their cells. $T_b$ is
-# the
-# posterior mean of the leaf's persons: $M_b + g (y_b - M_b)$ with $g = V/(V + s^2)$, y the unbiased estimate with
-# variance s². A leaf of few units has small means and small variances, so non-negativity no longer lifts its many
-# near-empty cells at the cost of large neighbours; that is where the bias by size came from. A leaf whose unbiased
-# estimate is far from its prior mean is an outlier: its prior weighs less, as with Student's t.
-# The kernel ``add_prior`` of ``solve.parent`` computes all this.
+# The objective gets $(\sum_j x_{bj} - M_b)^2 / V_b$ for the persons of each kind, and a leaf whose unbiased estimate is
+# far from its prior mean is an outlier: its prior weighs less, as with Student's t. The variance is
+# $V_b = \kappa M_b + \beta M_b^2$ with a κ well above what blocks show, so that crowded and mostly vacant blocks are
+# little drawn. The kernel ``add_prior`` of ``solve.parent`` computes all this.
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,7 +359,6 @@ class UnitPrior:
             np.require(self.units.leaf, np.int64, ["C", "W"]),
             self.persons,
             self.variance,
-            self.scatter.cells[kind],
             self.scatter.totals[kind],
             np.require(self.units.query.of(cells), np.int64, ["C", "W"]),
         )
@@ -484,4 +437,4 @@ def find_units(informed: TreeEstimate, constraints: Constraints) -> LeafUnits | 
 def sum_leaf_moments(informed: TreeEstimate, constraints: Constraints) -> Ints:
     """Return the moments of the leaves here, zeros where no units are counted."""
     units = find_units(informed, constraints)
-    return np.zeros((2, 4), np.int64) if units is None else sum_moments(informed, units)
+    return np.zeros((2, 2), np.int64) if units is None else sum_moments(informed, units)

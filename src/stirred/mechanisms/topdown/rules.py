@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #
 # The multiverse of a run's specification is derived from this record and from nothing else: a constraint that reads a
 # confidential number without recording it cannot be built, because the counts are fetched through ``Record``. What
-# the tree shows is recorded with it (``tree.leaves``).
+# the tree shows is recorded with it (``tree_invariants``).
 
 Ints = NDArray[np.int64]
 
@@ -197,7 +197,7 @@ class HeldQuery:
     query: Query
     low: tuple[Ints, ...]
     high: tuple[Ints, ...]
-    late: bool = False  # met after the solve, by exchanges and moves in the leaves (``rules.repair``)
+    late: bool = False  # met after the solve, by exchanges and moves in the leaves (``repair_leaves``)
 
     @property
     def whole(self) -> bool:
@@ -373,7 +373,7 @@ def sum_bounds(
 # that parts of the tree can be checked separately and their counts added; so are the findings on released integers.
 #
 # The set of areas is not checked: released records are counted by the number of a leaf, so they cannot be outside the
-# tree, and the tree is declared where it is read (``tree.leaves``).
+# tree, and the tree is declared where it is read (``tree_invariants``).
 
 BREACHES = ("fewer records than it asks for", "more records than it allows")
 KEPT_PHRASES = {

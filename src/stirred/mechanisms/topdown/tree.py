@@ -280,10 +280,10 @@ def add_primitives(
 # groups, each cut into pieces of at most $\lfloor\sqrt n + 13\rfloor$ leaves, n the number of leaves in the tract.
 #
 # Both use the leaves of the tree and the areas in which these lie, never a confidential count: the areas are public
-# geography, and the leaves are public or declared as an invariant (``leaves``). One option is no public geography: which
-# types of group quarters a block has. It is taken only from counts that a rule of the workload has made an invariant, so
-# that the tree is the same for every data set of the multiverse. Microdata and tables still have the ordinary geography
-# (``ordinary``), and every root-to-leaf path spends exactly the total (checked where the budget is allotted).
+# geography, and the leaves are public or declared as an invariant (``tree_invariants``). One option is no public
+# geography: which types of group quarters a block has. It is taken only from counts that a rule of the workload has made
+# an invariant, so that the tree is the same for every data set of the multiverse. Microdata and tables still have the
+# ordinary geography, and every root-to-leaf path spends exactly the total (checked where the budget is allotted).
 
 NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
 QUARTERS_COLUMN = "stirred:quarters"  # which types of group quarters a leaf has, as the bits of a number

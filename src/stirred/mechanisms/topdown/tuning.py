@@ -140,8 +140,8 @@ def _write_workload(record: RecordSchema, levels: tuple[str, ...], axes: list[Va
 
 # Variances of the best linear estimate over a regular tree, in closed form, from the shares and the shape alone.
 #
-# With f children under every geounit of a level, all alike, the two passes of ``estimate.gls`` have the covariances
-# $C = (I + VP)^{-1}V$, $V = f\,C_{child}$, upward, and $E_{child} = (1 - 1/f)\,C_{child} + E/f^2$ downward.
+# With f children under every geounit of a level, all alike, the two passes of the estimate over the whole tree have the
+# covariances $C = (I + VP)^{-1}V$, $V = f\,C_{child}$, upward, and $E_{child} = (1 - 1/f)\,C_{child} + E/f^2$ downward.
 
 Floats = NDArray[np.float64]
 
@@ -845,14 +845,12 @@ def _describe_trade(
 def _describe_estimate(workload: Workload, mode: Mode) -> str:
     """Describe what the released estimate adds to the predicted errors."""
     leaf = f"{workload.levels[-1]}s"
-    harm = f"draws {leaf} to the mix of the areas above them and erases enclaves"
     if mode == "guided":
         return (
             f" The counts that are released (mode guided) were about 5 % further off above {leaf} when this was measured,"
-            f" which the goals allow for, and nearer in {leaf}, because no count is negative. Mode guided {harm}; for"
-            " voting-rights use ask for mode gls."
+            f" which the goals allow for, and nearer in {leaf}, because no count is negative."
         )
     return (
         f" The plan is estimated in mode {mode}, which does not hold the sums of the goals: released counts above {leaf} may"
-        f" be further off. Mode guided holds them, but it {harm}: it is not for voting-rights use."
+        " be further off. Mode guided holds them."
     )

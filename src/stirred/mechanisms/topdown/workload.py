@@ -643,7 +643,8 @@ FAMILIES = {
     "dhc-light": ("dhc-light-persons", "dhc-light-units"),
     "pl94-stirred": ("pl94-stirred-persons", "pl94-stirred-units"),
 }
-PRODUCTION_PRESETS = ("pl94-persons", "pl94-units", "dhc-persons", "dhc-units")
+# measured in AIAN areas and the remainder of each state, as in production, where a census has the areas
+SPLIT_PRESETS = frozenset(name for family in ("pl94", "dhc", "pl94-stirred") for name in FAMILIES[family])
 AIAN_GEOGRAPHY = "aiannh"  # the geography of AIAN areas in the Bureau's files
 
 
@@ -674,7 +675,7 @@ def load_workloads(
 
 def production_tree(workload: Workload, schema: "Schema") -> SpineOptions | None:
     """Return production's split of states, where the census says which blocks are in AIAN areas."""
-    if workload.name not in PRODUCTION_PRESETS or "state" not in schema.spine[:-1]:
+    if workload.name not in SPLIT_PRESETS or "state" not in schema.spine[:-1]:
         return None
     public = schema.geography.areas is not None
     known = [

@@ -56,8 +56,10 @@ class TablePlan:
             own = release.tables[self.own]
             return format_table(frame_of(own), self.by).replace_schema_metadata(own.schema.metadata)
         if self.calibrated:
-            place = engine or Local()
-            return weigh(release, self.by, weight=self.weight, record_type=self.record_type, engine=place)
+            engine_used = engine or Local()
+            return weigh(
+                release, self.by, weight=self.weight, record_type=self.record_type, engine=engine_used
+            )
         if self.weight:
             return mechanism.table(
                 release, self.by, record_type=self.record_type, weight=self.weight, engine=engine

@@ -14,6 +14,7 @@ from stirred.census.variables import add_keys, list_variables
 from stirred.errors import InputError, PlanError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.proposal import Proposal
+from stirred.mechanisms.registry import default_mechanism, list_compared
 from stirred.publish.plan.models import HEAD, PLACEHOLDERS, TABLE, new_plan, questions
 from stirred.text_formats import write_toml
 
@@ -51,8 +52,24 @@ class ProposedPlan:
         path.write_text(self.text, encoding="utf-8")
 
 
-def propose_plan(kind: type[Mechanism], census: Path, plan: Path) -> ProposedPlan:
-    """Return the plan that a mechanism proposes for the census in a census.toml, for the path ``plan``."""
+def choose_mechanism(schema: Schema) -> tuple[str, str]:
+    """Return the mechanism that a new plan begins with, and the reason of those that give one."""
+    name = default_mechanism(schema.spine)
+    reasons: list[str] = []
+    for kind in list_compared() if schema.spine else ():
+        advice = kind.advise(schema)
+        if advice is not None and advice.chosen:
+            name, reasons = kind.name, [advice.reason]
+        elif advice is not None:
+            reasons.append(advice.reason)
+    return name, "; ".join(reasons)
+
+
+def propose_plan(kind: type[Mechanism], census: Path, plan: Path, *, reason: str = "") -> ProposedPlan:
+    """Return the plan that a mechanism proposes for the census in a census.toml, for the path ``plan``.
+
+    ``reason`` says why this mechanism was chosen; empty where the user named it.
+    """
     file = census / "census.toml" if census.is_dir() else census
     schema = complete_schema(Census(schema=toml.load_schema(file), folder=file.parent))
     found = kind.propose(schema)
@@ -63,9 +80,14 @@ def propose_plan(kind: type[Mechanism], census: Path, plan: Path) -> ProposedPla
         told = f"{kind.name} makes no proposal of its own: these are examples of its settings"
         return ProposedPlan(text=f"# {told}.\n{text}", files={}, choices=(), undecided=(told,))
     return ProposedPlan(
-        text=_text(kind, found, title, place),
+        text=_text(kind, found, title, place, reason),
         files=dict(found.files),
-        choices=(*_choices(found), *_list_left_out(schema, found), *_list_banded(schema, found)),
+        choices=(
+            *((f"mechanism: {kind.name} — {reason}",) if reason else ()),
+            *_choices(found),
+            *_list_left_out(schema, found),
+            *_list_banded(schema, found),
+        ),
         undecided=found.undecided,
     )
 
@@ -144,7 +166,7 @@ def _list_left_out(schema: Schema, found: Proposal) -> Iterator[str]:
             yield f"not released: {', '.join(record.leave_out)} — leave_out of {record.name} records in census.toml"
 
 
-def _text(kind: type[Mechanism], found: Proposal, title: str, census: str) -> str:
+def _text(kind: type[Mechanism], found: Proposal, title: str, census: str, reason: str) -> str:
     lines = [
         f"{f'{key} = {write_toml(value)}'.ljust(28)}  # {found.reasons.get(key, '')}".rstrip(" #") + "\n"
         for key, value in found.settings.items()
@@ -158,7 +180,9 @@ def _text(kind: type[Mechanism], found: Proposal, title: str, census: str) -> st
         names.append(name)
         tables.append(TABLE.format(name=name, record_type=record_type, by=write_toml(list(by))))
     return HEAD.format(
-        summary=f"{(kind.Config.__doc__ or kind.name).strip().splitlines()[0]}\n# {READ_NOTE}",
+        summary="\n# ".join(
+            filter(None, ((kind.Config.__doc__ or kind.name).strip().splitlines()[0], reason, READ_NOTE))
+        ),
         title=write_toml(title),
         census=write_toml(census),
         name=kind.name,

@@ -126,23 +126,29 @@ def _run(
     out: Path,
     key: Key,
     engine: Engine | None,
-    report: Progress,
+    progress: Progress,
     *,
     internal: bool,
     prepared: ReadyPlan | None,
 ) -> Packet:
-    report("promise", 0, 1)
-    ready = prepared or prepare(plan, out, engine, progress=report)
-    report("promise", 1, 1)
+    """Run a plan whose output is locked: check it, release each step, write, check the input again, rename ``OUT.part``.
+
+    A refusal deletes ``OUT.part``; what an interruption leaves is kept, and the next run takes it up.
+    """
+    progress("promise", 0, 1)
+    ready = prepared or prepare(plan, out, engine, progress=progress)
+    progress("promise", 1, 1)
     unfinished = UnfinishedRun(PartFolder(out))
+    # before a folder is made, or one of an interrupted run is opened
     require_unchanged(ready.stamps, ready.census)
     unfinished.begin(plan, key, ready.census)
     try:
+        # ``begin`` has read the files for their digest: they are still those whose promise was stated
         require_unchanged(ready.stamps, ready.census)
         unfinished.clear(data_folder(plan, number) for number in range(len(plan.steps)))
         releases: list[Release] = []
         for number in range(len(plan.steps)):
-            releases.append(_release(plan, number, ready, key, unfinished, report, releases))
+            releases.append(_release(plan, number, ready, key, unfinished, progress, releases))
         content = PacketContent(
             plan=plan,
             schema=ready.census.schema,
@@ -152,7 +158,7 @@ def _run(
             promise=ready.promise,
         )
         truth = ready.census if internal and plan.utility else None
-        write_packet(content, unfinished.part, progress=report, truth=truth, internal=internal)
+        write_packet(content, unfinished.part, progress=progress, truth=truth, internal=internal)
         unfinished.require_same_input(plan, key, ready.census)
     except (ForgedStateError, ClusterError):
         raise
@@ -173,17 +179,22 @@ def _release(
     before: Sequence[Release],
 ) -> Release:
     """Run one mechanism, or take up what it finished before."""
-    place = unfinished.part / PUBLIC / data_folder(plan, number)
+    folder = unfinished.part / PUBLIC / data_folder(plan, number)
     mechanism = _mechanism(plan, number, ready, unfinished)
     specification = ready.promise.parts[number]
-    release = unfinished.load_finished(place, mechanism, ready.census, specification, key)
+    release = unfinished.load_finished(folder, mechanism, ready.census, specification, key)
     if release is None:
-        work = unfinished.work(place)
-        levels = unfinished.state / f"{place.name}.levels"  # what the mechanism finished, and takes up again
+        work = unfinished.work(folder)
+        mechanism_state = unfinished.state / f"{folder.name}.levels"  # what it finished, and takes up again
         source = plan.steps[number].source
         if source is None:
             release = mechanism.release(
-                ready.census, key=key, engine=ready.engine, out=work, state=levels, progress=progress
+                ready.census,
+                key=key,
+                engine=ready.engine,
+                out=work,
+                state=mechanism_state,
+                progress=progress,
             )
         else:
             release = tabulate_release(
@@ -206,7 +217,7 @@ def _release(
             totals = read_totals(plan.weights, plan.folder)
             release = replace(release, schema=ready.census.schema, folder=ready.census.folder)
             release = recalibrate(release, totals, plan.weights, work, ready.engine)
-        release = unfinished.finish(release, place, work, key)
+        release = unfinished.finish(release, folder, work, key)
     return replace(release, schema=ready.census.schema, folder=ready.census.folder)
 
 
@@ -215,12 +226,12 @@ def _mechanism(plan: Plan, number: int, ready: ReadyPlan, unfinished: Unfinished
     step = plan.steps[number]
     if step.earlier is None:
         return step.mechanism
-    place = unfinished.state / f"continued-{number + 1}"
-    shutil.rmtree(place, ignore_errors=True)
-    write_earlier_packet(place, ready.promise.parts[step.earlier])
+    folder = unfinished.state / f"continued-{number + 1}"
+    shutil.rmtree(folder, ignore_errors=True)
+    write_earlier_packet(folder, ready.promise.parts[step.earlier])
     earlier = unfinished.part / PUBLIC / data_folder(plan, step.earlier)
-    (place / DATA_FOLDER).symlink_to(earlier.resolve(), target_is_directory=True)
-    return step.after(place, plan.folder)
+    (folder / DATA_FOLDER).symlink_to(earlier.resolve(), target_is_directory=True)
+    return step.after(folder, plan.folder)
 
 
 # A release that was made in Python, as the packet that its plan would give.
@@ -262,14 +273,14 @@ def save(
     promise = replace(join_promises(plan, [release.specification]), effects=(release.effect,))
     promise = require_effects(plan, promise, rehearsal=not release.private)
     with hold_lock(out), write_whole(out, "save", closed=False) as part:
-        place = part / PUBLIC / data_folder(plan, 0)
-        place.parent.mkdir()
-        store(release, place)
+        folder = part / PUBLIC / data_folder(plan, 0)
+        folder.parent.mkdir()
+        store(release, folder)
         content = PacketContent(
             plan=plan,
             schema=schema,
             specification=promise.whole,
-            releases=(locate_release(release, place),),
+            releases=(locate_release(release, folder),),
             engine=engine or Local(),
             promise=promise,
         )

@@ -28,7 +28,7 @@ from stirred.spec.card.words import (
     write_small,
 )
 from stirred.spec.compare import Comparison
-from stirred.spec.input_premetrics import SymmetricDifference
+from stirred.spec.input_premetrics import Exchanges, SymmetricDifference
 from stirred.spec.invariants import abbreviate
 from stirred.spec.output_premetrics import NormalizedRenyi, rho_squared_to_epsilon
 from stirred.spec.specification import Specification
@@ -259,16 +259,18 @@ class CardContents:
         """Describe two data sets at the smallest distance, for the worked example."""
         counts = self.specification.input_premetric.unrestricted
         one, records = noun(what.changed, "one"), noun(what.changed, "records")
-        number = spell_number(what.distance or 1)
+        # an exchange changes two records
+        changed = (what.distance or 1) * (2 if isinstance(counts, Exchanges) else 1)
+        number = spell_number(changed)
         if isinstance(counts, SymmetricDifference):
             if what.distance == 1:
                 return Phrase("card.worked.in_or_out", one=one)
             if what.distance == 2:
                 return Phrase("card.worked.another", one=one)
             return Phrase("card.worked.two_files", number=number, records=records)
-        if what.distance == 1:
+        if changed == 1:
             return Phrase("card.worked.two_answers", one=one)
-        if what.distance == 2 and len(what.moved) == 2:
+        if changed == 2 and len(what.moved) == 2:
             first, second = what.moved
             two = noun(what.changed, "two_differ")
             return Phrase("card.worked.which_goes_with", two_differ=two, first=first, second=second)

@@ -222,7 +222,7 @@ def describe_change(
     records, number = unit(named, "records"), spell_number(distance)
     if isinstance(premetric, Exchanges):
         if distance == 1:
-            return Phrase("card.change.exchange", two=unit(named, "two"), occurs=occurs)
+            return Phrase("card.change.traded", two_differ=unit(named, "two_differ"), occurs=occurs)
         return Phrase("card.change.exchanges", number=number, records=records, occurs=occurs)
     if isinstance(premetric, SymmetricDifference):
         if distance == 1:
@@ -257,7 +257,7 @@ def describe_unit(premetric: InputPremetric) -> Phrase:
     if isinstance(premetric, SymmetricDifference):
         return Phrase("card.counted.added", one_record=record)
     if isinstance(premetric, Exchanges):
-        return Phrase("card.counted.exchanged", two=unit(premetric.unit, "two"))
+        return Phrase("card.counted.exchanged", two_differ=unit(premetric.unit, "two_differ"))
     copies = getattr(premetric, "copies", 1)
     if copies > 1:
         return Phrase("card.counted.copied", one_record=record, copies=str(copies))

@@ -33,7 +33,7 @@ from stirred.web.workbench import Workbench
 
 # Promise: the method and its main settings; sentence, invariants and budget change as a slider moves.
 
-BUDGETS = ("rho_squared", "epsilon", "total", "rate")
+BUDGETS = ("rho_squared", "epsilon", "total", "rate", "loss")
 FIXED = ("name", "label", "from")  # keys of every [[mechanism]]
 
 
@@ -88,7 +88,7 @@ def promise(
     checked, looked = checked_plan(bench)
     result = bench.stating.answer(found, bench.ground(), part=number, largest=chosen.largest)
     if refusal is not None:
-        result = PromiseAnswer(records=chosen.read, refusal=refusal, turning=result.turning)
+        result = PromiseAnswer(records=chosen.read, refusal=refusal, sliders=result.sliders)
     return page(
         request,
         "promise.html.j2",

@@ -49,16 +49,23 @@ if (form && place) {
     place.dataset.answers = String(Number(place.dataset.answers || "0") + 1);
   };
   const soon = later(ask, 40);
-  const slider = document.getElementById("slider");
-  const field = slider && form.elements[slider.dataset.field];
-  const values = slider ? slider.dataset.values.split(" ") : [];
-  if (slider) {
+  const sliders = [...form.querySelectorAll("input.stops")];
+  const show = (slider, value) => {
+    document.getElementById(slider.id + "-value").textContent = value || "none";
+    slider.setAttribute("aria-valuetext", value || "none");
+  };
+  for (const slider of sliders) {
+    const values = slider.dataset.values.split(" "), field = form.elements[slider.dataset.field];
     slider.addEventListener("input", () => {
       const value = values[Number(slider.value)];
-      document.getElementById("slider-value").textContent = value;
-      slider.setAttribute("aria-valuetext", value);
+      show(slider, value);
       if (field) field.value = value;
       soon();
+    });
+    if (field) field.addEventListener("input", () => {
+      const at = values.indexOf(field.value.trim());
+      if (at >= 0) slider.value = String(at);
+      show(slider, field.value.trim());
     });
   }
   const universe = document.getElementById("universe");
@@ -76,7 +83,7 @@ if (form && place) {
   };
   const later_count = later(count, 300);
   form.addEventListener("input", (event) => {
-    if (event.target === slider) return;
+    if (sliders.includes(event.target)) return;
     soon();
     if (universe) later_count();
   });

@@ -25,7 +25,7 @@ def mechanisms() -> dict[str, Mechanism]:
     return {
         "5 %": PermutationSwapping(**where, rate="1/20"),
         "50 %": PermutationSwapping(**where, rate="1/2"),
-        "TopDown": TopDown(workload=Workload.parse(WORKLOAD.read_text(encoding="utf-8"))),
+        "TopDown": TopDown(workload=Workload.parse(WORKLOAD.read_text(encoding="utf-8")), replicates=0),
     }
 
 

@@ -31,7 +31,7 @@ from stirred.report import Report, Section, render
 PLACES = ["county", "tract", "block_group", "block"]
 MAKERS: dict[str, Mechanism] = {
     "swap": PermutationSwapping(match=["state", "size"], swap=PLACES, rate="1/20"),
-    "topdown": TopDown(workload="pl94-persons"),
+    "topdown": TopDown(workload="pl94-persons", replicates=0),
     "targeted": TargetedSwapping(
         hierarchy=PLACES,
         similar=[["state", "size"]],

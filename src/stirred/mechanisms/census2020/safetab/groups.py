@@ -311,7 +311,7 @@ def make_group_maps(lists: CodeLists, most_codes: int) -> dict[tuple[int, bool],
 # Region types and their regions, which come from the public geography and never from a confidential record.
 #
 # Where a census has no public file of areas, its regions are those of the records with a home: whether an area holds
-# such a record is then shown, and is an invariant of the specification (``topdown.tree.leaves``).
+# such a record is then shown, and is an invariant of the specification (``topdown.tree.tree_invariants``).
 
 NATION_ID = "1"  # the id of the only region of a type without a column
 ISLAND_PREFIX = "PR-"

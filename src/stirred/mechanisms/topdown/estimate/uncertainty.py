@@ -175,7 +175,7 @@ def _means(place: Ints, values: NDArray[np.generic], number: int) -> Floats:
 
 # Tables of a release, each cell with its uncertainty: unbiased where that is known exactly, else by replicates.
 #
-# Replicates are runs of the mechanism on its own output (``run.replicates``); they are public numbers.
+# Replicates are runs of the mechanism on its own output (``run_replicates``); they are public numbers.
 
 MIN_ONE_TAILED_COUNT = 5  # published numbers below this keep both tails of their interval
 MIN_CLASS_NUMBERS = (

@@ -18,7 +18,6 @@ from stirred.engine.base import Parts, Steps
 from stirred.errors import InputError
 from stirred.mechanisms.release import Check
 from stirred.mechanisms.topdown import measurement_files
-from stirred.mechanisms.topdown import measurement_files as names
 from stirred.mechanisms.topdown.counts import Sparse, count_histograms, sum_upward
 from stirred.mechanisms.topdown.dhc_given_pl.facility_types import repair_leaves
 from stirred.mechanisms.topdown.dhc_given_pl.parents import choose_estimator
@@ -367,7 +366,7 @@ def _estimate_unbiased(
 #
 #     census ─→ counts ─→ estimate ─→ checks ─→ records, tables, replicates, noisy measurements
 #
-# The counts lie in this process if they fit in memory, else in parts that hold whole subtrees (``estimation``).
+# The counts lie in this process if they fit in memory, else in parts that hold whole subtrees (``estimate_run``).
 
 
 def run_workload(task: Task) -> RunResult:
@@ -559,7 +558,7 @@ def _write_measurements(task: Task, out: Path, made: Estimation, counted: Subtre
                     for depth, number, rows in split_runs(part):
                         files.add(depth, number, rows)
     if task.bureau:
-        names.rename_levels(folder, above.spine.levels, workload)
+        measurement_files.rename_levels(folder, above.spine.levels, workload)
 
 
 # The records of a workload without noise and without a solve: what TopDown would publish of a public file.

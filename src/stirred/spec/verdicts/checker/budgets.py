@@ -473,7 +473,7 @@ def distance_factor(
         return Fraction(1)
     near, one, other = isinstance(theirs, Neighbours), inner_of(mine), inner_of(theirs)
     if type(one) is Exchanges or type(other) is Exchanges:
-        return _exchange_factor(mine, measure, second, premises)
+        return _exchange_factor(mine, universes, measure, second, premises)
     factor = Fraction(1) if one == other else _unit_factor(one, other, second.domain)
     if factor is None:
         return f"no constant is known from {mine} to {theirs}"
@@ -492,9 +492,16 @@ def distance_factor(
 
 
 def _exchange_factor(
-    mine: InputPremetric, measure: OutputPremetric, second: Specification, premises: tuple[Derivation, ...]
+    mine: InputPremetric,
+    universes: Multiverse,
+    measure: OutputPremetric,
+    second: Specification,
+    premises: tuple[Derivation, ...],
 ) -> Fraction | str:
-    """Return the factor where one of the two distances counts exchanges, by way of changed records."""
+    """Return the factor where one of the two distances counts exchanges, by way of changed records.
+
+    Exchanges may connect the first's universes, in which the second's lie, or the second's.
+    """
     one, other = inner_of(mine), inner_of(second.input_premetric)
     if isinstance(mine, Neighbours):
         same = one == other and isinstance(second.input_premetric, Neighbours)
@@ -507,9 +514,12 @@ def _exchange_factor(
     if type(other) is Exchanges:
         total, to = Fraction(2), replace(second, input_premetric=Hamming(other.record_type))
     if type(one) is Exchanges:
-        fault = check_exchanges(second, one.record_type)
-        if fault:
-            return fault
+        faults = [
+            check_exchanges(replace(second, multiverse=kept), one.record_type)
+            for kept in (universes, second.multiverse)
+        ]
+        if all(faults):
+            return faults[0]
         one = Hamming(one.record_type)
     rest = distance_factor(one, second.multiverse, measure, to, premises)
     return rest if isinstance(rest, str) else total * rest

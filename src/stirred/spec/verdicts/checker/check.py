@@ -5,7 +5,8 @@ no problem means that the derivation proves the verdict.
 
 What it takes for granted: the two specifications say what they mean (budgets of parts, laws of b, evidence); the domain
 lists its levels, dependencies and constraints truly; distances, divergences and budgets are what their classes define; and
-exact numbers are added and compared rightly. It shares these definitions with the search, and no rule.
+exact numbers are added and compared rightly. It shares these definitions with the search, the test whether two data
+sets are a witness (``find_fault``), and no rule.
 """
 
 from collections.abc import Callable, Iterator

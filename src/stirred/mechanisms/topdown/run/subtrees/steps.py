@@ -249,7 +249,7 @@ class SubtreeSolve:
         constraints = grove.build_constraints(self.measured.exact)
         guide = None
         if self.measured.guided and isinstance(targets, TreeEstimate):
-            guide = Guidance.of(targets, constraints, UnitSpread(*told[0]["scatter"]))
+            guide = Guidance.of(targets, constraints, UnitSpread(told[0]["scatter"]))
         estimator = choose_estimator(Estimator.of(targets, constraints, guide=guide))
         division = self.measured.division
         above = [make_placeholder()] * division.depth
