@@ -282,20 +282,26 @@ def count_values(
             engine.records(census, record_type, list(columns)).map(kernel, COUNT_SCHEMA).gather()
         )
     summed = cells.group_by("column", "about", "word").agg(pl.col("n").sum())
+    values = summed.filter(pl.col("about") == VALUE).group_by("column")
+    different = {
+        column: (number, unique)
+        for column, number, unique in values.agg(pl.len(), (pl.col("n") == 1).sum()).iter_rows()
+    }
+    others = {
+        (column, about): n for column, about, _, n in summed.filter(pl.col("about") != VALUE).iter_rows()
+    }
     found = {}
-    for number, name in enumerate(columns):
-        own = summed.filter(pl.col("column") == number)
-        values = own.filter(pl.col("about") == VALUE)
-        others = dict(own.filter(pl.col("about") != VALUE).select("about", "n").iter_rows())
-        filled = int(others.get(FILLED, 0))
+    for place, name in enumerate(columns):
+        filled = others.get((place, FILLED), 0)
+        number, unique = different.get(place, (0, 0))
         found[name] = ColumnCounts(
             filled=filled,
-            values=min(filled, round(values.height / share)),
-            unique=min(filled, round(int((values["n"] == 1).sum()) / share)),
+            values=min(filled, round(number / share)),
+            unique=min(filled, round(unique / share)),
             lookalikes={
-                kind: int(n)
+                kind: n
                 for i, kind in enumerate(LOOKALIKE_KINDS)
-                if (n := others.get(FIRST_PATTERN + i, 0))
+                if (n := others.get((place, FIRST_PATTERN + i), 0))
             },
         )
     return found
@@ -313,26 +319,24 @@ class CountValues:
     lookalikes: bool
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        parts = []
-        for number, name in enumerate(self.names):
+        parts: list[tuple[NDArray[np.integer], ...]] = []  # column, what about, word, how many
+        for place, name in enumerate(self.names):
             array = combine_chunks(table.column(name))
             values, counts = _count_batch(array)
             words = _mix_words(values)
             kept = words <= self.below
-            parts.append(_make_rows(number, np.full(int(kept.sum()), VALUE), words[kept], counts[kept]))
             others = [(FILLED, len(array) - array.null_count)]
             if self.lookalikes and is_text(array.type):
                 others += _count_lookalikes(array)
-            about, n = (np.array(column, np.int64) for column in zip(*others, strict=True))
-            parts.append(_make_rows(number, about, np.zeros(len(others), np.uint64), n))
-        return pa.concat_tables(parts)
-
-
-def _make_rows(
-    number: int, about: NDArray[np.int64], words: NDArray[np.uint64], counts: NDArray[np.int64]
-) -> pa.Table:
-    columns = (np.full(len(words), number, np.int32), about.astype(np.int32), words, counts)
-    return pa.table([pa.array(column) for column in columns], schema=COUNT_SCHEMA)
+            about, n = np.array(others, np.int64).T
+            number = int(kept.sum())
+            parts += [
+                (np.full(number, place), np.full(number, VALUE), words[kept], counts[kept]),
+                (np.full(len(about), place), about, np.zeros(len(about), np.uint64), n),
+            ]
+        columns = zip(*parts, COUNT_SCHEMA.types, strict=True)
+        arrays = [pa.array(np.concatenate(pieces), type=kind) for *pieces, kind in columns]
+        return pa.table(arrays, schema=COUNT_SCHEMA)
 
 
 def _count_lookalikes(array: pa.Array) -> list[tuple[int, int]]:
