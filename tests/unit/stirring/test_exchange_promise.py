@@ -189,7 +189,7 @@ def test_a_swap_says_what_others_would_lose_at_its_share(
     # the share is rounded to four digits, the losses up at the fourth decimal
     assert float(mine.losses["permutation-swapping"]) == pytest.approx(psa, abs=2e-3)
     assert float(mine.losses[best]) == pytest.approx(types or cycles, abs=2e-3)
-    stirred = Stirring(**settings, rate=Fraction(f"{mine.share:.6f}"))
+    stirred = Stirring(**settings, rate=Fraction(f"{mine.share:.6f}"), law="cycles")
     theirs = stirred.expected_effect(row(held))
     assert theirs is not None
     assert [*theirs.losses] == ["stirring", "permutation-swapping", *([best] if types else [])]

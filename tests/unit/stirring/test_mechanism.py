@@ -17,14 +17,18 @@ from stirred.engine import Local
 from stirred.errors import BudgetError, InputError, PrivacyError, StirredError
 from stirred.mechanisms.stirring import Stirring
 from stirred.mechanisms.stirring.law import (
+    BY_HELD,
+    BY_PLACE,
     CYCLES,
+    StratumShapes,
     choose_laws,
     delta_after,
     enumerate_cycles,
     exchange_loss,
     rho_squared,
 )
-from stirred.mechanisms.stirring.mechanism import CyclesPairs, _count_shapes
+from stirred.mechanisms.stirring.mechanism import CyclesPairs
+from stirred.mechanisms.stirring.shapes import count_stratum_shapes, list_shapes
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.estimates import StratumCells, estimate, variance
 from stirred.mechanisms.swap.frame import Frame
@@ -132,16 +136,33 @@ def _count_exchanges(held: dict, start: tuple, every: list[tuple]) -> dict[tuple
     return found
 
 
-def test_the_choice_of_a_law_is_the_same_in_a_whole_universe() -> None:
-    held = {"size": [1] * 5, "race": [0, 0, 1, 1, 1]}
-    mechanism = Stirring(**BASE, rate="1/4", law="auto")
+@pytest.mark.parametrize("asked", [{"rate": "1/4"}, {"loss": "2"}, {"rate": "1/3", "loss": "1"}])
+@pytest.mark.parametrize(
+    ("race", "places", "kinds"),
+    [
+        ([0, 0, 1, 1, 1], [0, 0, 1, 2, 2], {BY_HELD}),
+        ([0, 1, 2, 3, 4, 5], [0, 0, 0, 1, 2, 2], {CYCLES, BY_PLACE}),
+        ([0, 0, 0, 0, 1, 2], [0, 0, 0, 0, 1, 2], {CYCLES, BY_HELD, BY_PLACE}),
+    ],
+)
+def test_the_choice_of_a_law_is_the_same_in_a_whole_universe(
+    race: list[int], places: list[int], kinds: set[int], asked: dict
+) -> None:
+    mechanism = Stirring(**BASE, **asked, law="auto")
     found = set()
-    for county in {*permutations([0, 0, 1, 2, 2])}:
-        frame = mechanism.frame(census({**held, "county": list(county)}))
-        laws = choose_laws(_count_shapes(frame, frame.strata), mechanism.goal)
-        found.add((laws[0].kind, laws[0].weight))
+    for county in {*permutations(places)}:
+        data = census({"size": [1] * len(race), "race": race, "county": list(county)})
+        frame = mechanism.frame(data)
+        (shape,) = list_shapes(frame.shapes(most_types=mechanism.most_types_counted)).distinct
+        found.add((shape, mechanism._choose_laws(frame)[0]))
+        # the promise is made from the same counts as the draw
+        assert count_stratum_shapes(
+            frame.strata, frame.of(frame.roles.hold), frame.of(frame.roles.moving_variables)
+        ).distinct == (shape,)
     assert len(found) == 1
-    assert found.pop()[0] != CYCLES
+    ((shape, law),) = found
+    assert choose_laws(StratumShapes.of([shape]), mechanism.goal)[0] == law
+    assert law.kind in kinds
 
 
 def test_the_budget_is_that_of_the_theory() -> None:
@@ -406,8 +427,12 @@ def test_knobs_turn_rate_and_loss() -> None:
 
 def test_the_expected_effect_is_the_share_of_the_law() -> None:
     data = large()
-    assert Stirring(**BASE, rate="1/20").expected_effect(data).share == pytest.approx(0.05, rel=1e-9)
-    loss = Stirring(**BASE, loss="6").expected_effect(data)
+    cycles = Stirring(**BASE, rate="1/20", law="cycles")
+    assert cycles.expected_effect(data).share == pytest.approx(0.05, rel=1e-9)
+    # by types those are counted whose county changes: of eight nearly equal ones, seven in eight of those that move
+    types = Stirring(**BASE, rate="1/20").expected_effect(data)
+    assert types.share == pytest.approx(0.05 * 7 / 8, rel=2e-3)
+    loss = Stirring(**BASE, loss="6", law="cycles").expected_effect(data)
     sizes = data.scan("household").group_by("size").len().collect()["len"].to_numpy()
     share = (sizes * (sizes - 1) / (exp(6) + sizes - 1)).sum() / sizes.sum()
     assert loss.share == pytest.approx(share, rel=1e-5)

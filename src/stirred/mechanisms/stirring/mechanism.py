@@ -84,7 +84,7 @@ class Stirring(StratumSwapping):
     """Permute the swap values of each stratum by the law that loses least at one exchange of two records.
 
     ``rate`` is the share of records that moves at least in every stratum, ``loss`` the largest ε of one exchange; with both
-    λ is the smaller of what they allow. ``law`` is by cycles, or by types where a stratum has two held types or two places.
+    λ is the smaller of what they allow. ``law`` is by cycles, or by types where a stratum has few held types or few places.
     Records with one of ``shuffle_levels`` of the held or match variable ``shuffle_first`` are shuffled among themselves
     first, which costs nothing.
 
@@ -118,7 +118,7 @@ class Stirring(StratumSwapping):
 
     @classmethod
     def advise(cls, schema: "Schema") -> Advice | None:
-        """Advise it where records can differ in more than two ways: smaller bounds of other swaps are proved for two."""
+        """Advise it, with the reason: how much less it loses depends on how many ways records can differ in."""
         kinds = count_held_kinds(schema)
         if kinds is None or kinds > 2:
             return Advice(
@@ -127,9 +127,9 @@ class Stirring(StratumSwapping):
                 "permutation-swapping at the same rate",
             )
         return Advice(
-            chosen=False,
-            reason="not stirring: records differ in two ways at most, and there permutation-swapping can lose less than "
-            'stirring by cycles; law = "auto" loses least, stirred plan check compares them',
+            chosen=True,
+            reason="records differ in two ways at most, and by the law for types no mechanism that changes as few of them "
+            "loses less",
         )
 
     @property
