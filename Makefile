@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SMALL := $(VENV)/.ready-demo
 READY := $(VENV)/.ready
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
 SOURCES := src tests benchmarks examples docs/*.py
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 

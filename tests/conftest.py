@@ -16,12 +16,29 @@ from stirred.engine import Spark
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-# modules whose tests share what is slow to make: one process makes it once
-ALONE = (
-    "test_1940 test_checker test_continued test_exactness test_exhaustive test_more_types test_parts test_rehearse "
-    "test_swap_promises test_synth_coherence test_topdown_batches test_topdown_tables"
-)
-GROUPS = {"test_packet": "packet", "test_report_page": "packet", **{name: name for name in ALONE.split()}}
+# A file of tests is worked on by one process, since its tests share what is slow to make; these files share with each other.
+TOGETHER = {
+    "packet": "test_packet test_report_page",
+    "sources": "test_catalogs test_errors_complete test_house",
+}
+GROUPS = {name: group for group, names in TOGETHER.items() for name in names.split()}
+APART = {"test_documents"}  # pages have nothing in common: whoever is free takes the next one, at the end
+# the longest files begin, so that both processes end at the same time
+LONGEST = [
+    "test_parts",
+    "test_topdown_shards",
+    "test_faults",
+    "test_three_doors",
+    "test_contract",
+    "test_planted_bugs",
+    "test_verdicts",
+    "test_packet",
+    "test_types_agree",
+    "test_packets",
+    "test_exhaustive",
+    "test_never_twice",
+    "test_layouts",
+]
 
 # no test depends on the clock, and a run that passes passes again: the same examples each time
 settings.register_profile(
@@ -37,20 +54,30 @@ def _kind(item: pytest.Item) -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Name the groups; Spark tests are one, sorted by kind: sessions start once, and never two at a time."""
+    """Name the groups and order them; Spark tests are one, sorted by kind: sessions start once, and never two at a time."""
     on_spark = [item for item in items if _kind(item)]
     others = [item for item in items if not _kind(item)]
     # what kills a worker comes last, so that few tests wait for a new one
     kills = ("killed", "lost")
-    items[:] = others + sorted(
-        on_spark,
-        key=lambda item: (KINDS.index(_kind(item) or "own"), any(word in item.name for word in kills)),
+    on_spark.sort(
+        key=lambda item: (KINDS.index(_kind(item) or "own"), any(word in item.name for word in kills))
     )
+    others.sort(key=_rank)
+    items[:] = on_spark + others
     if getattr(config.option, "loadgroup", False):
         for item in items:
-            group = "spark" if _kind(item) else GROUPS.get(item.path.stem)
-            if group:  # what xdist_group does in pytest-xdist 3.8 has no effect with pytest 9.2
-                item._id = NodeId.parse(f"{item.nodeid}@{group}")
+            if item.path.stem in APART:
+                continue
+            own = f"{item.path.parent.name}.{item.path.stem}"
+            group = "spark" if _kind(item) else GROUPS.get(item.path.stem, own)
+            # what xdist_group does in pytest-xdist 3.8 has no effect with pytest 9.2
+            item._id = NodeId.parse(f"{item.nodeid}@{group}")
+
+
+def _rank(item: pytest.Item) -> int:
+    """Long files first, pages last; others stay in their order between them."""
+    name = item.path.stem
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST) + (name in APART)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -18,8 +18,9 @@ from stirred.engine import Spark
 
 KINDS = ("own", "local", "cluster")
 MASTERS = {"local": "local[2]", "cluster": "local-cluster[2,1,1024]"}
+# Java does not optimise what runs for seconds (half the time), nor verify the classes of Spark (a tenth)
 QUICK = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java does not optimise what runs for seconds: half the time
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 EVENTS = 600_000  # milliseconds that the thread of events may need, beside whatever else runs
 TESTS = Path(__file__).resolve().parent
@@ -61,6 +62,9 @@ class Sessions:
             "spark.executorEnv.PYTHONPATH": str(TESTS),
             "spark.executorEnv.PYSPARK_PYTHON": sys.executable,
             "spark.log.level": "ERROR",
+            # each plan runs once, on few rows: Java is not written and compiled for it
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
             "spark.driver.extraJavaOptions": QUICK,
             "spark.executor.extraJavaOptions": QUICK,
             # both executors are there from the start, and one that was killed is given up at once

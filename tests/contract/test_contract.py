@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,8 @@ CENSUSES = {
     "strata of one": lambda: census(3, tracts=1, sizes=3),
     "one area": lambda: census(40, tracts=1),
 }
-KEY = Key.for_tests(11)
+KEY_NUMBER = 11
+KEY = Key.for_tests(KEY_NUMBER)
 
 
 @pytest.fixture(params=EVERY, ids=lambda case: case.name)
@@ -81,20 +83,45 @@ def mechanism(request: pytest.FixtureRequest) -> Mechanism:
 
 @pytest.fixture(params=CENSUSES, ids=str)
 def data(request: pytest.FixtureRequest) -> Census:
-    return CENSUSES[request.param]()
+    return shared(request.param)
+
+
+@pytest.fixture
+def again(request: pytest.FixtureRequest, data: Census) -> Census:
+    """Another census with the same records."""
+    return CENSUSES[request.node.callspec.params["data"]]()
+
+
+@cache
+def shared(name: str) -> Census:
+    """One census for many tests: it is checked once."""
+    return CENSUSES[name]()
 
 
 MADE: dict[tuple[str, str], Release | None] = {}
 
 
+def make(case: Case, name: str) -> Release | None:
+    """The release of a mechanism on a census, made once by a mechanism of its own; None where it is refused."""
+    if (case.name, name) not in MADE:
+        mechanism, data = case.make(), shared(name)
+        MADE[case.name, name] = mechanism.release(data, key=KEY) if runs(mechanism, data) else None
+    return MADE[case.name, name]
+
+
 @pytest.fixture
 def released(request: pytest.FixtureRequest, mechanism: Mechanism, data: Census) -> Release | None:
-    """The release of a mechanism on a census, made once by a mechanism of its own; None where it is refused."""
+    """The release of the mechanism on the census; None where it is refused."""
     params = request.node.callspec.params
-    name = (params["mechanism"].name, params["data"])
-    if name not in MADE:
-        MADE[name] = mechanism.release(data, key=KEY) if runs(mechanism, data) else None
-    return MADE[name]
+    return make(params["mechanism"], params["data"])
+
+
+@pytest.fixture
+def on_ordinary(request: pytest.FixtureRequest, mechanism: Mechanism) -> Release:
+    """The release of the mechanism on the ordinary census, which none refuses."""
+    found = make(request.node.callspec.params["mechanism"], "ordinary")
+    assert found is not None
+    return found
 
 
 def content(release: Release) -> dict[str, list[Any]]:
@@ -154,7 +181,7 @@ def test_states_its_specification_before_it_runs(
 
 def test_its_specification_is_the_same_for_every_census_of_the_universe(mechanism: Mechanism) -> None:
     """The promise may depend on invariants only: the order of the records is none of its business."""
-    ordinary = census(120)
+    ordinary = shared("ordinary")
     household = ordinary.table("household")
     turned = household.take(list(reversed(range(household.num_rows))))
     again = Census.of(SCHEMA, {"household": turned, "person": ordinary.table("person")})
@@ -184,17 +211,17 @@ def test_keeps_its_invariants(released: Release | None, data: Census) -> None:
         ], invariant.words()
 
 
-def test_same_key_same_bytes(released: Release | None, mechanism: Mechanism, data: Census) -> None:
+def test_same_key_same_bytes(released: Release | None, mechanism: Mechanism, again: Census) -> None:
     """Another mechanism with the same settings, and another census with the same records."""
     if released is not None:
-        assert content(mechanism.release(data, key=KEY)) == content(released)
+        assert content(mechanism.release(again, key=KEY)) == content(released)
 
 
-def test_another_key_another_release(mechanism: Mechanism) -> None:
-    ordinary = census(120)
+def test_another_key_another_release(mechanism: Mechanism, on_ordinary: Release) -> None:
+    ordinary = shared("ordinary")
     # noise on 3 counties, or half of 120 households moved: five keys agree with probability below 1e-6
-    first, *others = (Key.for_tests(seed) for seed in range(1, 13))
-    release = content(mechanism.release(ordinary, key=first))
+    others = [Key.for_tests(seed) for seed in range(KEY_NUMBER + 1, KEY_NUMBER + 12)]
+    release = content(on_ordinary)
     if mechanism.name in WITHOUT_NOISE:
         assert mechanism.name in UNBOUNDED
         assert all(content(mechanism.release(ordinary, key=other)) == release for other in others)
@@ -202,10 +229,9 @@ def test_another_key_another_release(mechanism: Mechanism) -> None:
     assert any(content(mechanism.release(ordinary, key=other)) != release for other in others)
 
 
-def test_a_test_key_marks_the_release_as_not_private(mechanism: Mechanism) -> None:
-    ordinary = census(120)
-    assert not mechanism.release(ordinary, key=KEY).private
-    assert mechanism.release(ordinary, key=Key.fresh()).private
+def test_a_test_key_marks_the_release_as_not_private(mechanism: Mechanism, on_ordinary: Release) -> None:
+    assert not on_ordinary.private
+    assert mechanism.release(shared("ordinary"), key=Key.fresh()).private
 
 
 def test_the_promise_is_shown_and_saved(mechanism: Mechanism, data: Census) -> None:
@@ -250,12 +276,10 @@ def test_the_settings_make_the_mechanism_again(mechanism: Mechanism) -> None:
     assert again.parameters() == mechanism.parameters()
 
 
-def test_it_says_before_its_run_which_tables_can_be_made(mechanism: Mechanism) -> None:
-    ordinary = census(120)
-    stated = mechanism.table_variables(ordinary)
+def test_it_says_before_its_run_which_tables_can_be_made(mechanism: Mechanism, on_ordinary: Release) -> None:
+    stated, release = mechanism.table_variables(shared("ordinary")), on_ordinary
     if stated is None:
         return
-    release = mechanism.release(ordinary, key=KEY)
     own = {name for by in mechanism.list_own_tables(release).values() for name in by}
     columns = {name: set(data.schema.names) for name, data in release.microdata.items()}
     assert set(stated) == set(columns or {mechanism.record_type})
@@ -263,13 +287,12 @@ def test_it_says_before_its_run_which_tables_can_be_made(mechanism: Mechanism) -
         assert set(variables) <= columns.get(record_type, own)
 
 
-def test_every_column_that_leaves_is_stated(mechanism: Mechanism) -> None:
+def test_every_column_that_leaves_is_stated(mechanism: Mechanism, on_ordinary: Release) -> None:
     """Odds, guards, card, universe and report read one list: no released file has a column of the census beyond it."""
-    ordinary = census(120)
+    ordinary = shared("ordinary")
     leaving = mechanism.released_columns(ordinary)
     promised = mechanism.specification(ordinary).released_columns
-    release = mechanism.release(ordinary, key=KEY)
-    for record_type, data in release.microdata.items():
+    for record_type, data in on_ordinary.microdata.items():
         numbers = {"hid"}  # given anew
         found = {*data.schema.names} & {*ordinary.columns(record_type)} - numbers
         assert found <= {*leaving[record_type]}
@@ -284,12 +307,12 @@ def test_a_swap_is_read_at_distance_two() -> None:
     """Odds at distance 1 would be understated: inside a universe of a swap no record differs alone."""
     for case in EVERY:
         if case.name.startswith("permutation-swapping"):
-            spec = case.make().specification(census(120))
+            spec = case.make().specification(shared("ordinary"))
             assert Card(spec).bound_odds().distance == 2
 
 
 def test_budget_is_exact(mechanism: Mechanism) -> None:
-    spec = mechanism.specification(census(120))
+    spec = mechanism.specification(shared("ordinary"))
     assert spec.budget.is_finite == (mechanism.name not in UNBOUNDED)
     if not spec.budget.is_finite:
         return

@@ -88,8 +88,12 @@ CLAUSES: dict[str, Callable[[Any, Any], None]] = {
     "unkeyed": lambda mutant, _: suite.test_same_key_same_bytes(
         mutant.release(ordinary, key=suite.KEY), mutant, ordinary
     ),
-    "constant": lambda mutant, _: suite.test_another_key_another_release(mutant),
-    "private": lambda mutant, _: suite.test_a_test_key_marks_the_release_as_not_private(mutant),
+    "constant": lambda mutant, _: suite.test_another_key_another_release(
+        mutant, mutant.release(ordinary, key=suite.KEY)
+    ),
+    "private": lambda mutant, _: suite.test_a_test_key_marks_the_release_as_not_private(
+        mutant, mutant.release(ordinary, key=suite.KEY)
+    ),
     "leak": lambda mutant, log: suite.test_errors_and_logs_show_no_record(mutant, log),
     "moved": lambda mutant, _: suite.test_keeps_its_invariants(
         mutant.release(ordinary, key=suite.KEY), ordinary

@@ -128,6 +128,9 @@ RELATIVES = [
     "no-vacuous",
     "near-places",
     "topdown-classic",
+    "stirring-both",
+    "stirring-loss",
+    "permutation-swapping-tables",
 ]
 
 
@@ -145,6 +148,7 @@ CLUSTER = ("topdown", "own-mechanism", "permutation-swapping")
     ids=lambda case: case.name,
 )
 def test_two_workers_of_one_machine(case: Case, data: Census, spark: Spark, tmp_path: Path) -> None:
+    """Quick: every mechanism whose kernels no other one runs, here or on the cluster."""
     on_spark(case, data, spark, tmp_path)
 
 

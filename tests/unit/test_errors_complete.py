@@ -5,6 +5,7 @@ from pathlib import Path
 
 import stirred
 from stirred import errors
+from syntax import nodes_of
 
 SOURCE = Path(stirred.__file__).parent
 NAMES = {
@@ -14,10 +15,10 @@ NAMES = {
 }
 
 
-def incomplete(tree: ast.AST) -> list[int]:
+def incomplete(source: str) -> list[int]:
     """The lines that make an error without what, why or fix; ``**parts`` does not count as given."""
     lines = []
-    for node in ast.walk(tree):
+    for node in nodes_of(source):
         if isinstance(node, ast.Call) and _name(node.func) in NAMES:
             given = {keyword.arg: keyword.value for keyword in node.keywords}
             parts = [*node.args[:1], *(given[part] for part in ("why", "fix") if part in given)]
@@ -44,7 +45,7 @@ def _empty(part: ast.expr) -> bool:
 def test_every_error_has_what_why_and_fix() -> None:
     found = {}
     for path in sorted(SOURCE.rglob("*.py")):
-        lines = incomplete(ast.parse(path.read_text(encoding="utf-8")))
+        lines = incomplete(path.read_text(encoding="utf-8"))
         if lines:
             found[path.relative_to(SOURCE).as_posix()] = lines
     assert not found, f"these lines make an error without what, why or fix: {found}"
@@ -62,7 +63,7 @@ def test_the_search_finds_what_is_missing() -> None:
         'raise ValueError("what")',
         "raise error",
     ]
-    assert incomplete(ast.parse("\n".join(lines))) == [2, 3, 4, 5, 6, 7]
+    assert incomplete("\n".join(lines)) == [2, 3, 4, 5, 6, 7]
 
 
 def test_errors_of_stirred_are_only_made_from_its_tree() -> None:
@@ -71,7 +72,7 @@ def test_errors_of_stirred_are_only_made_from_its_tree() -> None:
         f"{path.relative_to(SOURCE)}:{node.lineno}"
         for path in sorted(SOURCE.rglob("*.py"))
         if path.name != "errors.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path.read_text(encoding="utf-8"))
         if isinstance(node, ast.ClassDef) and any(_name(base) in NAMES for base in node.bases)
     ]
     assert not outside, outside

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import stirred
 from stirred.mechanisms.registry import OWN_REGISTRATIONS
+from syntax import nodes_of
 
 ROOT = Path(stirred.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
@@ -41,7 +42,7 @@ def room(module: str) -> str:
 
 def imported(path: Path) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path.read_text()):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
@@ -104,7 +105,7 @@ def modules_imported(path: Path) -> set[str]:
     """
     found: set[str] = set()
     named = path.relative_to(ROOT).parts[0] in TOP
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes_of(path.read_text()):
         if named and isinstance(node, ast.Constant) and node.value in BY_NAME:
             found.add(str(node.value))
         if isinstance(node, ast.Import):
@@ -167,7 +168,7 @@ def test_nothing_imports_in_a_circle() -> None:
 def test_one_noun_per_class() -> None:
     named: dict[str, list[str]] = {}
     for name, path in BY_NAME.items():
-        for node in ast.parse(path.read_text()).body:
+        for node in nodes_of(path.read_text())[0].body:  # type: ignore[attr-defined]
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 named.setdefault(node.name, []).append(name)
     assert {noun: places for noun, places in named.items() if len(places) > 1} == {}
@@ -180,7 +181,7 @@ STARTS = {"fork", "forkpty", "popen", "posix_spawn", "posix_spawnp", "startfile"
 def starts_processes(source: str) -> set[str]:
     """What a module names that starts a process."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes_of(source):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names if alias.name.split(".")[0] in PROCESSES}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -205,6 +206,7 @@ def test_one_place_starts_child_processes() -> None:
 # What parses a text without bounds, and the modules that do: of words that ship with the package, of lines that our own
 # processes write to each other, and of files that only the workbench or a sealed run has written.
 PARSERS = {"json.loads", "json.load", "tomllib.loads", "tomllib.load", "csv.DictReader", "csv.reader"}
+ENDS = {name.partition(".")[2] for name in PARSERS}
 OWN_TEXTS = {
     "text_formats.py",
     "languages/phrase.py",
@@ -225,8 +227,8 @@ def test_texts_of_any_origin_are_parsed_in_one_place() -> None:
     """It bounds depth, keys and memory; see ``stirred.text_formats``."""
     found = set()
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Attribute) and ast.unparse(node) in PARSERS:
+        for node in nodes_of(path.read_text()):
+            if isinstance(node, ast.Attribute) and node.attr in ENDS and ast.unparse(node) in PARSERS:
                 found.add(path.relative_to(ROOT).as_posix())
     assert found <= OWN_TEXTS, f"read with stirred.text_formats: {sorted(found - OWN_TEXTS)}"
 
@@ -262,19 +264,20 @@ OWN_WRITERS = {
 def writes(text: str) -> set[str]:
     """The calls in a module that write a file or make a folder without a library of tables."""
     found = set()
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(text):
         if not isinstance(node, ast.Call):
             continue
-        called, shown = ast.unparse(node.func), ast.unparse(node)
-        name = called.rpartition(".")[2]
+        name = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
         modes = [
             a.value for a in (*node.args, *(k.value for k in node.keywords)) if isinstance(a, ast.Constant)
         ]
         texts = [mode for mode in modes if isinstance(mode, str) and mode and set(mode) <= set("rwaxbt+")]
         if name in WRITES or (name in ("open", "fdopen") and any(set(mode) & set("wax+") for mode in texts)):
             found.add(name)
-        elif called == "os.open" and not ("O_RDONLY" in shown and "O_CREAT" not in shown):
-            found.add(called)
+        if name == "open" and ast.unparse(node.func) == "os.open":
+            shown = ast.unparse(node)
+            if not ("O_RDONLY" in shown and "O_CREAT" not in shown):
+                found.add("os.open")
     return found
 
 
@@ -314,16 +317,15 @@ def names_mechanisms(text: str) -> set[str]:
     classes = {item.target.partition(":")[2] for item in OWN_REGISTRATIONS}
     said = re.compile(rf"(?<![\w-])({'|'.join(sorted(names | classes))}|SafeTab)(?![\w]|-[0-9])")
     rooms = re.compile(rf"stirred\.mechanisms\.({'|'.join(ROOMS_OF_MECHANISMS)})\b")
-    tree = ast.parse(text)
     docstrings = {
         node.body[0].value
-        for node in ast.walk(tree)
+        for node in nodes_of(text)
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
         and node.body
         and isinstance(node.body[0], ast.Expr)
     }
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(text):
         if isinstance(node, ast.ImportFrom) and rooms.match(f"{node.module}."):
             found.add(str(node.module))
         elif isinstance(node, ast.Name) and node.id in classes:

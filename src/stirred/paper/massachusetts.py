@@ -19,13 +19,12 @@ from stirred.census.synthetic import synthesise
 from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.mechanisms.stirring.law import Asked, LawName, StratumShapes, choose_laws
+from stirred.mechanisms.stirring.law import Asked, LawName, Shape, StratumShapes, choose_laws
 from stirred.mechanisms.stirring.moves import draw_stirring
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.budget import theorem_1, tight_budget
 from stirred.mechanisms.swap.estimates import mean_table
 from stirred.mechanisms.swap.moves import draw_moves
-from stirred.mechanisms.swap.strata import MANY_TYPES
 from stirred.paper.documents import DRAWN, compare_number, state_number
 
 TENURES: Final = ("owned", "rented")
@@ -234,11 +233,11 @@ class Runs:
 
     def stir(self, rate: Fraction, key: Key, law: LawName) -> NDArray[np.float64]:
         """Return county × tenure after one stirring that moves the same share; types are the tenures."""
-        first = np.bincount(self.strata, self.tenure == 0, minlength=self.sizes.size).astype(np.int64)
-        n = self.sizes.astype(np.int64)
-        kinds = 1 + ((first > 0) & (first < n)).astype(np.int64)
-        many = np.full(n.size, MANY_TYPES)  # of counties
-        shapes = StratumShapes(n=n, held_types=kinds, place_types=many, held_first=first, place_first=n)
+        first = np.bincount(self.strata, self.tenure == 0, minlength=self.sizes.size).astype(int).tolist()
+        shapes = StratumShapes.of(
+            Shape(n, tuple(filter(None, (owned, n - owned))), None)  # None: more counties than a law counts
+            for n, owned in zip(self.sizes.tolist(), first, strict=True)
+        )
         moves = draw_stirring(
             key,
             ids=self.ids,

@@ -83,7 +83,7 @@ def test_cut_noise() -> None:
         {"record": {"household": {"variables": {"county": ["a", "b"], "tenure": ["a", "b"]}}}},
         {"household": {"county": list("aabb") * 9, "tenure": list("abab") * 9}},
     )
-    found = audit(CutNoise(**SETTINGS), two, runs=250, on_records=True)
+    found = audit(CutNoise(**SETTINGS), two, runs=80, on_records=True)
     assert "noise of free cells" in failed(found)
 
 

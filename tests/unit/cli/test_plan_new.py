@@ -155,7 +155,11 @@ def test_a_proposed_swap_passes_the_check_at_once(
     assert main(["plan", "new", "--census", str(census), "--out", str(plan)]) == 0
     told = capsys.readouterr().out
     assert "no record was read" in told
-    assert explain(load(plan)).records > 0
+    explained = explain(load(plan))
+    assert explained.records > 0
+    (compared,) = explained.document()["compared_losses"]
+    assert "by stirring and" in compared
+    assert "by permutation-swapping" in compared
     text = plan.read_text(encoding="utf-8")
     settings = tomllib.loads(text)["mechanism"][0]
     expected = {

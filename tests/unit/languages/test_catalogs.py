@@ -19,6 +19,7 @@ from stirred.languages import CODES, Language, Phrase, recognise, unit
 from stirred.languages.phrase import catalog
 from stirred.publish.plan.models import PlanConfig
 from stirred.spec.invariants import describe_condition
+from syntax import nodes_of
 
 ROOT = Path(stirred.__file__).parent
 OTHERS = [code for code in CODES if code != "en"]
@@ -36,7 +37,7 @@ def used() -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """Keys that the source says, all its texts, and the beginnings of keys that it makes."""
     said, texts, starts = set(), set(), set()
     for path in ROOT.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes_of(path.read_text()):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 texts.add(node.value)
             elif isinstance(node, ast.JoinedStr) and isinstance(node.values[0], ast.Constant):

@@ -18,17 +18,17 @@ from oracles.swaps import permutation_law, swap_law
 from oracles.towns import HOUSEHOLD, PERSON, Count, Distance, Home, Town, Whole
 
 QUICK = {
-    "implies": 420,
-    "compare": 250,
-    "restate": 350,
-    "compose": 200,
-    "distance": 420,
-    "mechanism": 90,
-    "swap": 40,
-    "forge": 220,
+    "implies": 180,
+    "compare": 120,
+    "restate": 170,
+    "compose": 100,
+    "distance": 210,
+    "mechanism": 45,
+    "swap": 20,
+    "forge": 100,
 }
 PARTS = 20  # the long run is cut into so many tests
-LONG = {kind: 4 * cases for kind, cases in QUICK.items()}  # of each part; bounded by cases, not by the clock
+LONG = {kind: 10 * cases for kind, cases in QUICK.items()}  # of each part; bounded by cases, not by the clock
 
 
 # --- the oracle itself

@@ -6,6 +6,7 @@ import pytest
 
 from stirred.census import Census
 
+GATHER = "stirred.mechanisms.topdown.run.subtrees.gather"
 SPINE = ["state", "county", "tract", "block_group", "block"]
 
 
@@ -63,3 +64,19 @@ def person(rng: np.random.Generator, *, adult: bool = False) -> tuple[int, int, 
 def make_census():
     """The maker of random censuses."""
     return random_census
+
+
+@pytest.fixture(autouse=True)
+def _few_parts(monkeypatch):
+    """Cut into three parts and not into eight, which takes twice as long; the golden packets are cut into eight."""
+    monkeypatch.setattr(f"{GATHER}.MIN_PARTS", 3)
+
+
+@pytest.fixture
+def cut_at(monkeypatch):
+    """Choose the shard level by number."""
+
+    def choose(depth: int) -> None:
+        monkeypatch.setattr(f"{GATHER}.choose_cut_level", lambda sizes: min(depth, len(sizes) - 1))
+
+    return choose

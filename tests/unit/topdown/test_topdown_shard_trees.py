@@ -12,7 +12,6 @@ from stirred.census.synthetic import write_preset
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
-from stirred.mechanisms.topdown.run.subtrees import gather as shard_geography
 from stirred.spec.files import save
 from trusted import trusted
 from unit.topdown.shard_engines import Narrow, assert_same
@@ -25,16 +24,6 @@ TREES = [
     {"aian": "aiannh", "optimized_block_groups": ["place", "aiannh"]},
     {"optimized_block_groups": []},
 ]
-
-
-@pytest.fixture
-def cut_at(monkeypatch):
-    """Choose the shard level by number."""
-
-    def choose(depth: int) -> None:
-        monkeypatch.setattr(shard_geography, "choose_cut_level", lambda sizes: min(depth, len(sizes) - 1))
-
-    return choose
 
 
 def leaves(seed: int, states: int, widths: tuple[int, ...]) -> pl.DataFrame:

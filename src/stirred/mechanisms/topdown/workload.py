@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
-from functools import reduce
+from functools import lru_cache, reduce
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -415,6 +415,12 @@ def _read_document(text: str) -> dict[str, Any]:
     return _read_document(read_preset(like)) | document
 
 
+def _copy_dicts(value: Any) -> Any:
+    """Return equal nested dictionaries, so that nobody changes those of another workload."""
+    return {key: _copy_dicts(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+@lru_cache(maxsize=32)  # a run asks for its workload a dozen times
 def parse_fields(text: str) -> dict[str, Any]:
     """Return the fields of a workload written in TOML; unknown keys are refused."""
     document = _read_document(text)
@@ -586,7 +592,7 @@ class Workload:
     @classmethod
     def parse(cls, text: str) -> "Workload":
         """Parse a workload from TOML text; unknown keys are refused."""
-        return cls(**parse_fields(text))
+        return cls(**_copy_dicts(parse_fields(text)))
 
 
 def write_canonical(value: object) -> str:

@@ -5,6 +5,7 @@ import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 from stirred._support import pads
@@ -21,12 +22,12 @@ FORMAT = 1
 _PARTS = ("stirred", "numpy", "polars", "pyarrow", "numba", "cryptography", "scipy")
 
 
+_find_version = cache(importlib.metadata.version)  # reads a whole file of metadata
+
+
 def list_versions() -> dict[str, str]:
     """Return the versions of all packages that can change a byte."""
-    found = {"python": platform.python_version()}
-    for name in _PARTS:
-        found[name] = importlib.metadata.version(name)
-    return found
+    return {"python": platform.python_version()} | {name: _find_version(name) for name in _PARTS}
 
 
 def build_receipt(

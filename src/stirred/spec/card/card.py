@@ -86,6 +86,7 @@ class CardContents:
     variants: tuple[Variant, ...] = ()
     more_notes: tuple[str, ...] = field(default=())
     language: str = "en"
+    _odds: OddsBound | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "language", Language.of(self.language).code)
@@ -115,8 +116,12 @@ class CardContents:
         return self.translate(self.title) if isinstance(self.title, Phrase) else self.title
 
     def bound_odds(self) -> OddsBound:
-        """Return how far the budget lets odds move at the smallest distance that occurs."""
-        return bound_odds(self.specification, delta=self.delta, distance=self.distance)
+        """Return how far the budget lets odds move at the smallest distance that occurs; it is computed once."""
+        if self._odds is None:
+            found = bound_odds(self.specification, delta=self.delta, distance=self.distance)
+            object.__setattr__(self, "_odds", found)
+            return found
+        return self._odds
 
     def budget(self) -> str:
         """Return the budget with its letter and four decimals, rounded up: ρ² for zCDP, ε otherwise."""
