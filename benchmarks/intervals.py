@@ -1,7 +1,12 @@
-"""How often published intervals hold the true number, by level and size, for TopDown and for the swap.
+"""How often published intervals hold the true number, by level and size, for TopDown, for the swap and for stirring.
 
-  python benchmarks/intervals.py [--census synthetic|hawaii] [--mechanism topdown|swap] [--releases 4] [--households 10000]
-                                [--workload pl94-persons] [--mode gls] [--rate 1/20] [--replicates 20] [--first 0]
+  python benchmarks/intervals.py [--census synthetic|hawaii] [--mechanism topdown|swap|stirring] [--releases 4]
+                                [--households 10000] [--workload pl94-persons] [--mode gls] [--rate 1/20]
+                                [--replicates 20] [--first 0] [--match …] [--law auto] [--level block] [--held race]
+
+Of stirring two more rows are printed: small strata (2 to 19 records) and rare types (held values that at most two records
+of a larger stratum have), from tables by match variables, place and race. ``--level`` is the finest that is swapped and
+released, ``--held`` what is held: few places or few held values make a law by types.
 
 Each release has a key of its own. Printed for nominal 90 % and 95 %: the percentage of uncertain cells whose interval
 holds the truth, its Monte-Carlo standard error and the mean width, by table and size class. The standard error is that of
@@ -23,6 +28,7 @@ from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.engine import Local
 from stirred.mechanisms.release import Release, join_variables, require_schema
+from stirred.mechanisms.stirring import Stirring
 from stirred.mechanisms.swap.estimates import half_widths
 from stirred.mechanisms.swap.psa import PermutationSwapping
 from stirred.mechanisms.topdown import TopDown
@@ -35,6 +41,7 @@ HAWAII = Path(__file__).resolve().parents[2] / "shared" / "data" / "hi2020" / "b
 GROUPS = ("hisp", "white", "black", "aian", "asian", "nhpi", "other", "two")
 SPINE = ("state", "county", "tract", "block_group", "block")
 FEW = 20  # cells below which no percentage is printed
+SMALL, RARE = 20, 2  # records of a stratum, and of a held value there
 
 
 def synthetic(households: int) -> Census:
@@ -62,7 +69,7 @@ def hawaii() -> Census:
 
 
 def truth(
-    mechanism: TopDown | PermutationSwapping, census: Census, wanted: list[tuple[str, list[str]]]
+    mechanism: TopDown | PermutationSwapping | Stirring, census: Census, wanted: list[tuple[str, list[str]]]
 ) -> dict[tuple[str, ...], pl.DataFrame]:
     """The tables of the census; TopDown's variables are those of its release without noise."""
     exact = None
@@ -76,7 +83,7 @@ def truth(
 
 
 def tables(
-    mechanism: TopDown | PermutationSwapping, release: Release, kind: str, by: list[str]
+    mechanism: TopDown | PermutationSwapping | Stirring, release: Release, kind: str, by: list[str]
 ) -> Iterator[tuple[float, pl.DataFrame]]:
     """The published table with its intervals, for each nominal level."""
     if isinstance(mechanism, TopDown):
@@ -131,11 +138,36 @@ def line(parts: list[NDArray[np.float64]]) -> str:
     return " | ".join([texts[-1], *texts[:-1]])
 
 
+def select(table: pl.DataFrame, match: list[str], row: str) -> pl.DataFrame:
+    """Return the cells of small strata, or of rare types; both are counted in the table itself, where they are exact."""
+    if not row:
+        return table
+    many = pl.col("count").sum()
+    if row == "small strata":
+        return table.filter(many.over(match).is_between(2, SMALL - 1))
+    return table.filter(many.over(*match, "race").is_between(1, RARE) & (many.over(match) >= SMALL))
+
+
+def make_swap(
+    told: argparse.Namespace, kind: str, match: tuple[str, ...], columns: list[str]
+) -> PermutationSwapping | Stirring:
+    """Return the swap or the stirring that is measured."""
+    finest = SPINE.index(told.level)
+    shared = {"resolution": kind, "match": match, "swap": SPINE[1 : finest + 1], "rate": Fraction(told.rate)}
+    if told.mechanism == "swap":
+        return PermutationSwapping(**shared)
+    if told.held:
+        shared |= {"hold": told.held, "carry": False}
+    elif finest + 1 < len(SPINE):
+        shared["drop"] = [name for name in SPINE[finest + 1 :] if name in columns]
+    return Stirring(**shared, law=told.law)
+
+
 def main() -> None:
     """Measure and print."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--census", choices=("synthetic", "hawaii"), default="synthetic")
-    asked.add_argument("--mechanism", choices=("topdown", "swap"), default="topdown")
+    asked.add_argument("--mechanism", choices=("topdown", "swap", "stirring"), default="topdown")
     asked.add_argument("--releases", type=int, default=4)
     asked.add_argument("--households", type=int, default=10_000)
     asked.add_argument("--workload", default="pl94-persons")
@@ -143,30 +175,39 @@ def main() -> None:
     asked.add_argument("--rate", default="1/20")
     asked.add_argument("--replicates", type=int, default=20)
     asked.add_argument("--first", type=int, default=0, help="the number of the first key")
+    asked.add_argument(
+        "--match", nargs="*", default=[], help="match variables; many of them make small strata"
+    )
+    asked.add_argument("--law", default="auto", help="of stirring")
+    asked.add_argument("--level", choices=SPINE[1:], default="block", help="the finest one that is swapped")
+    asked.add_argument(
+        "--held", nargs="*", default=[], help="what stirring holds; without it, all and the persons"
+    )
     told = asked.parse_args()
     census = hawaii() if told.census == "hawaii" else synthetic(told.households)
-    mechanism: TopDown | PermutationSwapping
-    kinds = ["household"] if told.census == "synthetic" and told.mechanism == "swap" else ["person"]
+    mechanism: TopDown | PermutationSwapping | Stirring
+    kinds = ["household"] if told.census == "synthetic" and told.mechanism != "topdown" else ["person"]
+    match = tuple(told.match) or (("state", "size") if told.census == "synthetic" else ("state", "age"))
     if told.mechanism == "topdown":
         mechanism = TopDown(workload=told.workload, mode=told.mode, replicates=told.replicates)
     else:
-        match = ("state", "size") if told.census == "synthetic" else ("state", "age")
-        mechanism = PermutationSwapping(
-            resolution=kinds[0], match=match, swap=SPINE[1:], rate=Fraction(told.rate)
-        )
-        kinds += ["person"] if told.census == "synthetic" else []
-    wanted = [(kind, [level, *more]) for kind in kinds for level in SPINE[1:] for more in ([], ["race"])]
-    true = truth(mechanism, census, wanted)
+        mechanism = make_swap(told, kinds[0], match, list(census.columns(kinds[0])))
+        kinds += ["person"] if told.census == "synthetic" and not told.held else []
+    levels = SPINE[1 : SPINE.index(told.level) + 1]
+    wanted = [(kind, "", [level, *more]) for kind in kinds for level in levels for more in ([], ["race"])]
+    if told.mechanism == "stirring":
+        wanted += [(kinds[0], row, [*match, levels[0], "race"]) for row in ("small strata", "rare types")]
+    true = truth(mechanism, census, [(kind, by) for kind, _, by in wanted])
     found: dict[tuple[str, str, str, float], list[NDArray[np.float64]]] = {}
     for number in range(told.first, told.first + told.releases):
         release = mechanism.release(
             census, key=Key.for_tests(number).bind("coverage"), engine=Local(workers=1)
         )
-        for kind, by in wanted:
+        for kind, row, by in wanted:
             for level, table in tables(mechanism, release, kind, by):
                 for size in ("published", "true"):
-                    part = shares(table, true[kind, *by], by, size)
-                    found.setdefault((size, kind, " × ".join(by), level), []).append(part)
+                    part = shares(select(table, list(match), row), true[kind, *by], by, size)
+                    found.setdefault((size, kind, row or " × ".join(by), level), []).append(part)
     print(" ".join(f"{name}={value}" for name, value in vars(told).items()))
     print("percentage ± standard error (mean width)")
     print("| size | records | table | nominal | all | " + " | ".join(CLASSES) + " |")
