@@ -37,7 +37,7 @@ def measure_draw(folder: Path, repeats: int) -> dict[str, float]:
     """One thread: both draws of the place column, interleaved."""
     from stirred.chance import Key
     from stirred.engine import Local
-    from stirred.mechanisms.stirring.law import Asked, Shape, StratumShapes, choose_laws
+    from stirred.mechanisms.stirring.law import Asked, StratumShape, StratumShapes, choose_laws
     from stirred.mechanisms.stirring.moves import draw_stirring
     from stirred.mechanisms.swap.moves import draw_moves
     from stirred.mechanisms.swap.strata import count_sizes
@@ -58,7 +58,7 @@ def measure_draw(folder: Path, repeats: int) -> dict[str, float]:
     def stir(ids: np.ndarray, rows: int) -> None:
         some = strata[:rows]
         sizes = count_sizes(some)
-        shapes = StratumShapes.of(Shape(n, None, None) for n in sizes.tolist())  # all records differ
+        shapes = StratumShapes.of(StratumShape(n, None, None) for n in sizes.tolist())  # all records differ
         laws = choose_laws(shapes, Asked.of(rate=rate))
         draw_stirring(key, ids=ids[:rows], strata=some, sizes=sizes, laws=laws, engine=one).apply(
             block[:rows]

@@ -19,7 +19,7 @@ from stirred.census.synthetic import synthesise
 from stirred.census.synthetic.massachusetts import TABLE_1
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.mechanisms.stirring.law import Asked, LawName, Shape, StratumShapes, choose_laws
+from stirred.mechanisms.stirring.law import Asked, LawName, StratumShape, StratumShapes, choose_laws
 from stirred.mechanisms.stirring.moves import draw_stirring
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.budget import theorem_1, tight_budget
@@ -235,7 +235,9 @@ class Runs:
         """Return county × tenure after one stirring that moves the same share; types are the tenures."""
         first = np.bincount(self.strata, self.tenure == 0, minlength=self.sizes.size).astype(int).tolist()
         shapes = StratumShapes.of(
-            Shape(n, tuple(filter(None, (owned, n - owned))), None)  # None: more counties than a law counts
+            StratumShape(
+                n, tuple(filter(None, (owned, n - owned))), None
+            )  # None: more counties than a law counts
             for n, owned in zip(self.sizes.tolist(), first, strict=True)
         )
         moves = draw_stirring(

@@ -1,6 +1,5 @@
 """DHC after PL from a plan: ``given`` names an earlier packet, or an earlier mechanism of the same plan."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +135,7 @@ def test_an_earlier_budget_is_never_lost(folder: Path, monkeypatch: pytest.Monke
     stated = TopDown.specification
 
     def forgetful(mechanism: TopDown, *words: Any, **named: Any) -> Any:
-        return stated(replace(mechanism, given=None), *words, **named)
+        return stated(mechanism.replace(given=None), *words, **named)
 
     monkeypatch.setattr(TopDown, "specification", forgetful)
     with pytest.raises(PrivacyError, match="does not include the release"):

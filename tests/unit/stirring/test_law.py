@@ -15,8 +15,8 @@ from stirred.mechanisms.stirring.law import (
     BY_PLACE,
     CYCLES,
     Asked,
-    Shape,
     StratumLaw,
+    StratumShape,
     StratumShapes,
     changed_slots,
     choose_laws,
@@ -218,7 +218,7 @@ def test_the_law_by_several_types_is_the_defined_one() -> None:
 @pytest.mark.parametrize("counts", [(3, 2, 1), (4, 4, 4, 4), (9, 5, 1, 1), (6, 6, 6, 3, 2)])
 @pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(1, 20), Fraction(1, 2)])
 def test_as_many_slots_change_as_at_the_asked_rate(counts: tuple[int, ...], rate: Fraction) -> None:
-    shape = StratumShapes.of([Shape(sum(counts), counts, None)])
+    shape = StratumShapes.of([StratumShape(sum(counts), counts, None)])
     law = choose_laws(shape, Asked.of(rate=rate, law="types"))[0]
     assert law.kind == BY_HELD
     assert law.root**2 == law.weight
@@ -255,7 +255,7 @@ def test_the_theory_s_cases_of_several_types() -> None:
     assert round(expect_changed((2, 2, 1), Fraction(2)) / 5, 4) == 0.4213
     # 8.10a: n = 100,000 in ten places, 5 % change: 10.3 against 14.5
     share = 5_000 / changed_slots([10_000] * 10, 1)
-    shape = StratumShapes.of([Shape(100_000, None, (10_000,) * 10)])
+    shape = StratumShapes.of([StratumShape(100_000, None, (10_000,) * 10)])
     asked = {law: Asked.of(rate=Fraction(share), law=law) for law in ("auto", "cycles")}
     losses = {law: float(choose_laws(shape, own)[0].loss.upper(3)) for law, own in asked.items()}
     assert losses["auto"] == pytest.approx(10.3, abs=0.05)
@@ -267,7 +267,7 @@ SIDES = [(2,), (1, 1), (12,), (9, 3), (4, 4, 4), (6, 3, 2, 1), (200,), (150, 50)
 
 def test_auto_takes_what_loses_least_or_changes_fewest() -> None:
     rows = [
-        Shape(n, held, places)
+        StratumShape(n, held, places)
         for n in (2, 12, 200)
         for held, places in product(SIDES, repeat=2)
         if all(side is None or sum(side) == n for side in (held, places))
@@ -299,7 +299,7 @@ def test_auto_takes_what_loses_least_or_changes_fewest() -> None:
 LAWS = ("auto", "cycles", "types")
 
 
-def _find_effect(shape: Shape, law: StratumLaw) -> float:
+def _find_effect(shape: StratumShape, law: StratumLaw) -> float:
     if law.kind == CYCLES:
         return float(moved_share(shape.n, law.weight))
     counts = shape.held if law.kind == BY_HELD else shape.places
@@ -310,15 +310,15 @@ def _find_effect(shape: Shape, law: StratumLaw) -> float:
 def test_strata_that_are_drawn_too_slowly_are_stirred_by_cycles() -> None:
     slow, quick = (2,) * 12, (40,) * 12
     for counts, kind in ((slow, CYCLES), (quick, BY_PLACE)):
-        shape = StratumShapes.of([Shape(sum(counts), None, counts)])
+        shape = StratumShapes.of([StratumShape(sum(counts), None, counts)])
         assert choose_laws(shape, Asked.of(rate="1/4", law="types"))[0].kind == kind
-    many = StratumShapes.of([Shape(10**6, None, None)])
+    many = StratumShapes.of([StratumShape(10**6, None, None)])
     assert choose_laws(many, Asked.of(rate="1/4", law="types"))[0].kind == CYCLES
 
 
 def test_both_wishes_are_kept_by_types_too() -> None:
     counts = (50, 30, 20)
-    shape = StratumShapes.of([Shape(100, None, counts)])
+    shape = StratumShapes.of([StratumShape(100, None, counts)])
     asked = Asked.of(rate="1/10", loss="3")
     law = choose_laws(shape, asked)[0]
     assert law.kind == BY_PLACE

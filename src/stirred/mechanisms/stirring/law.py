@@ -266,7 +266,7 @@ def _simplest(low: Fraction, high: Fraction) -> Fraction:
 # Which law each stratum has: chosen from sizes and counts of types, which are invariants.
 
 
-class Shape(NamedTuple):
+class StratumShape(NamedTuple):
     """What the choice of a law reads of a stratum: its size and, on both sides, the counts of its types.
 
     Counts are sorted, the largest first; None stands for more types than ``MAX_TYPES``.
@@ -291,13 +291,13 @@ class Shape(NamedTuple):
 class StratumShapes:
     """The shapes of all strata: each distinct shape once, and the number of its shape for every stratum."""
 
-    distinct: tuple[Shape, ...]
+    distinct: tuple[StratumShape, ...]
     numbers: NDArray[np.intp]
 
     @staticmethod
-    def of(shapes: Iterable[Shape]) -> "StratumShapes":
+    def of(shapes: Iterable[StratumShape]) -> "StratumShapes":
         """Collect the shapes of strata that are given one by one."""
-        places: dict[Shape, int] = {}
+        places: dict[StratumShape, int] = {}
         numbers = [places.setdefault(shape, len(places)) for shape in shapes]
         return StratumShapes(tuple(places), np.array(numbers, np.intp))
 
@@ -357,15 +357,15 @@ def choose_laws(shapes: StratumShapes, asked: Asked) -> StratumLaws:
     The choice reads ``shapes`` and the settings, nothing else. A law by types is possible where a side has 2 to
     ``MAX_TYPES`` types and its draw takes few enough tries.
 
-    >>> one = StratumShapes.of([Shape(264331, (163885, 100446), None)])
+    >>> one = StratumShapes.of([StratumShape(264331, (163885, 100446), None)])
     >>> [str(choose_laws(one, Asked.of(rate=f"{p}/100", law=law))[0].loss.upper(2))
     ...  for p in (1, 5, 10, 50) for law in ("cycles", "auto")]
     ['17.09', '10.65', '15.43', '7.39', '14.69', '5.95', '12.49', '2.26']
-    >>> ten = choose_laws(StratumShapes.of([Shape(100_000, None, (10_000,) * 10)]), Asked.of(rate="1/20"))
+    >>> ten = choose_laws(StratumShapes.of([StratumShape(100_000, None, (10_000,) * 10)]), Asked.of(rate="1/20"))
     >>> ten[0].kind == BY_PLACE, str(ten[0].loss.upper(2))  # by cycles 14.46
     (True, '10.51')
     """
-    by_types: Mapping[tuple[int, ...], Candidate] = {}
+    by_types: Mapping[tuple[int, ...], LawCandidate] = {}
     if asked.law != "cycles":
         by_types = _propose_types(
             {side for shape in shapes.distinct for _, side in shape.list_sides()}, asked
@@ -376,7 +376,7 @@ def choose_laws(shapes: StratumShapes, asked: Asked) -> StratumLaws:
     return StratumLaws(laws, np.array([places[law] for law in found], np.intp)[shapes.numbers])
 
 
-class Candidate(NamedTuple):
+class LawCandidate(NamedTuple):
     """A law that a stratum may have: its λ, and the share that would have to move by cycles to change as many slots."""
 
     weight: Fraction
@@ -400,7 +400,7 @@ def expect_type_changes(counts: Sequence[int], weight: Fraction) -> float:
     return expect_changed(counts, StratumLaw(BY_HELD, weight).root)
 
 
-def _propose_types(sides: Iterable[tuple[int, ...]], asked: Asked) -> dict[tuple[int, ...], Candidate]:
+def _propose_types(sides: Iterable[tuple[int, ...]], asked: Asked) -> dict[tuple[int, ...], LawCandidate]:
     """Return the law by types for the counts of each side, where there is one."""
     two = sorted(side for side in sides if len(side) == 2)
     more = sorted(side for side in sides if len(side) > 2)
@@ -415,9 +415,9 @@ def _propose_types(sides: Iterable[tuple[int, ...]], asked: Asked) -> dict[tuple
         if weight is None or (len(side) > 2 and not is_practical(side, StratumLaw(BY_HELD, weight).root)):
             continue
         if asked.rate is not None and (cap is None or weight < cap):
-            made[side] = Candidate(weight, float(asked.rate))
+            made[side] = LawCandidate(weight, float(asked.rate))
         else:
-            made[side] = Candidate(weight, expect_type_changes(side, weight) / changed_slots(side, 1.0))
+            made[side] = LawCandidate(weight, expect_type_changes(side, weight) / changed_slots(side, 1.0))
     return made
 
 
@@ -451,7 +451,9 @@ def _weigh_more(sides: Sequence[tuple[int, ...]], asked: Asked) -> list[Fraction
     ]
 
 
-def _choose_law(shape: Shape, asked: Asked, by_types: Mapping[tuple[int, ...], Candidate]) -> StratumLaw:
+def _choose_law(
+    shape: StratumShape, asked: Asked, by_types: Mapping[tuple[int, ...], LawCandidate]
+) -> StratumLaw:
     weight = asked.weight(shape.n)
     best = StratumLaw(CYCLES, weight)
     sides = [(kind, by_types[counts]) for kind, counts in shape.list_sides() if counts in by_types]
@@ -459,14 +461,16 @@ def _choose_law(shape: Shape, asked: Asked, by_types: Mapping[tuple[int, ...], C
         return best
     cap, rate = asked.cap, asked.rate
     reached = rate is not None and (cap is None or weight < cap)
-    chosen = Candidate(weight, float(rate if rate is not None and reached else moved_share(shape.n, weight)))
+    chosen = LawCandidate(
+        weight, float(rate if rate is not None and reached else moved_share(shape.n, weight))
+    )
     for kind, other in sides:
         if (best.kind == CYCLES and asked.law == "types") or _is_better(other, chosen, rate):
             best, chosen = StratumLaw(kind, other.weight), other
     return best
 
 
-def _is_better(one: Candidate, other: Candidate, rate: Fraction | None) -> bool:
+def _is_better(one: LawCandidate, other: LawCandidate, rate: Fraction | None) -> bool:
     """Return whether the first changes fewer records or, where both reach the asked rate, loses less."""
     if rate is not None and max(one.effect, other.effect) <= float(rate):
         return ratio(one.weight) < ratio(other.weight)

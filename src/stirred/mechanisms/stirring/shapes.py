@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from stirred.mechanisms.stirring.free_slots import MAX_TYPES
-from stirred.mechanisms.stirring.law import Shape, StratumShapes
+from stirred.mechanisms.stirring.law import StratumShape, StratumShapes
 from stirred.mechanisms.swap.records import Column
 from stirred.mechanisms.swap.strata import MANY_TYPES, Shapes, StratumCodes, count_each_type, read_margins
 
@@ -21,7 +21,7 @@ def count_stratum_shapes(
     >>> from stirred.mechanisms.swap.strata import form_strata
     >>> place = Column(name="place", codes=np.array([2, 7, 2]), type=pa.int64())
     >>> count_stratum_shapes(form_strata([], rows=3), None, [place]).distinct
-    (Shape(n=3, held=None, places=(2, 1)),)
+    (StratumShape(n=3, held=None, places=(2, 1)),)
     """
     several = strata.sizes > 1
     rows = np.zeros((several.size, 1 + 2 * MAX_TYPES), np.uint32)
@@ -31,7 +31,8 @@ def count_stratum_shapes(
     rows[several, 1 + MAX_TYPES :] = count_each_type(strata, places, several, MAX_TYPES)
     distinct, numbers = np.unique(rows, axis=0, return_inverse=True)
     shapes = (
-        Shape(n, _trim(counts[:MAX_TYPES]), _trim(counts[MAX_TYPES:])) for n, *counts in distinct.tolist()
+        StratumShape(n, _trim(counts[:MAX_TYPES]), _trim(counts[MAX_TYPES:]))
+        for n, *counts in distinct.tolist()
     )
     return StratumShapes(tuple(shapes), np.asarray(numbers).reshape(-1))
 
@@ -52,7 +53,7 @@ def list_shapes(shapes: Shapes) -> StratumShapes:
         margins,
     )
     return StratumShapes.of(
-        Shape(n, _join_counts(n, held, many, own), _join_counts(n, places, most, other))
+        StratumShape(n, _join_counts(n, held, many, own), _join_counts(n, places, most, other))
         for n, held, many, places, most, (own, other) in zip(*columns, strict=True)
     )
 
