@@ -111,7 +111,7 @@ def test_above_a_factor_of_1000_the_bound_does_not_prevent_near_certainty() -> N
 def test_best_test_and_beliefs_under_pure_dp() -> None:
     # ε = ln 3 at distance 2: odds 9, so the best test errs 1 in 10 and even odds become 9/10
     what = Card(swapped(Budget.log(3))).bound_odds()
-    assert what.error == "9.99 %"  # rounded down: never overstated
+    assert what.error == "9.99%"  # rounded down: never overstated
     assert what.belief(Fraction(1, 2)).startswith("90.")
 
 
@@ -128,7 +128,7 @@ def test_infinite_and_zero_budgets_have_words() -> None:
     assert Card(swapped(Budget.infinite())).bound_odds().factor == "∞"
     free = Card(swapped(Budget.zero()))
     assert free.bound_odds().factor == "1.00"
-    assert free.bound_odds().error == "50.0 %"
+    assert free.bound_odds().error == "50.0%"
     for card in (Card(swapped(Budget.infinite())), free):
         assert card.html()
         assert card.markdown()
