@@ -55,10 +55,10 @@ def describe_field(schema: Schema, record_type: str, field: "pa.Field") -> dict[
     told: dict[str, object] = {"name": field.name, "type": _name_type(field.type)}
     variable = _find_variable(schema, record_type, field.name)
     if variable is None:
-        titles = {area.name: area.label for area in schema.geography.spine} | MEASURES
+        titles = {**{area.name: area.label for area in schema.geography.spine}, **MEASURES}
         return told | ({"title": titles[field.name]} if titles.get(field.name) else {})
     told |= {"title": variable.label} if variable.label else {}
-    required = {"required": True} if variable.missing.policy != "keep" else {}
+    required: dict[str, object] = {"required": True} if variable.missing.policy != "keep" else {}
     levels = variable.all_levels
     if isinstance(levels, range) and levels and levels.step == 1:
         required |= {"minimum": levels[0], "maximum": levels[-1]}
