@@ -11,6 +11,7 @@ from stirred.cli.process import (
     install_handlers,
     report_error,
     require_addresses,
+    speak_json,
     wants_traceback,
 )
 from stirred.cli.verbs import parser_for, require_verb, respell
@@ -30,6 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     lost: OSError | None = None
+    speak_json(on="--json" in words)  # before they are understood: what is wrong with them is an error too
     try:
         require_addresses()
         words = respell(words)

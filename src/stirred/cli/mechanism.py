@@ -23,7 +23,7 @@ from stirred.cli.options import (
 )
 from stirred.cli.output import console, print_json, show_progress, table
 from stirred.cli.parser import add_language_argument
-from stirred.cli.run import release_plan
+from stirred.cli.run import describe_packet, release_plan, state_budget
 from stirred.errors import InputError
 from stirred.mechanisms.config import MechanismConfig, parse_settings, read_extra, read_kind
 from stirred.mechanisms.registry import find_mechanism, find_registration, list_methods
@@ -171,7 +171,7 @@ def run(name: str, arguments: argparse.Namespace) -> int:
     invalid: Invalid = arguments.invalid or "refuse"
     if arguments.check:
         with open_engine(arguments) as engine:
-            with show_progress(quiet=arguments.json, late=True) as shown:
+            with show_progress(quiet=arguments.json, late=True, kind=arguments.progress) as shown:
                 census = engine.read(path).check(invalid=invalid, progress=shown)
             promise = mechanism.specification(census, engine=engine)
             before = mechanism.preview(census)
@@ -198,10 +198,8 @@ def release(plan: "Plan", out: Path, arguments: argparse.Namespace) -> int:
     """Run a plan that a command made, and say what was promised and kept."""
     noiseless = arguments.key is None and all(mechanism.is_noiseless for mechanism in plan.mechanisms)
     packet, ready = release_plan(plan, out, arguments, noiseless=noiseless)
-    told = packet.receipt()
     if arguments.json:
-        promised = str(ready.specification)
-        print_json({"packet": str(out), "private": told["private"], "specification": promised})
+        print_json(describe_packet(packet, ready.specification))
         return 0
     told_to = console()
     told_to.print(str(ready.specification))
@@ -247,15 +245,12 @@ def _promise(
 ) -> int:
     from stirred.languages import Language
     from stirred.mechanisms.exhibits import Listing
-    from stirred.spec import NormalizedRenyi
     from stirred.spec.card import Card
 
     exhibits, details = before
     if json:
-        zcdp = isinstance(promise.output_premetric, NormalizedRenyi)
-        spent = {"rho_squared": promise.rho_squared.exact} if zcdp else {"epsilon": promise.budget.exact}
         notes = {"notes": list(promise.notes)}
-        print_json({"specification": str(promise)} | spent | notes | dict(details))
+        print_json({"specification": str(promise)} | state_budget(promise) | notes | dict(details))
         return 0
     shown, said = console(), Language.of(language).translate
     shown.print(Card(promise, language=language).text())

@@ -1,12 +1,13 @@
 """Declare the options that verbs share: the engine, invalid records, and the key of a run."""
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from stirred.cli.output import PROGRESS_KINDS
+from stirred.cli.process import tell
 from stirred.errors import ClusterError, InputError, PrivacyError, StirredError
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ def add_engine_arguments(parser: argparse.ArgumentParser, *, default: str | None
     )
     where.add_argument(
         "--scratch", metavar="DIR", type=Path, help="where parts that do not fit lie while they are needed"
+    )
+    where.add_argument(
+        "--progress",
+        choices=PROGRESS_KINDS,
+        help="how the steps are told on standard error (default: bars or lines, nothing with --json)",
     )
 
 
@@ -78,11 +84,9 @@ def tell_about_records(census: "Census") -> None:
 
     gone = ", ".join(f"{count:,} {name} records" for name, count in census.dropped_counts.items() if count)
     if gone:
-        print(
-            f"left out because they break the schema: {gone} (confidential: do not publish)", file=sys.stderr
-        )
+        tell(f"left out because they break the schema: {gone} (confidential: do not publish)")
     for doubt in find_doubts(census):
-        print(f"warning: {doubt} (confidential: do not publish)", file=sys.stderr)
+        tell(f"warning: {doubt} (confidential: do not publish)")
 
 
 # The key of a run: read from a file, or drawn and kept beside the packet.
@@ -119,10 +123,7 @@ def rehearsal_key() -> "Key":
     """Return a key for tests for a run without any noise; it marks the packet as not private."""
     from stirred.chance import Key
 
-    print(
-        "a rehearsal without noise: the packet is marked as NOT PRIVATE and must not be published",
-        file=sys.stderr,
-    )
+    tell("a rehearsal without noise: the packet is marked as NOT PRIVATE and must not be published")
     return Key.for_tests(1)
 
 
@@ -158,9 +159,8 @@ def load_key(out: Path, given: str | None) -> "Key":
         )
     key = Key.fresh()
     key.save(path)
-    print(
+    tell(
         f"the key of this run is in {path}: whoever has it can undo the noise. Keep it as you keep the census, or destroy "
-        "it once the packet is final.",
-        file=sys.stderr,
+        "it once the packet is final."
     )
     return key

@@ -8,13 +8,14 @@ import sys
 import textwrap
 import time
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.process import flush_stream
+from stirred.cli.process import write_event, write_line
 from stirred.closed_files import append_closed
 
 if TYPE_CHECKING:
@@ -198,14 +199,26 @@ def percent(done: int, total: int) -> int:
     return 100 if total <= 0 else min(100, max(0, 100 * done // total))
 
 
+PROGRESS_KINDS = ("lines", "json", "none")
+
+
 @contextmanager
-def show_progress(*, quiet: bool = False, late: bool = False) -> "Iterator[ProgressEvents]":
+def show_progress(
+    *, quiet: bool = False, late: bool = False, kind: str | None = None
+) -> "Iterator[ProgressEvents]":
     """Show bars on standard error while the block runs, lines without a terminal, nothing when quiet.
 
-    ``late`` lines are only those of steps that last: what is refused at once is one error and nothing before it.
+    ``late`` lines are only those of steps that last: what is refused at once is one error and nothing before it. A
+    ``kind`` that is asked for decides: a line a step, a JSON object a line, or nothing.
     """
-    if quiet:
+    if kind == "none" or (quiet and kind is None):
         yield _nothing
+        return
+    if kind == "json":
+        yield _tell_events(partial(write_event, "progress"))
+        return
+    if kind == "lines":
+        yield _line_a_step(late=late)
         return
     if not sys.stderr.isatty():
         yield _line_a_step(late=late)
@@ -250,10 +263,7 @@ def _line_a_step(*, late: bool = False) -> "ProgressEvents":
         if far or (begins and not late and (done < total or total == 0)):
             if step in told:
                 told[step] = now
-            try:
-                print(f"{now - began:6.1f} s  {step}{far}", file=sys.stderr, flush=True)
-            except OSError:  # nobody reads: the run goes on
-                flush_stream(sys.stderr)
+            write_line(f"{now - began:6.1f} s  {step}{far}")
 
     return report
 
@@ -261,24 +271,33 @@ def _line_a_step(*, late: bool = False) -> "ProgressEvents":
 @contextmanager
 def log_progress(path: Path, inner: "ProgressEvents") -> "Iterator[ProgressEvents]":
     """Write each step to a JSON-lines log beside the packet; it holds times, and no value of a record."""
-    began = last = time.monotonic()
     with os.fdopen(append_closed(path), "a", encoding="utf-8") as file:
 
+        def write(**event: object) -> None:
+            file.write(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **event}) + "\n")
+            file.flush()
+
+        events = _tell_events(write)
+
         def report(step: str, done: int, total: int) -> None:
-            nonlocal last
-            now = time.monotonic()
-            whole = done in (0, total)
-            if whole or now - last >= LOG_AFTER_SECONDS:
-                last = now
-                event: dict[str, object] = {
-                    "step": step,
-                    "state": "done" if done == total else "begun" if whole else "under way",
-                    "seconds": round(now - began, 3),
-                }
-                if not whole:
-                    event["percent"] = percent(done, total)
-                file.write(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **event}) + "\n")
-                file.flush()
+            events(step, done, total)
             inner(step, done, total)
 
         yield report
+
+
+def _tell_events(write: Callable[..., None]) -> "ProgressEvents":
+    """Return a progress that writes an event when a step begins or ends, and at most one a second between."""
+    began = last = time.monotonic()
+
+    def report(step: str, done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        whole = done in (0, total)
+        if whole or now - last >= LOG_AFTER_SECONDS:
+            last = now
+            state = "done" if done == total else "begun" if whole else "under way"
+            far = {} if whole else {"percent": percent(done, total)}
+            write(step=step, state=state, seconds=round(now - began, 3), **far)
+
+    return report

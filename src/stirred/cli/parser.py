@@ -2,8 +2,10 @@
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from stirred.cli.process import speaks_json
+from stirred.errors import InputError
 from stirred.languages.phrase import CODES
 
 EXIT_CODES = (
@@ -57,6 +59,12 @@ class VerbParser(argparse.ArgumentParser):
         settings.setdefault("formatter_class", Formatter)
         super().__init__(epilog=epilog, **settings)  # type: ignore[arg-type]
         self.register("action", "parsers", Actions)
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse words that are no command; programs get what, why and fix, people the usage too."""
+        if speaks_json():
+            raise InputError(message, why="the command was not understood", fix=f"{self.prog} --help")
+        super().error(message)
 
 
 def actions_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

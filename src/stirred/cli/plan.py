@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stirred.cli.output import console, print_json, show_progress, table
+from stirred.cli.process import tell
 from stirred.closed_files import write_closed_text
 from stirred.errors import InputError
 
@@ -57,10 +58,7 @@ def open_stand_in(arguments: argparse.Namespace, plan: "Plan") -> "tuple[Census,
     from stirred.census.synthetic import synthesise
 
     if arguments.on_confidential_data:
-        print(
-            "warning: tuning on the confidential file is a release that no budget here accounts for",
-            file=sys.stderr,
-        )
+        tell("warning: tuning on the confidential file is a release that no budget here accounts for")
         return plan.census(), "the plan's own census"
     if arguments.stand_in:
         if _same_file(Path(arguments.stand_in), plan.folder / plan.census_file):

@@ -1,7 +1,7 @@
 """Handle the process of a command: limits, pipes, signals, and one message and exit code for every error."""
 
-import contextlib
 import errno
+import json
 import os
 import re
 import select
@@ -74,12 +74,48 @@ def _silence(stream: TextIO) -> None:
         os.close(nowhere)
 
 
+# What a command says on standard error: lines for people; with ``--json`` one JSON object a line, told apart by its event.
+
+_spoken = {"json": False}
+
+
+def speak_json(*, on: bool) -> None:
+    """Choose how this process speaks on standard error: one JSON object a line, or text."""
+    _spoken["json"] = on
+
+
+def speaks_json() -> bool:
+    """Return whether standard error has one JSON object a line."""
+    return _spoken["json"]
+
+
+def tell(text: str) -> None:
+    """Say something on standard error that is neither an error nor progress."""
+    write_event("message", text=text) if speaks_json() else write_line(text)
+
+
+def write_event(event: str, **told: object) -> None:
+    """Write one JSON object on one line of standard error."""
+    write_line(json.dumps({"event": event} | told, ensure_ascii=False))
+
+
+def write_line(text: str) -> None:
+    """Write a line to standard error, where there still is one; a run goes on when nobody reads."""
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except ValueError:  # it is closed
+        return
+    except OSError:
+        flush_stream(sys.stderr)
+
+
 # Signals that ask a command to end: it removes its scratch, says how to go on, and ends with 128 plus the number.
 
 # a scheduler's end of time, a terminal that was closed, a limit of processor time
 SIGNAL_NAMES = ("SIGTERM", "SIGHUP", "SIGXCPU")
 GO_ON = "run the same command again: a run goes on from what is finished in OUT.part"
 RESEND_SECONDS = 0.02  # seconds
+STOPPED_CODE = 128  # of a shell, to which the number of the signal is added
 _leaving: list[int] = []  # the signal that was raised; cleaning up is not interrupted by another one
 
 
@@ -87,7 +123,7 @@ class StoppedBySignal(SystemExit):
     """Raised where the command was when the signal came, so that every folder in use is removed on the way out."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(128 + number)
+        super().__init__(STOPPED_CODE + number)
         self.number = number
 
     def build_error(self) -> StirredError:
@@ -177,37 +213,40 @@ _NUMBER = re.compile(r"\b(?:os error|errno|code:) (\d+)", flags=re.IGNORECASE)
 
 
 def report_error(error: BaseException) -> int:
-    """Say what happened; returns the exit code."""
-    error = find_signal() or error
+    """Say what happened, as text or as JSON; returns the exit code."""
+    told, code = _explain_error(find_signal() or error)
+    if speaks_json():
+        kind = type(told).__name__
+        write_event("error", kind=kind, what=told.what, why=told.why, fix=told.fix, code=code)
+    else:
+        write_line(str(told) if code >= STOPPED_CODE else f"error: {told}")
+    return code
+
+
+def _explain_error(error: BaseException) -> tuple[StirredError, int]:
+    """Return the error with what, why and fix, and the exit code."""
     if isinstance(error, StirredError):
-        return _write_error(f"error: {error}", 74 if isinstance(error, ClusterError) else 2)
+        return error, 74 if isinstance(error, ClusterError) else 2
     if isinstance(error, KeyboardInterrupt):
-        return _write_error(f"interrupted\n  fix: {GO_ON}", 130)
+        return StirredError("interrupted", fix=GO_ON), 130
     if isinstance(error, StoppedBySignal):
-        return _write_error(str(error.build_error()), 128 + error.number)
+        return error.build_error(), STOPPED_CODE + error.number
     system = _translate_system_error(error)
     if system is not None:
-        return _write_error(f"error: {system}", 74)  # EX_IOERR of sysexits.h
+        return system, 74  # EX_IOERR of sysexits.h
     place = traceback.extract_tb(error.__traceback__)[-1]
-    return _write_error(
-        f"error: unexpected {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}\n"
-        "  why: this is a fault of stirred, or of a file it did not understand\n"
-        "  fix: report it; with STIRRED_TRACEBACK=1 the whole traceback is shown, which may hold confidential values",
-        70,
+    unexpected = StirredError(
+        f"unexpected {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}",
+        why="this is a fault of stirred, or of a file it did not understand",
+        fix="report it; with STIRRED_TRACEBACK=1 the whole traceback is shown, which may hold confidential values",
     )
+    return unexpected, 70
 
 
 def wants_traceback(error: BaseException) -> bool:
     """Return whether to show a traceback: only where somebody asked for it, because it may show records."""
     expected = (StirredError, KeyboardInterrupt, StoppedBySignal)
     return bool(os.environ.get("STIRRED_TRACEBACK")) and not isinstance(error, expected)
-
-
-def _write_error(text: str, code: int) -> int:
-    """Write to standard error, where there still is one."""
-    with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr)
-    return code
 
 
 def _translate_system_error(error: BaseException) -> StirredError | None:

@@ -33,6 +33,7 @@ from stirred.cli.parser import add_language_argument
 if TYPE_CHECKING:
     from stirred.publish import Packet, Plan
     from stirred.publish.check import ReadyPlan
+    from stirred.spec import Specification
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,14 +56,62 @@ def run(arguments: argparse.Namespace) -> int:
     from stirred.publish.plan.description import with_invalid, with_language
 
     plan = with_language(with_invalid(load(arguments.plan), arguments.invalid), arguments.language)
-    packet, _ = release_plan(plan, Path(arguments.out), arguments, internal=not arguments.public_only)
-    report = str(packet.public / "report.html")
+    packet, ready = release_plan(plan, Path(arguments.out), arguments, internal=not arguments.public_only)
     if arguments.json:
-        private = packet.receipt()["private"]
-        print_json({"packet": str(packet.folder), "report": report, "private": private})
+        print_json(describe_packet(packet, ready.specification))
         return 0
-    console().print(f"packet: {packet.folder}\nopen {report}")
+    console().print(f"packet: {packet.folder}\nopen {packet.public / 'report.html'}")
     return 0
+
+
+def describe_packet(packet: "Packet", promise: "Specification") -> dict[str, object]:
+    """Return what a program needs of a packet that was written: paths, promise, notes, guards and checks.
+
+    All of it stands in the public part too, but for the folder of the internal part.
+    """
+    from stirred.publish.packet.checksums import INTERNAL
+
+    public, stated = packet.public, packet.mechanisms()
+    folders = ["data"] if len(stated) == 1 else [f"data-{number + 1}" for number in range(len(stated))]
+    internal = packet.folder / INTERNAL
+    return {
+        "packet": str(packet.folder),
+        "report": str(public / "report.html"),
+        "private": packet.receipt()["private"],
+        "specification": str(promise),
+        **state_budget(promise),
+        "files": {path.name: str(path) for path in sorted(public.iterdir()) if path.is_file()},
+        "internal": str(internal) if internal.is_dir() else None,
+        "data": [
+            {"mechanism": entry["name"], "record_type": path.stem, **_list_formats(path)}
+            for entry, folder in zip(stated, folders, strict=True)
+            for path in sorted((public / folder).glob("*.parquet"))
+        ],
+        "tables": [
+            {"name": name, "record_type": counted, **_list_formats(public / "tables" / f"{name}.parquet")}
+            for name, counted in packet.tables().items()
+        ],
+        "untouched": list(promise.untouched),
+        "notes": [*promise.notes, *packet.notes()],
+        "guards": [{"mechanism": entry["name"], **guard} for entry in stated for guard in entry["guards"]],
+        "checks": [
+            {"mechanism": entry["name"], **check} for entry in stated for check in entry["invariants"]
+        ],
+    }
+
+
+def state_budget(promise: "Specification") -> dict[str, str]:
+    """Return the exact budget, under the name of its flavor."""
+    from stirred.spec import NormalizedRenyi
+
+    zcdp = isinstance(promise.output_premetric, NormalizedRenyi)
+    return {"rho_squared": promise.rho_squared.exact} if zcdp else {"epsilon": promise.budget.exact}
+
+
+def _list_formats(parquet: Path) -> dict[str, str]:
+    """Return the paths of a released table by format."""
+    copies = {kind: parquet.with_suffix(f".{kind}") for kind in ("parquet", "csv")}
+    return {kind: str(path) for kind, path in copies.items() if path.exists()}
 
 
 def release_plan(
@@ -75,13 +124,16 @@ def release_plan(
 
     with open_engine(arguments, planned=plan.engine) as engine:
         # all that can be refused is refused before a key is made
-        with show_progress(quiet=arguments.json, late=True) as shown:
+        with show_progress(quiet=arguments.json, late=True, kind=arguments.progress) as shown:
             rehearsal = noiseless or is_rehearsal(out, arguments.key)
             ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
         tell_about_records(ready.census)
         log = out.with_name(out.name + ".log")
         with hold_lock(out), clean_after_refusal(key_file(out, arguments.key), log):
             key = rehearsal_key() if noiseless else load_key(out, arguments.key)
-            with show_progress(quiet=arguments.json) as shown, log_progress(log, shown) as progress:
+            with (
+                show_progress(quiet=arguments.json, kind=arguments.progress) as shown,
+                log_progress(log, shown) as progress,
+            ):
                 packet = run_plan(plan, out, key=key, progress=progress, internal=internal, prepared=ready)
     return packet, ready

@@ -85,15 +85,16 @@ def format_value(value: object) -> str:
 def round_digits(value: float, digits: int = 2) -> Decimal:
     """Return a number with that many significant digits and no decimals after a whole number.
 
-    >>> [str(round_digits(value)) for value in (0.01234, 1.96, 12.4, 1876.3, 0.0)]
-    ['0.012', '2.0', '12', '1876', '0']
+    >>> [str(round_digits(value)) for value in (0.01234, 0.5, 1.96, 9.96, 12.4, 1876.3, 0.0)]
+    ['0.012', '0.50', '2.0', '10', '12', '1876', '0']
     """
     if value != value:
         return Decimal("NaN")
     exact = Decimal(repr(float(value)))
     if abs(exact) >= 10 ** (digits - 1) or exact == 0:
         return exact.quantize(Decimal(1), ROUND_HALF_EVEN)
-    return Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(exact)
+    rounded = Context(prec=digits, rounding=ROUND_HALF_EVEN).plus(exact)
+    return rounded.quantize(Decimal(1).scaleb(min(0, rounded.adjusted() - digits + 1)))
 
 
 def format_error(value: float, *, signed: bool = False) -> str:

@@ -15,7 +15,7 @@ from stirred.engine import Progress, silent
 from stirred.errors import InputError, PrivacyError
 from stirred.languages import Language
 from stirred.publish.check import ReadyPlan, prepare
-from stirred.publish.documents import assess_questions, ground_of, labels_of
+from stirred.publish.documents import assess_questions, ground_of, labels_of, measure_risk
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.receipt import read_release
 from stirred.publish.plan.description import Plan, load
@@ -133,15 +133,24 @@ def demo(out: Path, *, seed: int = 1, progress: Progress | None = None, language
     described = {name: load(plans / f"{name}.toml") for name in PLANS}
     census_file = out / "census" / "census.toml"
     schema = read(census_file).schema
+    tables = {name: tables_of(packet) for name, packet in packets.items()}
+    words = labels_of(schema)
+    plain = {
+        plan.title: measure_risk(plan, schema, [read_release(packets[name], plan)], tables[name]).plain(
+            words.variables
+        )
+        for name, plan in described.items()
+    }
     report = comparison_report(
         [plan.title for plan in described.values()],
         [load_specification(packet.public / "spec.json") for packet in packets.values()],
         [found[name] for name in PLANS],
         title="One census, released three ways",
         subtitle="A synthetic census of 60,000 households, so that even the comparison with the truth may be shown",
-        tables={described[name].title: tables_of(packet) for name, packet in packets.items()},
+        tables={described[name].title: shown for name, shown in tables.items()},
+        risks={title: one for title, one in plain.items() if one is not None},
         ground=ground_of(schema, census_file, [read_release(packets["swap-5"], described["swap-5"])]),
-        words=labels_of(schema),
+        words=words,
     )
     target = out / "report.html"
     temporary = target.with_suffix(".part")

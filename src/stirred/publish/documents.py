@@ -271,6 +271,44 @@ MAX_RECORDS_UNDONE = 2_000_000  # records whose swap is undone for the report, a
 MAX_TABLE_VARIABLES = 5  # of a table whose exact sums are looked for
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRisk:
+    """What anyone can find in releases that needs nothing but them: undone swaps, guesses by area, guessed cells."""
+
+    undone: tuple[risk.InversionShares, ...] = ()
+    guessed: tuple[risk.AreaGuesses, ...] = ()
+    believed: "tuple[InferredTable, ...]" = ()
+
+    def plain(self, labels: Mapping[str, str]) -> risk.PlainRisk | None:
+        """Return the most intelligible of these risks, or None where nothing was measured."""
+        if self.undone:
+            return risk.describe_undone(max(self.undone, key=lambda one: one.share))
+        if self.guessed:
+            return risk.describe_guessed(self.guessed[0], labels)
+        return risk.describe_believed(self.believed) if self.believed else None
+
+
+def measure_risk(plan: Plan, schema: Schema, releases: Sequence[Release], tables: "Shown") -> MeasuredRisk:
+    """Measure what the attacks of the public report find, from the releases alone."""
+    own = _own_releases(plan, schema, releases)
+    undone = (_measure_undo(mechanism, release) for mechanism, release in own)
+    guessed = (_measure_guess(mechanism, release) for mechanism, release in own)
+    return MeasuredRisk(
+        undone=tuple(one for one in undone if one is not None),
+        guessed=tuple(one for one in guessed if one is not None),
+        believed=tuple(_derive_beliefs(plan, schema, tables)),
+    )
+
+
+def _own_releases(plan: Plan, schema: Schema, releases: Sequence[Release]) -> list[tuple[Mechanism, Release]]:
+    """Return the releases that were not made from others, with their mechanisms."""
+    return [
+        (step.mechanism, replace(release, schema=schema))
+        for step, release in zip(plan.steps, releases, strict=True)
+        if step.source is None
+    ]
+
+
 def public_risk(
     plan: Plan,
     schema: Schema,
@@ -279,6 +317,7 @@ def public_risk(
     tables: Mapping[str, tuple[Sequence[str], pa.Table]],
     engine: Engine,
     labels: Mapping[str, str],
+    measured: MeasuredRisk | None = None,
 ) -> list[Section]:
     """Return the public sections on uniqueness, exact numbers and attacks, from the releases alone."""
     known = [replace(release, schema=schema) for release in releases]
@@ -288,17 +327,15 @@ def public_risk(
         count_cells_of_one(tables),
         limited=specification.budget.is_finite,
         labels=labels,
+        released={name: _rows(release, name) for release in known for name in release.microdata},
     )
-    own = [
-        (step.mechanism, release)
-        for step, release in zip(plan.steps, known, strict=True)
-        if step.source is None
-    ]
+    own = _own_releases(plan, schema, releases)
     given = dict.fromkeys(one for mechanism, release in own for one in _find_given_away(mechanism, release))
-    parts: list[Section | None] = [section, risk.write_disclosure(tuple(given), labels)]
-    parts += [_describe_undo(mechanism, release) for mechanism, release in own]
-    parts += [_describe_guess(mechanism, release, labels) for mechanism, release in own]
-    parts.append(risk.write_noisy_tables(_derive_beliefs(plan, schema, tables)))
+    measured = measured or measure_risk(plan, schema, releases, tables)
+    parts: list[Section | None] = [risk.write_inversion(one) for one in measured.undone]
+    parts += [risk.write_majority(one, labels) for one in measured.guessed]
+    parts += [section, risk.write_disclosure(tuple(given), labels)]
+    parts.append(risk.write_noisy_tables(measured.believed))
     parts.append(risk.write_skipped(_list_omissions(own)))
     return [one for one in parts if one is not None]
 
@@ -324,8 +361,8 @@ def _find_given_away(mechanism: Mechanism, release: Release) -> "tuple[Disclosur
     )
 
 
-def _describe_undo(mechanism: Mechanism, release: Release) -> Section | None:
-    """Describe what the best undo finds, where the mechanism states the law of its moves."""
+def _measure_undo(mechanism: Mechanism, release: Release) -> risk.InversionShares | None:
+    """Measure what the best undo finds, where the mechanism states the law of its moves."""
     if not 0 < _rows(release, mechanism.record_type) <= MAX_RECORDS_UNDONE:
         return None
     data = release.microdata[mechanism.record_type]
@@ -334,26 +371,27 @@ def _describe_undo(mechanism: Mechanism, release: Release) -> Section | None:
     if law is None or collect_frame(taking.select(pl.len())).item() < 2:
         return None
     # imported here: most runs have no swap to undo, and attacks load solvers
-    from stirred.assess.attack.inversion import BEST_GUESS, CERTAIN, IN_PLACE, invert_swap
+    from stirred.assess.attack.inversion import BANDS, BEST_GUESS, CERTAIN, IN_PLACE, TOP_BAND, invert_swap
 
-    found = {one.name: one for one in invert_swap(release, mechanism=mechanism).measures}
+    result = invert_swap(release, mechanism=mechanism)
+    found = {one.name: one for one in result.measures}
     shares = [found[name].value for name in (IN_PLACE, BEST_GUESS, CERTAIN)]
     if any(share is None for share in shares):
         return None
     share, best, sure = (float(one or 0.0) for one in shares)
-    return risk.write_inversion(
-        risk.InversionShares(
-            record_type=mechanism.record_type,
-            share=share,
-            guess=found[IN_PLACE].baselines[0].value,
-            best=best,
-            sure=sure,
-        )
+    bands = dict(result.tables[BANDS].select("chance", "records").rows())
+    return risk.InversionShares(
+        record_type=mechanism.record_type,
+        share=share,
+        guess=found[IN_PLACE].baselines[0].value,
+        best=best,
+        sure=sure,
+        known=bands.get(TOP_BAND, 0) / sum(bands.values()),
     )
 
 
-def _describe_guess(mechanism: Mechanism, release: Release, labels: Mapping[str, str]) -> Section | None:
-    """Describe what the area alone tells of released records, where no law of moves is known."""
+def _measure_guess(mechanism: Mechanism, release: Release) -> risk.AreaGuesses | None:
+    """Measure what the area alone tells of released records, where no law of moves is known."""
     types = [name for name in ("person", *sorted(release.microdata)) if name in release.microdata]
     if mechanism.exchange(release) is not None or not types:
         return None
@@ -364,7 +402,8 @@ def _describe_guess(mechanism: Mechanism, release: Release, labels: Mapping[str,
     variables, area = asked[-1]
     records = join_household(release, require_schema(release), record_type)
     found = [guess_by_area(records, area, name) for name in variables if name != area]
-    return risk.write_majority(record_type, [one for one in found if one is not None], labels)
+    told = tuple(one for one in found if one is not None)
+    return risk.AreaGuesses(record_type=record_type, guesses=told) if told else None
 
 
 def _derive_beliefs(
@@ -579,6 +618,7 @@ class PacketDocuments:
     report: Report
     tables: Shown
     ground: Ground
+    risks: Mapping[str, risk.PlainRisk]
 
     @classmethod
     def build(
@@ -594,19 +634,27 @@ class PacketDocuments:
     ) -> "PacketDocuments":
         """Build everything that is computed from the releases alone."""
         ground = ground_of(schema, plan.folder / plan.census_file, releases)
+        labels = labels_of(schema).variables
+        measured = measure_risk(plan, schema, releases, tables)
+        plain = measured.plain(labels)
+        risks = {} if plain is None else {"": plain}
         report = Report(
             title=plan.title,
             subtitle=Phrase("report.subtitle"),
             audience="public",
             private=all(release.private for release in releases),
             sections=tuple(
-                public_sections(plan, schema, specification, releases, tables, engine, ground, promise)
+                public_sections(
+                    plan, schema, specification, releases, tables, engine, ground, promise, measured
+                )
             ),
-            first=first_screen({"": specification}, tables={"": tables}, labels=labels_of(schema).variables),
+            first=first_screen({"": specification}, tables={"": tables}, labels=labels, risks=risks),
             language=language or Language.of(plan.language),
             levels=labels_of(schema).levels,
         )
-        return cls(plan=plan, specification=specification, report=report, tables=tables, ground=ground)
+        return cls(
+            plan=plan, specification=specification, report=report, tables=tables, ground=ground, risks=risks
+        )
 
     def write_public(self, folder: Path) -> None:
         """Write specification, card, registry entry, script and the public report."""
@@ -644,6 +692,7 @@ class PacketDocuments:
                 tables={"": self.tables},
                 assessments=[found],
                 labels=labels_of(truth.schema).variables,
+                risks=self.risks,
             ),
             sections=(
                 *_build_comparison(found, self.ground),
@@ -704,6 +753,7 @@ def public_sections(
     engine: Engine,
     ground: Ground,
     promise: PlanPromise | None = None,
+    measured: MeasuredRisk | None = None,
 ) -> list[Section]:
     """Return the sections of the public report, in reading order."""
     checks = [check for release in releases for check in release.checks]
@@ -718,7 +768,8 @@ def public_sections(
         ]
     if (module := find_missing("report")) is not None:
         return [*parts, _explain_no_charts(module), sections.write_method(_method(plan))]
-    parts += public_risk(plan, schema, specification, releases, tables, engine, labels_of(schema).variables)
+    labels = labels_of(schema).variables
+    parts += public_risk(plan, schema, specification, releases, tables, engine, labels, measured)
     for number, (step, release) in enumerate(zip(plan.steps, releases, strict=True), 1):
         shown_of = () if step.source is not None else step.mechanism.exhibits(release, engine=engine)
         parts += [draw_exhibit(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]

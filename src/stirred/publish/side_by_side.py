@@ -4,21 +4,20 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-import polars as pl
-
 from stirred._support import require_extra
 from stirred.assess.assessment import Assessment, align_cells
 from stirred.assess.contradictions import find_contradictions
 from stirred.errors import InputError
 from stirred.languages import Phrase
-from stirred.mechanisms.exhibits import format_error
 from stirred.publish.named_plans import list_quantities
 from stirred.publish.packet.folder import Packet
 from stirred.publish.packet.lookup import MEASURES, read_labels
-from stirred.report import Report, Section, charts, render, sections, utility
+from stirred.report import Report, Section, render, sections, utility
+from stirred.report.accuracy import Tables, compare_intervals
 from stirred.report.charts import Ground
 from stirred.report.document import Audience, Block, make_table
-from stirred.report.first_screen import Tables, first_screen
+from stirred.report.first_screen import first_screen
+from stirred.report.risk import PlainRisk
 from stirred.report.sections import write_joint_cost
 from stirred.report.uncertainty import Labels
 from stirred.spec import Specification, compare
@@ -129,36 +128,17 @@ def _exact(labels: Sequence[str], specifications: Sequence[Specification]) -> Se
 
 
 def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
-    """Return the section on standard errors of the tables that all packets publish."""
-    common = set.intersection(*(set(packet.table_names()) for packet in packets))
-    rows = []
-    for name in sorted(common):
-        for label, packet in zip(labels, packets, strict=True):
-            frame = pl.read_parquet(packet.public / "tables" / f"{name}.parquet")
-            if "standard_error" not in frame.columns:
-                continue
-            errors = frame.filter(pl.col("standard_error").is_finite())["standard_error"]
-            rows.append(
-                {"table": name, "mean standard error": float(str(errors.mean() or 0.0)), "release": label}
-            )
-    blocks: list[Block] = []
-    lead = "The packets publish no table in common."
-    if rows:
-        worst = max(rows, key=lambda row: float(str(row["mean standard error"])))
-        error = format_error(float(str(worst["mean standard error"])))
-        lead = f"The largest mean standard error is {error}, in {worst['table']} of {worst['release']}."
-        blocks.append(
-            charts.bars(
-                "errors",
-                "Mean standard error by table.",
-                "Computed from the public parts alone.",
-                rows,
-                category="table",
-                value="mean standard error",
-                group="release",
-            )
-        )
-    return Section(title="Published numbers side by side", lead=lead, blocks=tuple(blocks))
+    """Return the section on the intervals of tables that several packets publish."""
+    shown = compare_intervals(
+        {label: tables_of(packet) for label, packet in zip(labels, packets, strict=True)}
+    )
+    if shown is None:
+        lead = "The packets publish no table in common that states its errors."
+    else:
+        lead = "Half the 95% interval of the middle cell, over cells that none of the releases keeps exact."
+    return Section(
+        title="Published numbers side by side", lead=lead, blocks=() if shown is None else (shown,)
+    )
 
 
 def _contradictions(labels: Sequence[str], packets: Sequence[Packet]) -> list[Section]:
@@ -203,10 +183,11 @@ def comparison_report(
     tables: Mapping[str, Tables] | None = None,
     ground: Ground | None = None,
     words: Labels | None = None,
+    risks: Mapping[str, PlainRisk] | None = None,
 ) -> Report:
     """Return one report of promises and errors against the truth; internal, unless the truth is public."""
     assessments = align_cells(assessments)
-    parts = utility.write_truth_sections(assessments, ground=ground)
+    parts = utility.write_truth_sections(assessments, ground=ground, tables=tables)
     promises = [
         sections.write_promise(spec, title=f"The promise of {label}")
         for label, spec in zip(labels, specifications, strict=True)
@@ -221,6 +202,7 @@ def comparison_report(
             tables=tables or {},
             assessments=assessments,
             labels=None if words is None else words.variables,
+            risks=risks,
             together=write_joint_cost(dict(zip(labels, specifications, strict=True))),
         ),
         sections=(*parts, *comparison_sections(labels, specifications), *promises),

@@ -469,7 +469,8 @@ def place_tiles(number: int, *, shape: float = 1.7) -> list[tuple[int, int]]:
 FEWEST, MOST = 6, 2_500  # areas that are worth a picture, and those that a page can hold
 TILE, WIDE = 52, 1_080  # pixels: the largest tile, the widest picture
 MAX_AREAS_LISTED = 60  # areas in the table below the picture
-MAX_PARENTS_NAMED = 24  # parents whose names are written on the tiles
+MAX_PARENTS_NAMED = 24  # parents between which lines are drawn
+TILE_NAME_LETTERS = 7  # that fit on a tile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -512,13 +513,16 @@ def areas(
     level: str,
     value: str,
     signed: bool = False,
+    end: float = 0.0,
 ) -> Chart | None:
-    """Draw one number for each area, or return None for too few or too many areas."""
+    """Draw one number for each area, or return None for too few or too many areas.
+
+    ``end`` is where the colours end; pictures that are compared are given the same one.
+    """
     values = {code: number for code, number in values.items() if number == number}
     if not FEWEST <= len(values) <= MOST:
         return None
-    largest = max(1e-9, float(np.quantile(np.abs(list(values.values())), 0.98)))
-    largest = float(f"{largest:.2g}")
+    largest = end or colour_end(list(values.values()))
     colour = _colour(value, largest, signed=signed)
     borders = ground.borders if level == ground.drawn_level else None
     mapped = borders is not None and any(code in borders.areas for code in values)
@@ -527,7 +531,16 @@ def areas(
         if borders is not None and mapped
         else _tiles(ground, values, colour, level, value)
     )
-    how = Phrase("report.areas.map" if mapped else "report.areas.tiles", end=_digits(largest))
+    parents = {ground.parent(level, code) for code in values} - {""}
+    above = ground.levels[ground.levels.index(level) - 1] if level in ground.levels[1:] else ""
+    lined = above and 1 < len(parents) <= MAX_PARENTS_NAMED
+    how = (
+        Phrase("report.areas.map", end=_digits(largest))
+        if mapped
+        else Phrase("report.areas.tiles_lined", level=level, above=above, end=_digits(largest))
+        if lined
+        else Phrase("report.areas.tiles", level=level, end=_digits(largest))
+    )
     rows = sorted(values.items(), key=lambda item: -abs(item[1]))[:MAX_AREAS_LISTED]
     caption = Phrase("report.areas.listed", title=title, number=len(rows))
     return Chart(
@@ -537,6 +550,15 @@ def areas(
         spec=spec,
         data=make_table(caption, [level, value], rows, numeric=[value], digits=2),
     )
+
+
+def colour_end(values: Sequence[float]) -> float:
+    """Return the 98th percentile of the sizes of values, with two digits.
+
+    >>> colour_end([1.0, -2.0, 3.21])
+    3.2
+    """
+    return float(f"{max(1e-9, float(np.quantile(np.abs(values), 0.98))):.2g}")
 
 
 def _digits(value: float) -> Decimal:
@@ -595,7 +617,14 @@ def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str
     codes = ground.order(level, list(values))
     places = place_tiles(len(codes), shape=2.2)
     rows = [
-        {"area": code, "v": round(values[code], 3), "x": x, "y": y, "p": ground.parent(level, code)}
+        {
+            "area": code,
+            "v": round(values[code], 3),
+            "x": x,
+            "y": y,
+            "p": ground.parent(level, code),
+            "n": tile_name(code, ground.parent(level, code)),
+        }
         for code, (x, y) in zip(codes, places, strict=True)
     ]
     across, down = 1 + max(x for x, _ in places), 1 + max(y for _, y in places)
@@ -624,7 +653,20 @@ def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str
             "tooltip": _tips(level, value),
         },
     }
-    layers: list[Spec] = [rect]
+    names: Spec = {
+        "name": "names",  # the page leaves them out where tiles are too small for them
+        "transform": [
+            {"calculate": "datum.x + 0.5", "as": "xm"},
+            {"calculate": "datum.y + 0.5", "as": "ym"},
+        ],
+        "mark": {"type": "text", "fontSize": 9.5, "tooltip": False},
+        "encoding": {
+            "x": {**ends["x"], "field": "xm"},  # type: ignore[dict-item]
+            "y": {**ends["y"], "field": "ym"},  # type: ignore[dict-item]
+            "text": {"field": "n", "type": "nominal"},
+        },
+    }
+    layers: list[Spec] = [rect, names]
     parents = sorted({str(row["p"]) for row in rows if row["p"]})
     if 1 < len(parents) <= MAX_PARENTS_NAMED:
         layers += _border_lines(rows, ends)
@@ -632,6 +674,16 @@ def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str
         TILE, WIDE // across
     )  # tiles are square on a wide page; the page shrinks what is wider than it
     return {**make_spec({"layer": layers}, rows, height=side * down), "width": side * across}
+
+
+def tile_name(code: str, parent: str) -> str:
+    """Return the short name of an area on its tile: its code without that of its parent and without leading zeros.
+
+    >>> tile_name("91001000300", "91001"), tile_name("12", "7"), tile_name("000", "")
+    ('300', '12', '000')
+    """
+    short = code.removeprefix(parent).lstrip("0") or code
+    return short if len(short) <= TILE_NAME_LETTERS else short[-TILE_NAME_LETTERS:]
 
 
 def _border_lines(rows: Sequence[Mapping[str, object]], ends: Spec) -> list[Spec]:

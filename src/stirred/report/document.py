@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from math import isfinite
@@ -99,7 +99,7 @@ def add_exception(words: str, what: OddsBound) -> str:
 
 Audience = Literal["public", "internal"]
 Chapter = Literal["promise", "exact", "accuracy", "risk", "method"]
-CHAPTERS: tuple[Chapter, ...] = ("promise", "exact", "accuracy", "risk", "method")
+CHAPTERS: tuple[Chapter, ...] = ("promise", "accuracy", "exact", "risk", "method")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,15 @@ class CardBlock:
     card: Card = field(repr=False)
 
 
-Block = Paragraphs | Note | Facts | TableBlock | Chart | CardBlock
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Blocks that a click opens, under a title."""
+
+    title: str
+    blocks: "tuple[Block, ...]"
+
+
+Block = Paragraphs | Note | Facts | TableBlock | Chart | CardBlock | Fold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +179,7 @@ class Section:
     lead: str
     blocks: tuple[Block, ...] = ()
     chapter: Chapter = "accuracy"
+    folded: bool = False  # only title and finding are seen until a click opens the blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +199,7 @@ class Reply:
     answers: tuple[ReleaseAnswer, ...]
     chapter: Chapter
     more: tuple[str, ...] = ()  # sentences that are true of all releases
+    table: TableBlock | None = None  # one line per published table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,7 +234,7 @@ class Report:
     def charts(self) -> tuple[Chart, ...]:
         """Return all charts, in reading order."""
         parts = [part for chapter in self.chapters().values() for part in chapter]
-        found = [block for part in parts for block in part.blocks if isinstance(block, Chart)]
+        found = [block for part in parts for block in _unfold(part.blocks) if isinstance(block, Chart)]
         names = [chart.name for chart in found]
         if len(set(names)) < len(names):
             raise InputError(
@@ -233,6 +243,15 @@ class Report:
                 fix="give each chart its own name",
             )
         return tuple(found)
+
+
+def _unfold(blocks: Sequence[Block]) -> Iterator[Block]:
+    """Yield all blocks, those inside folds too."""
+    for block in blocks:
+        if isinstance(block, Fold):
+            yield from _unfold(block.blocks)
+        else:
+            yield block
 
 
 def make_table(

@@ -3,31 +3,30 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import reduce
 
-import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from stirred.assess.assessment import Assessment
-from stirred.frames import median
 from stirred.languages import Phrase, Value, recognise
-from stirred.mechanisms.exhibits import round_digits
-from stirred.report.document import (
-    ReleaseAnswer,
-    Reply,
-    add_exception,
-    count_tosses,
-    interval_reach,
-    percent,
-    relabel,
+from stirred.report.accuracy import (
+    Tables,
+    compare_errors,
+    compare_intervals,
+    list_outside,
+    read_published,
+    summarize_errors,
+    summarize_intervals,
 )
+from stirred.report.document import ReleaseAnswer, Reply, add_exception, count_tosses, relabel
+from stirred.report.risk import PlainRisk
 from stirred.spec import Specification
 from stirred.spec.card import Card, OddsBound
 from stirred.spec.domain import Domain
 from stirred.spec.invariants import Invariant, Margin, abbreviate
 
-Tables = Mapping[str, tuple[Sequence[str], pa.Table]]
 MAX_TABLES_NAMED = 2  # exact tables that the first screen names
+MAX_ROWS_SHOWN = 6  # published tables that the first screen lists
 
 
 def first_screen(
@@ -37,15 +36,18 @@ def first_screen(
     assessments: Sequence[Assessment] = (),
     together: str = "",
     labels: Mapping[str, str] | None = None,
+    risks: Mapping[str, PlainRisk] | None = None,
 ) -> tuple[Reply, ...]:
     """Return the six replies, one answer for each release by name; a single release may have the name "".
 
     With ``assessments`` the reply on accuracy is about the truth, and so internal; ``together`` says what publishing all
-    of the releases costs; ``labels`` are the words for the names of variables.
+    of the releases costs; ``labels`` are the words for the names of variables; ``risks`` are what anyone can find in
+    each release, which stands before the odds.
     """
     allowed = {name: Card(spec).bound_odds() for name, spec in specifications.items()}
     several = len(specifications) > 1
     return (
+        _reply_learn(allowed, risks or {}),
         _reply(
             "protected",
             "promise",
@@ -57,14 +59,8 @@ def first_screen(
             {n: _answer_exact(s, labels or {}, several=several) for n, s in specifications.items()},
             _exact_more(specifications),
         ),
-        _reply(
-            "learn",
-            "promise",
-            {n: _answer_learn(a, several=several) for n, a in allowed.items()},
-            _learn_more(allowed),
-        ),
-        _reply("moved", "accuracy", _answer_moved(specifications, tables, assessments)),
-        _quotes({name: tables.get(name, {}) for name in specifications}),
+        _reply_moved(specifications, {name: tables.get(name, {}) for name in specifications}, assessments),
+        _reply_quote({name: tables.get(name, {}) for name in specifications}),
         _reply("limits", "promise", {}, _limits(specifications)),
         *([_reply("together", "promise", {}, [together])] if together else []),
     )
@@ -139,6 +135,24 @@ def _exact_more(specifications: Mapping[str, Specification]) -> list[str]:
     return [Phrase("report.first.exact.more")] if kept else []
 
 
+def _reply_learn(allowed: Mapping[str, OddsBound], risks: Mapping[str, PlainRisk]) -> Reply:
+    """Reply what can be learnt: first what anyone finds in the release, then by how much odds can move."""
+    several = len(allowed) > 1
+    answers: dict[str, tuple[str, str]] = {}
+    for name, what in allowed.items():
+        figure, words = _answer_learn(what, several=several)
+        if name in risks:
+            odds = Phrase("report.first.learn.then", figure=figure, words=words)
+            figure, words = risks[name].figure, _sentences([risks[name].words, odds])
+        answers[name] = figure, words
+    return _reply("learn", "risk" if risks else "promise", answers, _learn_more(allowed))
+
+
+def _sentences(words: Sequence[str]) -> str:
+    """Join sentences, each in the page's language."""
+    return reduce(lambda first, second: Phrase("report.two", first=first, second=second), words)
+
+
 def _answer_learn(what: OddsBound, *, several: bool) -> tuple[str, str]:
     if what.distance is None and what.sure:
         return Phrase("report.first.learn.everything"), Phrase("report.first.learn.everything_words")
@@ -146,139 +160,69 @@ def _answer_learn(what: OddsBound, *, several: bool) -> tuple[str, str]:
         return Phrase("report.first.learn.unknown"), Phrase("report.first.learn.unknown_words")
     if what.log_odds.is_infinite():
         return Phrase("report.first.learn.unlimited"), Phrase("report.first.learn.unlimited_words")
-    figure, coins = Phrase("report.first.learn.figure", factor=what.factor), count_tosses(what.log_odds)
-    words = Phrase("report.first.learn.short", tosses=coins)
+    figure = Phrase("report.first.learn.figure", factor=what.factor)
+    words = Phrase("report.first.learn.short", tosses=count_tosses(what.log_odds))
     if not several:
-        words = Phrase("report.first.learn.words", belief=what.belief(Fraction(1, 2)), tosses=coins)
+        belief = Phrase("report.first.learn.certain")
+        if not what.near_certain:
+            belief = Phrase("report.first.learn.words", belief=what.belief(Fraction(1, 2)))
+        words = Phrase("report.two", first=belief, second=words)
     return figure, add_exception(words, what)
 
 
 def _learn_more(allowed: Mapping[str, OddsBound]) -> list[str]:
-    """Return a comparison that people know, and a warning where the bound is weak."""
+    """Return a comparison that people know, or a warning where the bound is weak."""
     known = [what for what in allowed.values() if what.log_odds is not None and what.log_odds.is_finite()]
-    said: list[str] = [Phrase("report.first.learn.compare")] if known else []
     if any(what.near_certain for what in known):
-        said.append(Phrase("report.first.learn.weak"))
-    return said
+        return [Phrase("report.first.learn.weak")]
+    return [Phrase("report.first.learn.compare")] if known else []
 
 
-def _answer_moved(
+def _reply_moved(
     specifications: Mapping[str, Specification],
     tables: Mapping[str, Tables],
     assessments: Sequence[Assessment],
-) -> dict[str, tuple[str, str]]:
+) -> Reply:
+    """Reply table by table: errors where the truth is given, else stated intervals; exact tables are said, not averaged."""
+    several = len(specifications) > 1
     if assessments:
-        moved = {item.name for a in assessments for item in a.tables if not item.exact}
-        return {a.name if len(assessments) > 1 else "": _error(a, moved) for a in assessments}
-    return {name: _answer_uncertain(tables.get(name, {})) for name in specifications}
-
-
-def _error(assessment: Assessment, moved: set[str]) -> tuple[str, str]:
-    """Return the mean absolute error and the share of unchanged cells, over tables that some release moved."""
-    pairs = [item.pair.arrays() for item in assessment.tables if item.name in moved]
-    if not pairs:
-        return Phrase("report.first.moved.exact"), Phrase("report.first.moved.exact_words")
-    before = np.concatenate([pair[0] for pair in pairs])
-    after = np.concatenate([pair[1] for pair in pairs])
-    difference, held = np.abs(after - before), before > 0  # the same cells for every release
-    relative = median(difference[held] / before[held]) if held.any() else 0.0
-    same = percent(float((difference[held] == 0).mean())) if held.any() else percent(1.0)
-    words = Phrase("report.first.moved.same", cells=int(held.sum()), same=same)
-    promised = {*assessment.exact_tables(promised=True)} & moved
-    exact = [item.pair.arrays()[0] for item in assessment.tables if item.name in promised]
-    if exact:
-        number = sum(int((one > 0).sum()) for one in exact)
-        words = Phrase("report.first.moved.promised", cells=int(held.sum()), same=same, number=number)
-    if relative > 0:
-        half = Phrase("report.first.moved.half", relative=percent(relative))
-        words = Phrase("report.two", first=words, second=half)
-    return Phrase("report.first.moved.figure", number=round_digits(float(difference.mean()))), words
-
-
-def _answer_uncertain(tables: Tables) -> tuple[str, str]:
-    """Return how far published numbers can be from the truth, from public numbers alone."""
-    found = [frame for frame in map(_frame, tables.values()) if frame is not None]
-    if not found:
-        return Phrase("report.first.moved.unstated"), Phrase("report.first.moved.unstated_words")
-    cells = pl.concat([frame.select("estimate", "standard_error", "low", "high") for frame in found])
-    noisy = cells.filter(
-        (pl.col("standard_error") > 0) & pl.col("standard_error").is_finite() & pl.col("low").is_not_null()
-    )
-    if not noisy.height:
-        return Phrase("report.first.moved.exact"), Phrase("report.first.moved.exact_words")
-    half = noisy.select(interval_reach())["reach"].to_numpy()
-    share = half / np.maximum(noisy["estimate"].to_numpy(), 1.0)
-    size = noisy["estimate"].to_numpy()
-    said = (Phrase("report.first.moved.public", certain=cells.height - noisy.height, cells=cells.height),)
-    small, big = size < 10, size >= 100
-    words: list[str] = [*said]
-    if small.any():
-        words.append(Phrase("report.first.moved.small", number=round_digits(median(half[small]))))
-    if big.any():
-        words.append(Phrase("report.first.moved.large", percent=percent(median(share[big]))))
-    return (
-        Phrase("report.first.moved.typical", number=round_digits(median(half))),
-        _sentences(words),
+        exact = [all(item.exact and item.promised for item in one.tables) for one in assessments]
+        if all(exact) and any(one.tables for one in assessments):
+            return _reply("moved", "accuracy", {"": _ALL_EXACT})
+        shown = compare_errors(assessments, tables) if several else summarize_errors(assessments[0])
+        note = "compared_errors" if several else "errors"
+    else:
+        found = [one for ts in tables.values() for one in read_published(ts) if not one.has_no_error]
+        if found and not any(one.uncertain().height for one in found):
+            return _reply("moved", "accuracy", {"": _ALL_EXACT})
+        shown = compare_intervals(tables) if several else summarize_intervals(found) if found else None
+        note = "compared_intervals" if several else "intervals"
+    if shown is None:
+        words = (Phrase("report.first.moved.unstated"), Phrase("report.first.moved.unstated_words"))
+        return _reply("moved", "accuracy", {"": words})
+    more: list[str] = [Phrase(f"report.accuracy.note.{note}")]
+    if len(shown.rows) > MAX_ROWS_SHOWN:
+        more.append(Phrase("report.accuracy.more_tables", count=len(shown.rows) - MAX_ROWS_SHOWN))
+    return replace(
+        _reply("moved", "accuracy", {}, more), table=replace(shown, rows=shown.rows[:MAX_ROWS_SHOWN])
     )
 
 
-def _sentences(words: Sequence[str]) -> str:
-    """Join sentences, each in the page's language."""
-    first, *rest = words
-    said: str = first
-    for one in rest:
-        said = Phrase("report.two", first=said, second=one)
-    return said
+_ALL_EXACT = (Phrase("report.first.moved.exact"), Phrase("report.first.moved.exact_words"))
 
 
-def _frame(shown: tuple[Sequence[str], pa.Table]) -> pl.DataFrame | None:
-    frame = pl.DataFrame(pl.from_arrow(shown[1]))
-    if not {"estimate", "standard_error", "low", "high"} <= set(frame.columns):
-        return None
-    return frame.with_columns(pl.col("estimate", "standard_error", "low", "high").cast(pl.Float64))
-
-
-def _quotes(tables: Mapping[str, Tables]) -> Reply:
-    """Reply which number to quote: one answer where all releases agree, with the largest share outside."""
-    found = {name: _quote(one) for name, one in tables.items()}
-    if len(found) > 1 and all(share is not None for _, share in found.values()):
-        most = max(share for _, share in found.values() if share is not None)
-        words = (
-            Phrase("report.first.quote.several", outside=percent(most))
-            if most
-            else Phrase("report.first.quote.within")
-        )
-        named = {"": (_quoted_number([frame for one in tables.values() for frame in _frames(one)]), words)}
-        return _reply("quote", "accuracy", named)
-    return _reply("quote", "accuracy", {name: answer for name, (answer, _) in found.items()})
-
-
-def _quote(tables: Tables) -> tuple[tuple[str, str], float | None]:
-    """Return the number to quote and the share of counts outside their interval."""
-    found = _frames(tables)
-    if not tables:
-        return (Phrase("report.first.quote.records"), Phrase("report.first.quote.records_words")), None
-    if not found:
-        return (Phrase("report.first.quote.count"), Phrase("report.first.quote.count_words")), None
-    number = outside = 0
-    for frame in found:
-        side = frame.filter((pl.col("standard_error") > 0) & pl.col("low").is_not_null())
-        value = pl.col("weighted" if "weighted" in side.columns else "count")
-        number += side.height
-        value = value.clip(lower_bound=0)  # noise may make a count negative, which no interval holds
-        outside += side.filter((value < pl.col("low")) | (value > pl.col("high"))).height
-    share = outside / number if number else 0.0
-    words = (
-        Phrase("report.first.quote.estimate_words", outside=percent(share))
-        if share
-        else Phrase("report.first.quote.within")
-    )
-    return (_quoted_number(found), words), share
-
-
-def _frames(tables: Tables) -> list[pl.DataFrame]:
-    """Return the tables that state how certain their numbers are."""
-    return [frame for frame in map(_frame, tables.values()) if frame is not None]
+def _reply_quote(releases: Mapping[str, Tables]) -> Reply:
+    """Reply which number to quote, and in which tables counts lie outside their own interval, worst first."""
+    frames = [one.frame for ts in releases.values() for one in read_published(ts) if not one.has_no_error]
+    if not any(releases.values()):
+        words = (Phrase("report.first.quote.records"), Phrase("report.first.quote.records_words"))
+        return _reply("quote", "accuracy", {"": words})
+    if not frames:
+        words = (Phrase("report.first.quote.count"), Phrase("report.first.quote.count_words"))
+        return _reply("quote", "accuracy", {"": words})
+    outside = list_outside(releases)
+    answer = (_quoted_number(frames), Phrase("report.first.quote.interval"))
+    return _reply("quote", "accuracy", {"": answer}, [outside or Phrase("report.first.quote.within")])
 
 
 def _quoted_number(frames: Sequence[pl.DataFrame]) -> Phrase:

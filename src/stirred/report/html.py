@@ -18,6 +18,7 @@ from stirred.report.document import (
     CardBlock,
     Chart,
     Facts,
+    Fold,
     Levels,
     Note,
     Paragraphs,
@@ -35,6 +36,7 @@ _KINDS = {
     TableBlock: "table",
     Chart: "chart",
     CardBlock: "card",
+    Fold: "fold",
 }
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from stirred.assess.attack.uniqueness import Uniqueness
@@ -30,6 +31,14 @@ def join_labels(names: Sequence[str], labels: Mapping[str, str]) -> str:
     return ", ".join(relabel(labels.get(name, name), {}) for name in names)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainRisk:
+    """What anyone can find in a release, as one figure that needs no theory and a sentence."""
+
+    figure: str
+    words: str
+
+
 # Who stands alone in what is published: counted in the release, or beside the census.
 
 UNIQUE_HEADS = ("what", "on", "records", "alone", "share")
@@ -41,14 +50,25 @@ def write_unique(
     *,
     limited: bool,
     labels: Mapping[str, str] | None = None,
+    released: Mapping[str, int] | None = None,
 ) -> Section | None:
     """Write the section on unique records, or on cells that count one record, from public numbers alone.
 
-    ``cells`` are the published cells and those that show a count of 1; ``limited`` says that the budget is finite.
+    ``cells`` are the published cells and those that show a count of 1; ``limited`` says that the budget is finite;
+    ``released`` are all released records of each type, some of which may take no part.
     """
     if not found and not cells[0]:
         return None
     said = [Phrase("risk.alone.meaning")] if found else []
+    counted = {one.record_type: one.records for one in found}
+    for name, records in counted.items():
+        if (every := (released or {}).get(name, records)) > records:
+            said.insert(
+                0,
+                Phrase(
+                    "risk.alone.apart", records=every, kind=kind_of(name), count=every - records, rest=records
+                ),
+            )
     said.append(Phrase(f"risk.alone.{'limited' if limited else 'unlimited'}"))
     said.append(Phrase("risk.alone.source"))
     blocks: list[Block] = []
@@ -228,6 +248,68 @@ class InversionShares:
     guess: float  # of places that a guess without the file finds
     best: float  # of places that the best guess finds
     sure: float  # that are where they are shown with chance 0.95 or more
+    known: float = 0.0  # that are where they are shown with chance 0.99 or more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AreaGuesses:
+    """What the area alone tells of released records of a type, by variable."""
+
+    record_type: str
+    guesses: "tuple[MajorityGuess, ...]"
+
+    def ranked(self) -> "list[MajorityGuess]":
+        """Return the guesses, those first in which the area helps most."""
+        return sorted(self.guesses, key=lambda one: (-one.gain, one.variable))
+
+
+def of_hundred(share: float) -> Decimal:
+    """Return a share as so many of 100; near none and near all of them with one decimal, rounded inwards.
+
+    >>> [str(of_hundred(share)) for share in (0.95, 0.9996, 0.004, 1.0)]
+    ['95', '99.9', '0.4', '100']
+    """
+    exact = 100 * Decimal(repr(float(share)))
+    if exact in (0, 100) or 1 <= exact <= 99:
+        return exact.quantize(Decimal(1))
+    tenth = Decimal("0.1")
+    return max(tenth, exact.quantize(tenth)) if exact < 1 else min(100 - tenth, exact.quantize(tenth))
+
+
+def describe_undone(found: InversionShares) -> PlainRisk:
+    """Describe a swap by how many are shown where they live, and whether anyone can tell which."""
+    who = found.record_type if found.record_type in ("household", "person") else "other"
+    words = Phrase("risk.plain.hidden")
+    if found.known:
+        few = found.known < 0.01
+        words = (
+            Phrase("risk.plain.few") if few else Phrase("risk.plain.nearly", known=of_hundred(found.known))
+        )
+    return PlainRisk(figure=Phrase(f"risk.plain.in_place.{who}", share=of_hundred(found.share)), words=words)
+
+
+def describe_guessed(found: AreaGuesses, labels: Mapping[str, str]) -> PlainRisk:
+    """Describe synthetic records by what the area of a record alone tells of it."""
+    first = max(found.guesses, key=lambda one: (one.found - one.guess, one.variable))
+    variable = join_labels([first.variable], labels)
+    who = Phrase(
+        f"risk.plain.who.{found.record_type if found.record_type in ('household', 'person') else 'other'}"
+    )
+    return PlainRisk(
+        figure=Phrase("risk.plain.guessed", share=of_hundred(first.found), who=who),
+        words=Phrase(
+            "risk.plain.guessed_words", area=first.area, variable=variable, guess=of_hundred(first.guess)
+        ),
+    )
+
+
+def describe_believed(found: "Sequence[InferredTable]") -> PlainRisk:
+    """Describe tables with stated errors by the one in which guesses gain most."""
+    worst = max(found, key=lambda one: one.found - one.guess)
+    return PlainRisk(
+        figure=Phrase("risk.plain.cells", share=of_hundred(worst.found)),
+        words=Phrase("risk.plain.cells_words", table=worst.name, guess=of_hundred(worst.guess)),
+    )
 
 
 def write_inversion(found: InversionShares) -> Section:
@@ -273,13 +355,9 @@ def _share(share: float, digits: int = 2) -> str:
     return Phrase("risk.share", share=percent(share, digits))
 
 
-def write_majority(
-    record_type: str, found: Sequence["MajorityGuess"], labels: Mapping[str, str] | None = None
-) -> Section | None:
+def write_majority(found: AreaGuesses, labels: Mapping[str, str] | None = None) -> Section:
     """Write the section on guesses from the area alone, beside the commonest value of all records."""
-    if not found:
-        return None
-    ranked = sorted(found, key=lambda one: (-one.gain, one.variable))[:MAX_VARIABLES_GUESSED]
+    ranked = found.ranked()[:MAX_VARIABLES_GUESSED]
     first = ranked[0]
     heads = [Phrase(f"risk.majority.head.{name}") for name in ("variable", "found", "guess")]
     rows = [
@@ -295,7 +373,7 @@ def write_majority(
             variable=join_labels([first.variable], labels or {}),
             found=percent(first.found, 3),
             guess=percent(first.guess, 3),
-            kind=kind_of(record_type),
+            kind=kind_of(found.record_type),
         ),
         blocks=(
             make_table(Phrase("risk.majority.caption", area=first.area), heads, rows, numeric=heads[1:]),

@@ -5,15 +5,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from stirred.assess.utility import bin_labels
-from stirred.frames import median
 from stirred.languages import Phrase
 from stirred.mechanisms.coverage import CLASS_NAMES, NOMINAL_PERCENT, TRUE_SIZE_COVERAGE, write_range
-from stirred.mechanisms.exhibits import round_digits
 from stirred.mechanisms.registry import list_measured_coverage
 from stirred.report import charts
+from stirred.report.accuracy import PublishedTable, Tables, detail_intervals, list_outside, read_published
 from stirred.report.charts import Ground, areas
 from stirred.report.document import (
     Block,
@@ -21,38 +19,12 @@ from stirred.report.document import (
     Note,
     Paragraphs,
     Section,
-    interval_reach,
     make_table,
     percent,
 )
 
 SIZE_CLASS_STARTS = (0, 10, 100, 1_000, 10_000)  # classes of a cell's own number
 MAX_CELLS_DRAWN = 10  # cells that are drawn of each kind
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedTable:
-    """A published table: its name, variables and numbers."""
-
-    name: str
-    by: tuple[str, ...]
-    frame: pl.DataFrame
-
-    @property
-    def has_no_error(self) -> bool:
-        """Return whether nothing is said about the table's error."""
-        return "estimate" not in self.frame.columns
-
-    @property
-    def measure(self) -> str:
-        return "weighted" if "weighted" in self.frame.columns else "count"
-
-    def uncertain(self) -> pl.DataFrame:
-        """Return the cells that have an error, with half the width of their interval and its share."""
-        half = interval_reach().alias("half")
-        return self.frame.filter(
-            (pl.col("standard_error") > 0) & pl.col("standard_error").is_finite()
-        ).with_columns(half, (half / pl.max_horizontal(pl.col("estimate"), 1.0)).alias("share"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,20 +47,21 @@ class Labels:
 
 
 def write_published(
-    tables: Mapping[str, tuple[Sequence[str], pa.Table]],
+    tables: Tables,
     *,
     labels: Labels | None = None,
     ground: Ground | None = None,
 ) -> Section:
     """Write the section on published tables and their uncertainty, from public numbers alone."""
     labels = labels or Labels()
-    found = [
-        PublishedTable(name=name, by=tuple(by), frame=_frame(data)) for name, (by, data) in tables.items()
-    ]
+    found = read_published(tables)
     noisy = [one for one in found if not one.has_no_error]
     blocks: list[Block] = []
     if any(one.uncertain().height for one in noisy):
         blocks.append(Note(text=Phrase("report.published.quote"), tone="plain"))
+        blocks.append(detail_intervals(noisy))
+        if outside := list_outside({"": tables}):
+            blocks.append(Note(text=outside))
         blocks.append(_by_size(noisy))
         blocks += _coverage()
     certain = tuple(one.name for one in noisy if not one.uncertain().height)
@@ -106,29 +79,16 @@ def write_published(
     )
 
 
-def _frame(data: pa.Table) -> pl.DataFrame:
-    frame = pl.DataFrame(pl.from_arrow(data))
-    numbers = [name for name in ("estimate", "standard_error", "low", "high") if name in frame.columns]
-    frame = frame.with_columns(pl.col(numbers).cast(pl.Float64))
-    return (
-        frame.with_columns(pl.col("low", "high").fill_null(pl.col("estimate"))) if "low" in numbers else frame
-    )
-
-
 def _lead(found: Sequence[PublishedTable], noisy: Sequence[PublishedTable]) -> str:
+    """Name the tables that are exact, and the one whose counts lie outside their intervals most often."""
     if not found:
         return Phrase("report.published.none")
     if not noisy:
         return Phrase("report.published.unstated")
-    halves = np.concatenate([one.uncertain()["half"].to_numpy() for one in noisy])
-    if not halves.size:
+    certain = sum(not one.uncertain().height for one in noisy)
+    if certain == len(noisy):
         return Phrase("report.published.exact")
-    return Phrase(
-        "report.published.lead",
-        number=round_digits(median(halves)),
-        cells=int(halves.size),
-        all=sum(one.frame.height for one in noisy),
-    )
+    return Phrase("report.published.lead", certain=certain, tables=len(noisy))
 
 
 def _by_size(found: Sequence[PublishedTable]) -> Chart:

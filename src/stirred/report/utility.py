@@ -1,6 +1,6 @@
 """Write the sections that compare a release with the truth: errors by size and area, relations. Internal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -8,10 +8,12 @@ import polars as pl
 from stirred.assess.assessment import Assessment, RelationAssessment
 from stirred.assess.conclusions import Conclusions
 from stirred.assess.utility import Array, TablePair, bin_labels
+from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import format_beside_error, format_error
 from stirred.report import charts
+from stirred.report.accuracy import Tables, compare_errors, summarize_errors
 from stirred.report.charts import Ground, areas
-from stirred.report.document import Block, Chart, Facts, Note, Paragraphs, Section, make_table
+from stirred.report.document import Block, Chart, Facts, Fold, Note, Paragraphs, Section, make_table
 
 # Charts of errors against the truth: relative error by size of the cell, and change by area. Internal.
 
@@ -26,84 +28,102 @@ QUANTILES = ("10 of 100 below", "half below", "90 of 100 below")
 
 
 def chart_by_size(assessments: Sequence[Assessment]) -> list[Chart]:
-    """Draw the absolute difference in per cent of the original count, by size of the cell and release."""
-    rows: list[dict[str, object]] = []
-    labels = bin_labels(SIZE_CLASS_STARTS)
-    found = {a.name: _relative(a) for a in assessments}
-    for index, label in enumerate(labels):
-        for name, (size, error) in found.items():
-            classes = np.searchsorted(np.asarray(SIZE_CLASS_STARTS[1:]), size, side="right")
-            chosen = 100 * error[classes == index]
-            if chosen.size:
-                low, middle, high = np.quantile(chosen, [0.1, 0.5, 0.9])
-                rows.append(
-                    {"original count": label, "release": name, "low": low, "middle": middle, "high": high}
+    """Draw the absolute difference in per cent of the original count, by size of the cell: a chart for each table.
+
+    Releases are drawn side by side where they may change the table; a release that keeps it exact has no error to draw.
+    """
+    drawn = []
+    for name in dict.fromkeys(item.name for one in assessments for item in one.tables):
+        rows: list[dict[str, object]] = []
+        found = {a.name: _relative(a, name) for a in assessments}
+        for index, label in enumerate(bin_labels(SIZE_CLASS_STARTS)):
+            for release, (size, error) in found.items():
+                classes = np.searchsorted(np.asarray(SIZE_CLASS_STARTS[1:]), size, side="right")
+                chosen = 100 * error[classes == index]
+                if chosen.size:
+                    low, middle, high = np.quantile(chosen, [0.1, 0.5, 0.9])
+                    rows.append(
+                        {
+                            "original count": label,
+                            "release": release,
+                            "low": low,
+                            "middle": middle,
+                            "high": high,
+                        }
+                    )
+        if rows:
+            drawn.append(
+                charts.ranges(
+                    f"error-by-size-{name}",
+                    f"{name}: relative error by size of the cell.",
+                    "Absolute difference in per cent of the original count: the point is the middle cell, the line covers "
+                    "the middle 80% of cells.",
+                    rows,
+                    category="original count",
+                    value="difference, % of the original",
+                    group="release",
+                    columns=QUANTILES,
                 )
-    if not rows:
-        return []
-    return [
-        charts.ranges(
-            "error-by-size",
-            "Relative error by size of the cell.",
-            "Absolute difference in per cent of the original count: the point is the middle cell, the line goes from the "
-            "tenth to the ninetieth of a hundred.",
-            rows,
-            category="original count",
-            value="difference, % of the original",
-            group="release",
-            columns=QUANTILES,
-        )
-    ]
+            )
+    return drawn
 
 
-def _relative(assessment: Assessment) -> tuple[Array, Array]:
-    """Return original counts above 0 of all tables that are not exact, and their relative errors."""
-    pairs = [item.pair.arrays() for item in assessment.tables if not item.exact]
+def _relative(assessment: Assessment, name: str) -> tuple[Array, Array]:
+    """Return the original counts above 0 of one table, and their relative errors; none of an exact table."""
+    pairs = [item.pair.arrays() for item in assessment.tables if item.name == name and not item.exact]
     if not pairs:
         return np.zeros(0), np.zeros(0)
-    size = np.concatenate([pair[0] for pair in pairs])
-    after = np.concatenate([pair[1] for pair in pairs])
+    size, after = pairs[0]
     some = size > 0
     return size[some], np.abs(after - size)[some] / size[some]
 
 
 def chart_by_area(assessments: Sequence[Assessment], ground: Ground) -> list[Chart]:
-    """Draw for each release the change of one category of one table, area by area."""
-    return [chart for number, one in enumerate(assessments, 1) for chart in _changes(one, ground, number)]
-
-
-def _changes(assessment: Assessment, ground: Ground, number: int) -> list[Chart]:
-    items = [item for item in assessment.tables if not item.exact and 1 <= len(item.by) <= 2]
+    """Draw the change of one category of one table, area by area: for each release the same one, in the same colours."""
+    fitting = [
+        {item.name: item for item in one.tables if not item.exact and 1 <= len(item.by) <= 2}
+        for one in assessments
+    ]
+    shared = [name for name in fitting[0] if all(name in items for items in fitting)] if fitting else []
+    items = [fitting[0][name] for name in shared]
     if ground.levels:
         items = [item for item in items if item.by[0] in ground.levels]
     if not items:
         return []
     item = max(items, key=lambda one: (one.by[0] == ground.drawn_level, len(one.by), one.pair.frame.height))
-    area, frame, what = item.by[0], item.pair.frame, ""
+    area, what, most = item.by[0], "", None
     if len(item.by) == 2:
-        largest = frame.group_by(item.by[1]).agg(pl.col("reference").sum()).sort("reference", item.by[1])
-        most = largest.row(-1)[0]
-        frame = frame.filter(pl.col(item.by[1]).eq_missing(pl.lit(most)))
+        sums = item.pair.frame.group_by(item.by[1]).agg(pl.col("reference").sum())
+        most = sums.sort("reference", item.by[1]).row(-1)[0]
         what = f", {ground.labels.get(item.by[1], {}).get(str(most), f'{item.by[1]} {most}')}"
-    changes = {
-        str(code): 100 * (after - before) / before
-        for code, before, after in frame.select(area, "reference", "protected").rows()
-        if before  # of an empty area there is no percent
-    }
-    if not changes:
-        return []
-    middle = float(np.median(np.abs(list(changes.values()))))
-    drawn = areas(
-        f"areas-{number}",
-        f"{item.name}{what}: change by {area}, {assessment.name}.",
-        f"Half of the {len(changes):,} areas moved by at most {format_error(middle)} %.",
-        changes,
-        ground=ground,
-        level=area,
-        value="change, %",
-        signed=True,
-    )
-    return [drawn] if drawn else []
+    changes = {}
+    for one, own in zip(assessments, fitting, strict=True):
+        frame = own[item.name].pair.frame
+        if len(item.by) == 2:
+            frame = frame.filter(pl.col(item.by[1]).eq_missing(pl.lit(most)))
+        changes[one.name] = {
+            str(code): 100 * (after - before) / before
+            for code, before, after in frame.select(area, "reference", "protected").rows()
+            if before  # of an empty area there is no percent
+        }
+    ends = [charts.colour_end(list(values.values())) for values in changes.values() if values]
+    drawn = [
+        areas(
+            f"areas-{number}",
+            f"{item.name}{what}: change by {area}, {name}.",
+            f"Half of the {len(values):,} areas moved by at most "
+            f"{format_error(float(np.median(np.abs(list(values.values())))))}%.",
+            values,
+            ground=ground,
+            level=area,
+            value="change, %",
+            signed=True,
+            end=max(ends),
+        )
+        for number, (name, values) in enumerate(changes.items(), 1)
+        if values
+    ]
+    return [chart for chart in drawn if chart is not None]
 
 
 # Report sections on errors: by table and size, scatter plots, tiles and relations. Internal.
@@ -117,43 +137,33 @@ METRICS = {
 }  # what the heads of the table of metrics mean
 
 
-def write_utility(assessments: Sequence[Assessment], ground: Ground | None = None) -> Section:
+def write_utility(
+    assessments: Sequence[Assessment],
+    ground: Ground | None = None,
+    tables: Mapping[str, Tables] | None = None,
+) -> Section:
     """Write the section on errors by table and size class; one colour for each release. Internal."""
-    rows = []
-    for assessment in assessments:
-        frame = assessment.metrics()
-        overall = frame.filter((pl.col("metric") == "MAE") & (pl.col("size") == "all"))
-        rows += [
-            {"table": name, "mean absolute error": value, "release": assessment.name}
-            for name, value in overall.select("table", "value").rows()
-        ]
     blocks: list[Block] = []
     lead = "No table was held against the truth."
-    if rows:
-        worst = max(rows, key=lambda row: float(str(row["mean absolute error"])))
-        lead = (
-            f"The largest mean absolute error is {format_error(float(str(worst['mean absolute error'])))} a cell, "
-            f"in {worst['table']} of {worst['release']}."
-        )
-        blocks.append(
-            charts.dots(
-                "error-by-table",
-                "Mean absolute error by table.",
-                "Invariant tables have none and are listed apart.",
-                rows,
-                category="table",
-                value="mean absolute error",
-                group="release",
-            )
-        )
+    shown = (
+        compare_errors(assessments, tables or {})
+        if len(assessments) > 1
+        else next((summarize_errors(one) for one in assessments), None)
+    )
+    if shown is not None:
+        note = "compared_errors" if len(assessments) > 1 else "errors"
+        lead = Phrase(f"report.accuracy.note.{note}")
+        blocks.append(shown)
     blocks += _note_kept(assessments)
+    blocks += [note for assessment in assessments for note in _exact(assessment)]
     blocks += chart_by_size(assessments)
     blocks += chart_by_area(assessments, ground or Ground())
-    blocks += [note for assessment in assessments for note in _exact(assessment)]
-    measured = [_metric_table(assessment) for assessment in assessments if assessment.metrics().height]
-    blocks += measured
+    measured: list[Block] = [
+        _metric_table(assessment) for assessment in assessments if assessment.metrics().height
+    ]
     if measured:
-        blocks.append(Paragraphs(paragraphs=("; ".join(f"{k}: {v}" for k, v in METRICS.items()) + ".",)))
+        words = Paragraphs(paragraphs=("; ".join(f"{k}: {v}" for k, v in METRICS.items()) + ".",))
+        blocks.append(Fold(title="All metrics, by table and size", blocks=(*measured, words)))
     return Section(title="How far the numbers moved", lead=lead, blocks=tuple(blocks))
 
 
@@ -174,14 +184,16 @@ def _exact(assessment: Assessment) -> list[Note]:
 
 
 def _note_kept(assessments: Sequence[Assessment]) -> list[Block]:
-    """Count for each release the unchanged cells of its largest table that is not exact."""
-    rows = []
-    for assessment in assessments:
-        items = [item for item in assessment.tables if not item.exact]
-        if items:
-            item = max(items, key=lambda one: one.pair.frame.height)
-            rows.append((f"{assessment.name}, {item.name}", _count_unchanged(item.pair)))
-    return [Facts(rows=tuple(rows))] if rows else []
+    """Count for each release and table that is not exact the unchanged cells."""
+    rows = [
+        (f"{assessment.name}, {item.name}", _count_unchanged(item.pair))
+        for assessment in assessments
+        for item in assessment.tables
+        if not item.exact
+    ]
+    return (
+        [Fold(title="Cells that did not change, by table", blocks=(Facts(rows=tuple(rows)),))] if rows else []
+    )
 
 
 def _count_unchanged(pair: TablePair) -> str:
@@ -191,7 +203,7 @@ def _count_unchanged(pair: TablePair) -> str:
     kept = int((reference == protected)[held].sum())
     filled = int((protected[~held] > 0).sum())
     share = (
-        f"{100 * kept / held.sum():.0f} % of the {int(held.sum()):,} cells with records in the census"
+        f"{100 * kept / held.sum():.0f}% of the {int(held.sum()):,} cells with records in the census"
         if held.any()
         else ""
     )
@@ -305,9 +317,14 @@ def write_conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
     return Section(title="What users would conclude", lead=lead, blocks=tuple(blocks))
 
 
-def write_truth_sections(assessments: Sequence[Assessment], *, ground: Ground | None = None) -> list[Section]:
+def write_truth_sections(
+    assessments: Sequence[Assessment],
+    *,
+    ground: Ground | None = None,
+    tables: Mapping[str, Tables] | None = None,
+) -> list[Section]:
     """Return every section that compares with the truth, for one or more releases."""
-    parts = [write_utility(assessments, ground)]
+    parts = [write_utility(assessments, ground, tables)]
     found = [(a.name, relation) for a in assessments for relation in a.relations]
     if found:
         parts.append(write_relations(found))

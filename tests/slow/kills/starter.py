@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-LIBRARIES = 20_000
+LIBRARY_BYTES = 20_000
 
 
 def serve() -> None:
@@ -72,8 +72,7 @@ def _imported() -> None:
     import stirred.publish.check
     from stirred.report import html
 
-    for module in (stirred.engine.local.engine, stirred.engine.local.memory):
-        module.LIBRARIES = LIBRARIES
+    stirred.engine.local.LIBRARY_BYTES = LIBRARY_BYTES
     library = Path(sys.argv[1]).read_text()  # it takes a second and threads to make: the same text every time
     html.chart_library = lambda: library
 

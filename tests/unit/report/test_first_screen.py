@@ -9,6 +9,7 @@ import pytest
 from stirred.assess.assessment import assess_tables
 from stirred.census import Census
 from stirred.report.first_screen import first_screen
+from stirred.report.risk import PlainRisk
 from stirred.report.sections import write_joint_cost
 from stirred.spec import (
     Budget,
@@ -51,6 +52,8 @@ def specification(epsilon: str = "1", *, kept: bool = True, zcdp: bool = False) 
 def told(replies: object, number: int) -> str:
     reply = replies[number]  # type: ignore[index]
     parts = [reply.question]
+    if reply.table is not None:
+        parts += [" ".join(row) for row in (reply.table.columns, *reply.table.rows)]
     for answer in reply.answers:
         parts += [answer.release, answer.figure, answer.words]
     return " ".join([*parts, *reply.more])
@@ -59,22 +62,29 @@ def told(replies: object, number: int) -> str:
 def test_every_question_is_answered_in_words() -> None:
     replies = first_screen({"": specification()}, tables={"": TABLES}, labels={"block_group": "small area"})
     assert [reply.question for reply in replies] == [
+        "How much could an attacker learn?",
         "Who is protected?",
         "What is exact, and so unprotected?",
-        "How much could an attacker learn?",
         "How far did the numbers move?",
         "Which number do I quote?",
         "What does this not promise?",
     ]
-    assert "Each household" in told(replies, 0)
-    assert "2 sets of numbers" in told(replies, 1)
-    assert "households by small area" in told(replies, 1)  # a label, no code
-    assert "block_group" not in told(replies, 1)
-    assert "coin toss" in told(replies, 2)
-    assert "medical test" in told(replies, 2)
+    assert "coin toss" in told(replies, 0)
+    assert "medical test" in told(replies, 0)
+    assert "Each household" in told(replies, 1)
+    assert "2 sets of numbers" in told(replies, 2)
+    assert "households by small area" in told(replies, 2)  # a label, no code
+    assert "block_group" not in told(replies, 2)
     assert "The estimate" in told(replies, 4)
-    assert "50" in told(replies, 4)  # one of two uncertain counts lies outside its interval
+    assert "by-county 1 of 2" in told(replies, 4)  # one of two uncertain counts lies outside its interval
     assert "other releases" in told(replies, 5)
+
+
+def test_what_anyone_finds_stands_before_the_odds() -> None:
+    plain = PlainRisk(figure="95 of 100 households are shown where they live", words="Nobody can tell which.")
+    reply = first_screen({"": specification()}, tables={}, risks={"": plain})[0]
+    assert reply.answers[0].figure == plain.figure
+    assert reply.answers[0].words.index("Nobody can tell") < reply.answers[0].words.index("odds up to")
 
 
 def test_noise_that_pulls_no_count_away_is_not_said_to() -> None:
@@ -101,18 +111,36 @@ def test_exact_tables_are_named_by_what_determines_them() -> None:
     both = Margin("household", by, label=f"households by {' × '.join(by)}")
     domain = Domain(name="toy", spine=by[:4])
     spec = replace(spec, domain=domain, multiverse=Multiverse(frozenset([both])))
-    text = told(first_screen({"": spec}, tables={"": TABLES}, labels={"block_group": "small area"}), 1)
+    text = told(first_screen({"": spec}, tables={"": TABLES}, labels={"block_group": "small area"}), 2)
     assert "As counted: households by small area and size." in text
     named = replace(spec, multiverse=Multiverse(frozenset([replace(both, label="homes by size")])))
-    assert "As counted: homes by size." in told(first_screen({"": named}, tables={"": TABLES}), 1)
+    assert "As counted: homes by size." in told(first_screen({"": named}, tables={"": TABLES}), 2)
 
 
-def test_uncertainty_is_told_from_public_numbers() -> None:
-    text = told(first_screen({"": specification()}, tables={"": TABLES}), 3).replace("\u00a0", " ")
-    assert "± 5.9" in text  # the median of 9.80 and 1.96
-    assert "1 of 3 cells are exact" in text
-    assert "Cells below 10: ± 2.0." in text
-    assert "Cells of 100 and more: ± 8.2 %." in text
+def test_uncertainty_is_told_from_public_numbers_table_by_table() -> None:
+    shown = first_screen({"": specification()}, tables={"": TABLES})[3].table
+    assert shown is not None
+    assert shown.columns == ("table", "0", "1–9", "10–99", "100+")
+    # an exact cell of 7 does not narrow the interval of the uncertain one of 5, and 100+ is in per cent
+    plain = [cell.replace("\u00a0", " ") for cell in shown.rows[0]]
+    assert plain == ["by-county", "–", "± 2.0", "–", "± 8.2%"]
+
+
+def test_empty_cells_do_not_narrow_the_intervals_of_small_ones() -> None:
+    """Nine published zeros known well beside one cell of 5 that is not: a summary of "below 10" would be false."""
+    zeros = pa.table(
+        {
+            "county": [str(i) for i in range(10)],
+            "count": [0] * 9 + [5],
+            "estimate": [0.0] * 9 + [5.0],
+            "standard_error": [0.3] * 9 + [2.0],
+            "low": [0.0] * 9 + [1.0],
+            "high": [0.5] * 9 + [9.0],
+        }
+    )
+    shown = first_screen({"": specification()}, tables={"": {"t": (["county"], zeros)}})[3].table
+    assert shown is not None
+    assert [cell.replace("\u00a0", " ") for cell in shown.rows[0]] == ["t", "± 0.50", "± 4.0", "–", "–"]
 
 
 def test_the_truth_is_told_only_with_an_assessment() -> None:
@@ -123,20 +151,21 @@ def test_the_truth_is_told_only_with_an_assessment() -> None:
         "x", census, {"by-county": ("household", ["county"], TABLE.select(["county", "count"]))}
     )
     text = told(first_screen({"": specification()}, tables={"": TABLES}, assessments=[found]), 3)
-    assert "3.3 a cell" in text
-    assert "67" in text  # two of three cells did not change
+    assert "by-county – 0 – 10" in text  # the cell of 110 lost 10, those of 5 and 7 nothing
     kept = TABLE.select(["county"]).append_column("count", pa.array([110, 5, 7]))
     kept = kept.append_column("standard_error", pa.array([0.0] * 3))
     exact = assess_tables("y", census, {"by-county": ("household", ["county"], kept)})
     both = {"x": specification(), "y": specification("2")}
-    text = told(first_screen(both, tables={}, assessments=[found, exact]), 3).replace("\u00a0", " ")
-    assert "67 % of 3 cells with records did not change." in text
-    assert "100 % of 3 cells unchanged, 3 by promise." in text  # those that had to be are not said to be luck
+    text = told(first_screen(both, tables={}, assessments=[found, exact]), 3)
+    assert "by-county 3.3 exact" in text  # what is promised is said, not averaged
+    # over cells that no release keeps exact: the third of them has no stated error
+    text = told(first_screen(both, tables={"x": TABLES}, assessments=[found, exact]), 3)
+    assert "by-county 5.0 exact" in text
 
 
 def test_nothing_exact_and_no_tables_are_said_plainly() -> None:
     replies = first_screen({"": specification(kept=False)}, tables={})
-    assert "Nothing" in told(replies, 1)
+    assert "Nothing" in told(replies, 2)
     assert "Not stated" in told(replies, 3)
     assert "No table is published" in told(replies, 4)
     assert "Nothing about what is exact" not in told(replies, 5)
@@ -145,8 +174,8 @@ def test_nothing_exact_and_no_tables_are_said_plainly() -> None:
 def test_releases_with_the_same_answer_share_it() -> None:
     both = {"often": specification("2"), "rarely": specification("1")}
     replies = first_screen(both, tables={}, together=write_joint_cost(both))
-    assert [answer.release for answer in replies[0].answers] == [""]
-    assert [answer.release for answer in replies[2].answers] == ["often", "rarely"]
+    assert [answer.release for answer in replies[1].answers] == [""]
+    assert [answer.release for answer in replies[0].answers] == ["often", "rarely"]
     assert "often and rarely together costs ε = 3.0000" in told(replies, 6)
 
 

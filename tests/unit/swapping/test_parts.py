@@ -431,7 +431,9 @@ def test_a_stratum_of_four_million_and_many_small_ones(tmp_path: Path) -> None:
     there = Census.of(
         {"geography": {"spine": ["block"]}, "record": {"household": {"id": "hid"}}}, {"household": home}
     )
-    mechanism = PermutationSwapping(match=["size"], swap=["block"], rate="1/20")
+    mechanism = PermutationSwapping(
+        match=["size"], swap=["block"], rate="1/20", release_identifiers={"size": "a test"}
+    )
     here = mechanism.release(there, key=KEY)
     by_parts = mechanism.release(there, key=KEY, engine=parted(7, rows=1 << 17), out=tmp_path)
     for name in ("input_digest", "specification", "notes"):

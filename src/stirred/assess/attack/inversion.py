@@ -222,6 +222,7 @@ def balance_weights(weights: Floats, rows: Floats, columns: Floats) -> Floats:
 MAX_JOINT_RECORDS = 500_000  # records, for which each held variable is tried
 CHANCE_BAND_EDGES = (0.0, 0.5, 0.9, 0.95, 0.99, 1.0)
 IN_PLACE, BEST_GUESS = name_measure("in_place"), name_measure("best_guess")
+BANDS, TOP_BAND = "posterior by band", f"{CHANCE_BAND_EDGES[-2]:g} to {CHANCE_BAND_EDGES[-1]:g}"
 CERTAIN, ODDS, FOUND = name_measure("certain"), name_measure("odds"), name_measure("found_in_place")
 
 
@@ -272,7 +273,7 @@ def invert_swap(
     if census is not None and not given:
         measures += _guess_jointly(release, law, units, mechanism)
     tables = {
-        "posterior by band": count_by_band(found),
+        BANDS: count_by_band(found),
         "posterior by size of the stratum": count_by_size(found),
     }
     if census is not None:
@@ -324,7 +325,7 @@ def _people(release: Release, law: Exchange, units: pl.DataFrame) -> pl.Series:
 
 def count_by_band(found: pl.DataFrame) -> pl.DataFrame:
     """Count records and people by their chance to be in place, and how many of them to expect there."""
-    band = pl.lit(f"{CHANCE_BAND_EDGES[-2]:g} to {CHANCE_BAND_EDGES[-1]:g}")
+    band = pl.lit(TOP_BAND)
     for low, high in reversed([*pairwise(CHANCE_BAND_EDGES)][:-1]):
         band = pl.when(pl.col(POSTERIOR) < high).then(pl.lit(f"{low:g} to {high:g}")).otherwise(band)
     return (

@@ -206,6 +206,23 @@ def expect_changed(counts: Sequence[int], root: Fraction) -> float:
 
 
 @compile_kernel
+def _guess_root(counts: Floats, wanted: float) -> int:
+    r"""Return about the largest root at which as many slots change as wanted: $F - \sum_h f_h^2/F$ at the likeliest f."""
+    free = np.empty(counts.size)
+    low, high = 0, OCTAVES * ROOTS_PER_OCTAVE - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        total, squares = solve_free(counts, 1.0 / _double_root(middle), free), 0.0
+        for h in range(counts.size):
+            squares += free[h] * free[h]
+        if total - squares / total >= wanted:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@compile_kernel
 def _find_roots(
     counts: Floats, sizes: NDArray[np.int64], wanted: Floats, limits: Floats, found: NDArray[np.int64]
 ) -> None:
@@ -218,12 +235,20 @@ def _find_roots(
         if _expect_changed(own, limits[i]) >= wanted[i]:
             found[i] = -1
             continue
+        # around a guess, in steps that double until the answer is enclosed: of large strata two or three sums decide
+        middle, step, below, above = min(_guess_root(own, wanted[i]), high - 1), 1, False, False
         while high - low > 1:
-            middle = (low + high) // 2
             if _expect_changed(own, _double_root(middle)) >= wanted[i]:
-                low = middle
+                low, below = middle, True
             else:
-                high = middle
+                high, above = middle, True
+            if below and above:
+                middle = (low + high) // 2
+            elif below:
+                middle = min(low + step, high - 1)
+            else:
+                middle = max(high - step, low + 1)
+            step *= 2
         found[i] = low
 
 

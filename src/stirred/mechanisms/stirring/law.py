@@ -367,9 +367,8 @@ def choose_laws(shapes: StratumShapes, asked: Asked) -> StratumLaws:
     """
     by_types: Mapping[tuple[int, ...], LawCandidate] = {}
     if asked.law != "cycles":
-        by_types = _propose_types(
-            {side for shape in shapes.distinct for _, side in shape.list_sides()}, asked
-        )
+        sides = frozenset(side for shape in shapes.distinct for _, side in shape.list_sides())
+        by_types = _propose_types(sides, asked)
     found = [_choose_law(shape, asked, by_types) for shape in shapes.distinct]
     laws = tuple(dict.fromkeys(found))
     places = {law: number for number, law in enumerate(laws)}
@@ -400,7 +399,8 @@ def expect_type_changes(counts: Sequence[int], weight: Fraction) -> float:
     return expect_changed(counts, StratumLaw(BY_HELD, weight).root)
 
 
-def _propose_types(sides: Iterable[tuple[int, ...]], asked: Asked) -> dict[tuple[int, ...], LawCandidate]:
+@lru_cache(maxsize=4)  # a release asks for its promise, its comparison and its draw
+def _propose_types(sides: frozenset[tuple[int, ...]], asked: Asked) -> Mapping[tuple[int, ...], LawCandidate]:
     """Return the law by types for the counts of each side, where there is one."""
     two = sorted(side for side in sides if len(side) == 2)
     more = sorted(side for side in sides if len(side) > 2)

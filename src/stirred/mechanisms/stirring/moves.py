@@ -29,7 +29,7 @@ FREE_LABEL = "stirring/free"
 TIE_LABEL = "stirring/tie"
 SELECT_LABEL = "stirring/select"
 ROWS_PER_CALL = 1 << 16  # records per call of the cipher: the words stay in the second-level cache
-SORTED_BY_INSERTION = 24  # records of a stratum that are sorted without a call
+SORTED_BY_INSERTION = 48  # records of a stratum that are sorted without a call
 BLOCKS_AT_ONCE = 1 << 18  # blocks of words for numbers of free records that are made together
 
 Floats = NDArray[np.float64]
@@ -97,24 +97,30 @@ def _group(
 
 
 @compile_kernel
-def _sort_stratum(ids: Words, grouped: Rows, ranks: Rows) -> None:
-    """Order one stratum by identifier."""
-    if grouped.size <= SORTED_BY_INSERTION:
-        for i in range(1, grouped.size):
-            row, j = grouped[i], i
-            while j > 0 and ids[grouped[j - 1]] > ids[row]:
-                grouped[j] = grouped[j - 1]
+def _sort_small_strata(
+    ids: Words,
+    starts: NDArray[np.int64],
+    mixed: NDArray[np.bool_],
+    first: int,
+    last: int,
+    grouped: Rows,
+) -> None:
+    """Order the small marked strata from ``first`` to ``last`` by identifier."""
+    for s in range(first, last):
+        size = starts[s + 1] - starts[s]
+        if not mixed[s] or size > SORTED_BY_INSERTION:
+            continue
+        own = grouped[starts[s] : starts[s + 1]]
+        for i in range(1, size):
+            row, j = own[i], i
+            while j > 0 and ids[own[j - 1]] > ids[row]:
+                own[j] = own[j - 1]
                 j -= 1
-            grouped[j] = row
-    else:
-        grouped[:] = grouped[np.argsort(ids[grouped])]
-    for i in range(grouped.size):
-        ranks[grouped[i]] = i
+            own[j] = row
 
 
 @compile_kernel
-def _sort_strata(
-    ids: Words,
+def _rank_strata(
     starts: NDArray[np.int64],
     mixed: NDArray[np.bool_],
     first: int,
@@ -122,10 +128,11 @@ def _sort_strata(
     grouped: Rows,
     ranks: Rows,
 ) -> None:
-    """Order the marked strata from ``first`` to ``last`` by identifier; most files are in this order already."""
+    """Write the ranks of the records of the marked strata from ``first`` to ``last``."""
     for s in range(first, last):
         if mixed[s]:
-            _sort_stratum(ids, grouped[starts[s] : starts[s + 1]], ranks)
+            for i in range(starts[s], starts[s + 1]):
+                ranks[grouped[i]] = i - starts[s]
 
 
 def group_by_stratum(
@@ -149,7 +156,13 @@ def group_by_stratum(
     edges[0], edges[-1] = 0, number
 
     def sort(k: int) -> None:
-        _sort_strata(ids, starts, mixed, edges[k], edges[k + 1], grouped, ranks)
+        first, last = edges[k], edges[k + 1]
+        _sort_small_strata(ids, starts, mixed, first, last, grouped)
+        large = np.diff(starts[first : last + 1]) > SORTED_BY_INSERTION
+        for s in (first + np.flatnonzero(large & mixed[first:last])).tolist():
+            own = grouped[starts[s] : starts[s + 1]]
+            own[:] = own[np.argsort(ids[own])]  # NumPy's sort is several times faster than a compiled loop
+        _rank_strata(starts, mixed, first, last, grouped, ranks)
 
     for _ in engine.map(sort, range(16)):
         pass
@@ -653,26 +666,26 @@ def _split_types(
 ) -> None:
     """Write the records of each chosen stratum type by type, in the order in which types occur; count both."""
     seen, cursor = np.empty(MAX_TYPES, np.uint64), np.empty(MAX_TYPES, np.int64)
+    types_of = np.empty(np.max(starts[chosen + 1] - starts[chosen]), np.uint8)
     for c in range(chosen.size):
         start, stop = starts[chosen[c]], starts[chosen[c] + 1]
-        for way in range(2):
-            for i in range(start, stop):
-                number, h = numbers[grouped[i]], 0
-                while h < types[c] and seen[h] != number:
-                    h += 1
-                if way == 1:
-                    split[cursor[h]] = grouped[i]
-                    cursor[h] += 1
-                    continue
-                if h == types[c]:
-                    seen[h] = number
-                    counts[c, h] = 0
-                    types[c] += 1
-                counts[c, h] += 1
-            at = places[c]
-            for h in range(types[c]):
-                cursor[h] = at
-                at += counts[c, h]
+        for i in range(start, stop):
+            number, h = numbers[grouped[i]], 0
+            while h < types[c] and seen[h] != number:
+                h += 1
+            if h == types[c]:
+                seen[h] = number
+                types[c] += 1
+            counts[c, h] += 1
+            types_of[i - start] = h
+        at = places[c]
+        for h in range(types[c]):
+            cursor[h] = at
+            at += counts[c, h]
+        for i in range(start, stop):
+            h = types_of[i - start]
+            split[cursor[h]] = grouped[i]
+            cursor[h] += 1
 
 
 @compile_kernel
@@ -761,7 +774,15 @@ def _exchange_free(
     places = np.cumsum(sizes) - sizes
     split = np.empty(int(sizes.sum()), np.uint32)
     counts, types = np.zeros((chosen.size, MAX_TYPES), np.int64), np.zeros(chosen.size, np.int64)
-    _split_types(starts, chosen, grouped, numbers, places, split, counts, types)
+    edges = np.searchsorted(places, np.linspace(0, split.size, 17)).astype(np.int64)
+    edges[-1] = chosen.size
+
+    def sort(k: int) -> None:
+        some = slice(edges[k], edges[k + 1])
+        _split_types(starts, chosen[some], grouped, numbers, places[some], split, counts[some], types[some])
+
+    for _ in engine.map(sort, [k for k in range(16) if edges[k] < edges[k + 1]]):
+        pass
     free = FreeDraw(
         words=words,
         ids=ids,

@@ -295,37 +295,51 @@ def count_each_type(
     >>> count_each_type(strata, [place], every, 3), count_each_type(strata, [place], every, 2)
     (array([[2, 1, 1]], dtype=uint32), array([[0, 0]], dtype=uint32))
     """
-    types, starts, sizes = _gather_types(strata, columns, chosen)
-    found = np.zeros((sizes.size, most), np.uint32)
-    _count_each(types, starts, sizes, found)
-    return found
+    positions = np.full(chosen.size, -1, np.int64)
+    positions[chosen] = np.arange(int(chosen.sum()))
+    found = np.zeros((int(chosen.sum()), most), np.uint32)
+    if not any(column.span > 1 for column in columns):
+        found[:, 0] = strata.sizes[chosen]
+        return found
+    seen, kinds = np.zeros(found.shape, np.uint64), np.zeros(len(found), np.uint8)
+    number, open_strata = number_rows(columns), len(found)
+    for start in range(0, strata.codes.size, ROWS_PER_CALL):
+        if not open_strata:
+            break  # every stratum has too many: the rest need not be read
+        part = slice(start, start + ROWS_PER_CALL)
+        open_strata -= _count_each(strata.codes[part], number.numbers(part), positions, seen, kinds, found)
+    found[kinds > most] = 0
+    found.sort(axis=1)
+    return found[:, ::-1]
 
 
 @compile_kernel
 def _count_each(
-    types: NDArray[np.uint64],
-    starts: NDArray[np.int64],
-    sizes: NDArray[np.int64],
+    strata: NDArray[np.uint32],
+    numbers: NDArray[np.uint64],
+    positions: NDArray[np.int64],
+    seen: NDArray[np.uint64],
+    kinds: NDArray[np.uint8],
     found: NDArray[np.uint32],
-) -> None:
-    most = found.shape[1]
-    seen, counts = np.empty(most, np.uint64), np.empty(most, np.int64)
-    for s in range(sizes.size):
-        number = 0
-        for i in range(starts[s], starts[s] + sizes[s]):
-            h = 0
-            while h < number and seen[h] != types[i]:
-                h += 1
+) -> int:
+    """Count the types of some rows; return how many strata turn out to have more than there is room for."""
+    most, closed = found.shape[1], 0
+    for i in range(strata.size):
+        if strata[i] == NO_STRATUM or positions[strata[i]] < 0:
+            continue
+        s, h = positions[strata[i]], 0
+        if kinds[s] > most:
+            continue
+        while h < kinds[s] and seen[s, h] != numbers[i]:
+            h += 1
+        if h == kinds[s]:
+            kinds[s] += 1
             if h == most:
-                number = 0
-                break
-            if h == number:
-                seen[h], counts[h] = types[i], 0
-                number += 1
-            counts[h] += 1
-        _sort_in_place(counts[:number])
-        for h in range(number):
-            found[s, h] = counts[number - 1 - h]
+                closed += 1
+                continue
+            seen[s, h] = numbers[i]
+        found[s, h] += 1
+    return closed
 
 
 @compile_kernel

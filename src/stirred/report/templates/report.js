@@ -33,10 +33,18 @@ function sayScrolls() {
 sayScrolls();
 window.addEventListener("resize", sayScrolls);
 for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", sayScrolls);
+// A link to something that is folded opens it.
+function openTarget() {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let fold = target && target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
+}
+window.addEventListener("hashchange", openTarget);
+openTarget();
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 const printing = window.matchMedia("print");
 function drawCharts(charts) {
-  const draw = async () => {
+  // a chart inside something folded has no width yet: it is drawn when it is opened
+  const draw = async (all) => {
     const night = dark.matches && !printing.matches;
     const ink = night ? "#e7e5df" : "#1d2327", line = night ? "#343b41" : "#d9d6cd";
     // Okabe and Ito's colours can be told apart with every common colour vision; at night lighter ones.
@@ -54,28 +62,30 @@ function drawCharts(charts) {
       view: { stroke: line }, text: { color: ink }, rule: { color: ink }, tick: { color: ink },
       geoshape: { invalid: null }, scale: { invalid: { color: { value: "transparent" } } },
     };
-    let drawn = 0;
     for (const [name, spec] of Object.entries(charts)) {
       const place = document.getElementById("chart-" + name);
+      if (place.offsetParent === null || (!all && place.dataset.drawn)) continue;
+      place.dataset.drawn = "begun";
       const narrow = place.clientWidth < 560;
       const shrink = typeof spec.width === "number" ? Math.min(1, (place.clientWidth - 24) / spec.width) : 1;
       const fitted = shrink < 1 ? { ...spec, width: Math.round(spec.width * shrink), height: Math.round(spec.height * shrink) } : spec;
-      const legend = { ...config.legend, ...(narrow ? { orient: "bottom", columns: 1 } : {}) };
-      const axis = { ...config.axis, ...(narrow ? { labelLimit: 120 } : {}) };
+      if (fitted.layer && fitted.width / spec.width < 0.75) fitted.layer = fitted.layer.filter((layer) => layer.name !== "names");
+      const legend = { ...config.legend, ...(narrow ? { orient: "bottom", columns: 1, labelLimit: place.clientWidth - 40, titleLimit: place.clientWidth - 20, gradientLength: Math.min(260, place.clientWidth - 60) } : {}) };
+      const axis = { ...config.axis, labelOverlap: "greedy", labelSeparation: 6, ...(narrow ? { labelLimit: 120, titleLimit: place.clientWidth - 20 } : {}) };
       try {
         await vegaEmbed(place, fitted, { actions: false, renderer: "svg", config: { ...config, legend, axis }, formatLocale: locale });
         place.dataset.drawn = "yes";
-        drawn += 1;
       } catch (error) {
         place.dataset.drawn = "no";
         console.error("chart " + name + ": " + error.message);
       }
     }
-    document.body.dataset.charts = String(drawn);
+    document.body.dataset.charts = String(document.querySelectorAll('.chart[data-drawn="yes"]').length);
     sayScrolls();
   };
-  draw();
-  dark.addEventListener("change", draw);
-  printing.addEventListener("change", draw);
+  draw(true);
+  dark.addEventListener("change", () => draw(true));
+  printing.addEventListener("change", () => draw(true));
+  for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", () => draw(false));
 }
 window.drawCharts = drawCharts;

@@ -1,0 +1,267 @@
+"""Say how far numbers can be off, table by table and size by size; nothing is pooled over tables or over empty cells."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from stirred.assess.assessment import Assessment
+from stirred.assess.utility import Array, bin_labels
+from stirred.frames import median
+from stirred.languages import Phrase
+from stirred.mechanisms.exhibits import round_digits
+from stirred.report.document import TableBlock, interval_reach, percent
+
+Tables = Mapping[str, tuple[Sequence[str], pa.Table]]
+SIZE_STARTS = (0, 1, 10, 100)  # classes of a cell's published count: empty cells are a class of their own
+LARGE = 100  # from this count on an interval is told in per cent
+NO_CELLS = "–"
+ERRORS = ("estimate", "standard_error", "low", "high")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedTable:
+    """A published table: its name, variables and numbers."""
+
+    name: str
+    by: tuple[str, ...]
+    frame: pl.DataFrame
+
+    @staticmethod
+    def of(name: str, by: Sequence[str], data: pa.Table) -> "PublishedTable":
+        """Return a published table whose stated errors are floats."""
+        frame = pl.DataFrame(pl.from_arrow(data))
+        numbers = [column for column in ERRORS if column in frame.columns]
+        frame = frame.with_columns(pl.col(numbers).cast(pl.Float64))
+        if "low" in numbers:
+            frame = frame.with_columns(pl.col("low", "high").fill_null(pl.col("estimate")))
+        return PublishedTable(name=name, by=tuple(by), frame=frame)
+
+    @property
+    def has_no_error(self) -> bool:
+        """Return whether nothing is said about the table's error."""
+        return not set(ERRORS) <= set(self.frame.columns)
+
+    @property
+    def measure(self) -> str:
+        """Return the column that holds what was released: counts, or sums of weights."""
+        return "weighted" if "weighted" in self.frame.columns else "count"
+
+    def uncertain(self) -> pl.DataFrame:
+        """Return the cells that have an error, with half the width of their interval, its share and their class."""
+        half = interval_reach().alias("half")
+        noisy = (pl.col("standard_error") > 0) & pl.col("standard_error").is_finite()
+        return self.frame.filter(noisy).with_columns(
+            half, (half / pl.max_horizontal(pl.col("estimate"), 1.0)).alias("share"), self._class()
+        )
+
+    def select_class(self, index: int) -> pl.DataFrame:
+        """Return all cells of one class of sizes."""
+        return self.frame.filter(self._class() == index)
+
+    def _class(self) -> pl.Expr:
+        """Return the class of the published count; noise may make a count negative."""
+        size = pl.col(self.measure)
+        return pl.sum_horizontal((size >= start).cast(pl.Int64) for start in SIZE_STARTS[1:]).alias("class")
+
+    def count_outside(self) -> tuple[int, int]:
+        """Return how many uncertain counts lie outside their own interval, and how many are uncertain."""
+        cells = self.uncertain()
+        value = pl.col(self.measure).clip(lower_bound=0)  # no interval holds a negative count
+        outside = cells.filter((value < pl.col("low")) | (value > pl.col("high")))
+        return outside.height, cells.height
+
+
+def read_published(tables: Tables) -> list[PublishedTable]:
+    """Return all tables of a release."""
+    return [PublishedTable.of(name, by, data) for name, (by, data) in tables.items()]
+
+
+def size_names() -> list[str]:
+    """Return the classes of sizes as heads of columns.
+
+    >>> size_names()
+    ['0', '1–9', '10–99', '100+']
+    """
+    return bin_labels(SIZE_STARTS)
+
+
+def summarize_intervals(found: Sequence[PublishedTable]) -> TableBlock:
+    """Return one line per table: the 95 % interval of the middle cell, by published count."""
+    rows = [(one.name, *(_write_reach(one, index) for index in range(len(SIZE_STARTS)))) for one in found]
+    columns = (Phrase("report.chart.table"), *size_names())
+    return TableBlock(
+        caption=Phrase("report.accuracy.intervals"),
+        columns=columns,
+        rows=tuple(rows),
+        numeric=frozenset(columns[1:]),
+    )
+
+
+def _write_reach(one: PublishedTable, index: int) -> str:
+    """Return half the interval of the middle cell of a class, "exact", or that there is no such cell."""
+    cells = one.uncertain().filter(pl.col("class") == index)
+    if not cells.height:
+        return Phrase("report.accuracy.exact") if one.select_class(index).height else NO_CELLS
+    return write_half(cells["half"].to_numpy(), cells["share"].to_numpy(), large=SIZE_STARTS[index] >= LARGE)
+
+
+def write_half(half: Array, share: Array, *, large: bool) -> str:
+    """Return half the interval of the middle cell: a number, or per cent of large cells."""
+    if large:
+        return Phrase("report.accuracy.plus_percent", percent=percent(median(share)))
+    return Phrase("report.accuracy.plus", number=round_digits(median(half)))
+
+
+def detail_intervals(found: Sequence[PublishedTable]) -> TableBlock:
+    """Return one line per table and class: cells, exact ones, error and interval of the middle cell, counts outside."""
+    rows: list[tuple[str, ...]] = []
+    for one in found:
+        for index, name in enumerate(size_names()):
+            cells = one.uncertain().filter(pl.col("class") == index)
+            number = one.select_class(index).height
+            if not number:
+                continue
+            outside, _ = PublishedTable(name=one.name, by=one.by, frame=cells).count_outside()
+            error = f"{round_digits(median(cells['standard_error'].to_numpy())):,f}" if cells.height else "0"
+            rows.append(
+                (
+                    *(one.name, name, f"{number:,}", f"{number - cells.height:,}", error),
+                    *(_write_reach(one, index), f"{outside:,}"),
+                )
+            )
+    heads = ("size", "cells", "exact_cells", "error", "interval", "outside")
+    columns = (Phrase("report.chart.table"), *(Phrase(f"report.accuracy.head.{name}") for name in heads))
+    return TableBlock(
+        caption=Phrase("report.accuracy.detail"),
+        columns=columns,
+        rows=tuple(rows),
+        numeric=frozenset(columns[2:]),
+    )
+
+
+# Several releases side by side: only over cells that all of them may change; what a release keeps exact is said instead.
+
+
+def compare_intervals(releases: Mapping[str, Tables]) -> TableBlock | None:
+    """Return one line per table that several releases publish, with the interval of the middle cell of each."""
+    found = {release: {one.name: one for one in read_published(ts)} for release, ts in releases.items()}
+    rows = []
+    for name in dict.fromkeys(name for tables in found.values() for name in tables):
+        there = {release: tables.get(name) for release, tables in found.items()}
+        stated = {release: one for release, one in there.items() if one is not None and not one.has_no_error}
+        cells = {release: one.uncertain() for release, one in stated.items() if one.uncertain().height}
+        if len(stated) < 2:
+            continue
+        shared = _shared_keys([(stated[release], frame) for release, frame in cells.items()])
+        row = [name]
+        for release in releases:
+            if release not in stated:
+                row.append(NO_CELLS)
+            elif release not in cells:
+                row.append(Phrase("report.accuracy.exact"))
+            else:
+                own = _with_key(stated[release].by, cells[release]).filter(pl.col("key").is_in(shared))
+                row.append(
+                    Phrase("report.accuracy.plus", number=round_digits(median(own["half"].to_numpy())))
+                    if own.height
+                    else NO_CELLS
+                )
+        rows.append(tuple(row))
+    return _side_by_side(rows, list(releases), Phrase("report.accuracy.compared_intervals"))
+
+
+def compare_errors(assessments: Sequence[Assessment], tables: Mapping[str, Tables]) -> TableBlock | None:
+    """Return one line per table with the mean absolute error of each release. Internal, unless the truth is public."""
+    rows = []
+    for name in dict.fromkeys(item.name for one in assessments for item in one.tables):
+        items = {one.name: item for one in assessments for item in one.tables if item.name == name}
+        erring = {release: item for release, item in items.items() if not item.promised}
+        certain: set[str] = set()
+        for release, item in erring.items():
+            if name in tables.get(release, {}):
+                one = PublishedTable.of(name, *tables[release][name])
+                if not one.has_no_error:
+                    zero = one.frame.filter(pl.col("standard_error") == 0)
+                    certain |= set(_with_key(item.by, zero)["key"])
+        row = [name]
+        for one_release in assessments:
+            if one_release.name not in items:
+                row.append(NO_CELLS)
+            elif one_release.name not in erring:
+                row.append(Phrase("report.accuracy.exact"))
+            else:
+                item = erring[one_release.name]
+                frame = _with_key(item.by, item.pair.frame).filter(~pl.col("key").is_in(list(certain)))
+                error = (frame["protected"] - frame["reference"]).abs().mean()
+                row.append(NO_CELLS if error is None else f"{round_digits(float(str(error))):,f}")
+        rows.append(tuple(row))
+    return _side_by_side(rows, [one.name for one in assessments], Phrase("report.accuracy.compared_errors"))
+
+
+def _side_by_side(
+    rows: Sequence[tuple[str, ...]], releases: Sequence[str], caption: str
+) -> TableBlock | None:
+    if not rows:
+        return None
+    columns = (Phrase("report.chart.table"), *releases)
+    return TableBlock(caption=caption, columns=columns, rows=tuple(rows), numeric=frozenset(releases))
+
+
+def _with_key(by: Sequence[str], frame: pl.DataFrame) -> pl.DataFrame:
+    """Add the cell as text, so that releases that store codes differently are compared."""
+    parts = [pl.col(name).cast(pl.String).fill_null("–") for name in by]
+    return frame.with_columns((pl.concat_str(parts, separator="\x1f") if parts else pl.lit("")).alias("key"))
+
+
+def _shared_keys(found: Sequence[tuple[PublishedTable, pl.DataFrame]]) -> list[str]:
+    """Return the cells that are uncertain in all of these releases."""
+    keys = [set(_with_key(one.by, cells)["key"]) for one, cells in found]
+    return sorted(set.intersection(*keys)) if keys else []
+
+
+def summarize_errors(assessment: Assessment) -> TableBlock | None:
+    """Return one line per table of one release: the mean absolute error by the original count. Internal."""
+    rows = []
+    for item in assessment.tables:
+        before, after = item.pair.arrays()
+        classes = np.searchsorted(np.asarray(SIZE_STARTS[1:]), before, side="right")
+        row: list[str] = [item.name]
+        for index in range(len(SIZE_STARTS)):
+            chosen = np.abs(after - before)[classes == index]
+            if item.promised and item.exact and chosen.size:
+                row.append(Phrase("report.accuracy.exact"))
+            else:
+                row.append(f"{round_digits(float(chosen.mean())):,f}" if chosen.size else NO_CELLS)
+        rows.append(tuple(row))
+    return _side_by_side(rows, size_names(), Phrase("report.accuracy.errors"))
+
+
+# Counts outside their own interval, the worst table first.
+
+MAX_TABLES_NAMED = 3
+
+
+def list_outside(releases: Mapping[str, Tables]) -> str:
+    """Return the tables with counts outside their own interval, by share, as text; "" where there is none."""
+    found = []
+    for release, tables in releases.items():
+        for one in read_published(tables):
+            outside, cells = (0, 0) if one.has_no_error else one.count_outside()
+            if outside:
+                named = one.name if len(releases) == 1 else f"{release}, {one.name}"
+                found.append((-outside / cells, named, outside, cells))
+    if not found:
+        return ""
+    said: list[str] = [
+        Phrase("report.accuracy.outside_of", table=name, outside=outside, cells=cells)
+        for _, name, outside, cells in sorted(found)[:MAX_TABLES_NAMED]
+    ]
+    if len(found) > MAX_TABLES_NAMED:
+        said.append(Phrase("report.accuracy.outside_more", count=len(found) - MAX_TABLES_NAMED))
+    listed = said[0]
+    for one_more in said[1:]:
+        listed = Phrase("lists.semicolon_pair", first=listed, second=one_more)
+    return Phrase("report.accuracy.outside", tables=listed)
