@@ -19,7 +19,8 @@ Oregon file has neither blocks nor race. Without ``--state whole`` Hawaii is its
 synthetic census has 30,000 households (else 430,000).
 
 With ``--releases`` the last table says how often 50, 90 and 95 % intervals hold the truth by kind of block, of the
-blocks that are in the table: what neither the release nor a replicate has gets no interval.
+blocks that are in the table, and how wide they are (in brackets, persons): what neither the release nor a replicate has
+gets no interval.
 """
 
 import argparse
@@ -300,6 +301,7 @@ def covered(
     """How often intervals hold the truth, by kind of block and nominal level (of the cells a table has)."""
     mechanism = TopDown(workload=workload, mode=mode, replicates=replicates)
     held: dict[str, list[float]] = {}
+    wide: dict[str, list[float]] = {}
     sizes: dict[str, tuple[int, int]] = {}
     for number in keys:
         release = mechanism.release(census, key=Key.for_tests(number).bind("coverage"))
@@ -326,6 +328,7 @@ def covered(
                 inside = (both["low"] <= both["truth"]) & (both["truth"] <= both["high"])
                 label = f"{name} | {100 * nominal:.0f}"
                 held.setdefault(label, []).append(100.0 * float(inside.mean() or 0.0))  # type: ignore[arg-type]
+                wide.setdefault(label, []).append(float((both["high"] - both["low"]).mean() or 0.0))  # type: ignore[arg-type]
                 sizes[label] = (both.height, int(where.sum()))
     lines = {}
     for label, each in held.items():
@@ -335,7 +338,9 @@ def covered(
             100.0 * (share * (1.0 - share) / max(cells * len(each), 1)) ** 0.5
         )  # binomial: one release has no other
         lines[f"{label} | {cells:,} of {blocks:,}"] = Line(
-            np.array(each), "{:.1f} ± {:.1f}" if len(each) > 1 else f"{{:.1f}} ± {least:.1f}"
+            np.array(each),
+            ("{:.1f} ± {:.1f}" if len(each) > 1 else f"{{:.1f}} ± {least:.1f}")
+            + f" ({np.mean(wide[label]):.1f})",
         )
     return lines
 
@@ -408,7 +413,9 @@ def main() -> None:
         printed(how)
         if held:
             print(
-                "\nintervals that hold the truth, of 100\n\n| | nominal | cells | " + " | ".join(held) + " |"
+                "\nintervals that hold the truth, of 100 (and their mean width)\n\n| | nominal | cells | "
+                + " | ".join(held)
+                + " |"
             )
             print("|" + "---|" * (3 + len(held)))
             for label in next(iter(held.values())):

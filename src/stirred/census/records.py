@@ -373,6 +373,11 @@ class CensusFiles:
         """Return the names of the record type's own columns."""
         return tuple(self.scan(record_type).collect_schema().names())
 
+    def list_file_columns(self, record_type: str) -> tuple[str, ...]:
+        """Return the columns in the order of the files, by the names that the schema gives them; reads no record."""
+        names = {variable.source: variable.name for variable in self.schema.record(record_type).variables}
+        return tuple(names.get(column, column) for column in self.layout(record_type).names())
+
     def _resolve(
         self, record: RecordSchema, own: pl.LazyFrame, columns: list[str], *, ordered: bool
     ) -> pl.LazyFrame:

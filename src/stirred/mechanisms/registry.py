@@ -99,6 +99,7 @@ OWN_REGISTRATIONS = (
         target="stirred.mechanisms.stirring.mechanism:Stirring",
         summary="swap records within strata by the law that loses least",
         settings="stirred.mechanisms.stirring.config:StirringConfig",
+        coverage="stirred.mechanisms.stirring.coverage:MEASURED_COVERAGE",
         compared=True,
     ),
     Registration(
@@ -257,7 +258,7 @@ def list_measured_coverage(name: str = "") -> "tuple[MeasuredCoverage, ...]":
     """Return what was measured of the intervals of a mechanism; without one that was measured, of all of Stirred's.
 
     >>> [one.key for one in list_measured_coverage()]
-    ['topdown', 'unbiased', 'swap']
+    ['topdown', 'unbiased', 'stirring', 'swap']
     """
     own = find_registration(name).measured_coverage if name in list_mechanisms() else ()
     found = own or (one for item in OWN_REGISTRATIONS for one in item.measured_coverage)

@@ -20,7 +20,7 @@ id = "hid"
 size = "size"
 [record.household.variables]
 size = "1..4"
-tenure = ["own", "rent"]
+tenure = {levels = ["rent", "own", "other"], label = "How the home is held", labels = {own = "owned"}}
 """
 PLAN = """
 title = "Homes"
@@ -36,6 +36,8 @@ by = ["district", "tenure"]
 [publish]
 formats = ["parquet", "csv"]
 """
+
+ORDER = ["tenure", "hid", "size", "district", "region"]
 
 
 @pytest.fixture
@@ -79,9 +81,27 @@ def test_a_program_runs_a_plan_and_reads_all_that_it_needs(folder: Path) -> None
         == pl.read_parquet(folder / records["parquet"]).height
         == 400
     )
-    assert pl.read_csv(folder / table["csv"]).height == 8
+    assert pl.read_csv(folder / table["csv"]).height == 8  # those of the released records
     assert {check["kept"] for check in made["checks"]} == {True}
     assert all({"mechanism", "name", "finding", "accepted"} <= guard.keys() for guard in made["guards"])
+    described = json.loads((folder / made["files"]["datapackage.json"]).read_text())
+    homes, counted = described["resources"]
+    assert (homes["path"], homes["recordType"], homes["format"]) == ("data/household.csv", "household", "csv")
+    columns = {field["name"]: field for field in homes["schema"]["fields"]}
+    # in the order of the file that was read; of a level that no record has, and not of places, whose levels are open
+    assert list(columns) == pl.read_parquet(folder / records["parquet"]).columns == ORDER
+    assert columns["tenure"] == {
+        "name": "tenure",
+        "type": "string",
+        "title": "How the home is held",
+        "categories": [{"value": "rent"}, {"value": "own", "label": "owned"}, {"value": "other"}],
+        "constraints": {"required": True},
+    }
+    assert columns["size"]["constraints"] == {"required": True, "minimum": 1, "maximum": 4}
+    assert columns["district"] == {"name": "district", "type": "string"}
+    assert [field["name"] for field in counted["schema"]["fields"]] == pl.read_csv(
+        folder / table["csv"]
+    ).columns
     receipt = json.loads((folder / "packet/public/receipt.json").read_text())
     assert set(receipt["mechanisms"][0]["notes"]) <= set(made["notes"])
     events = [line["event"] for line in told]

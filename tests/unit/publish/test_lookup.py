@@ -10,7 +10,11 @@ from stirred.publish.packet.lookup import COLUMNS, PublishedCell
 from stirred.report.uncertainty import _coverage
 
 LEVELS = ("tract", "block group", "block")
-HEADINGS = {"swap": "swap", "Unbiased": "unbiased"}  # words of a heading → the method of its tables
+HEADINGS = {
+    "Stirring, measured": "stirring",
+    "swap": "swap",
+    "Unbiased": "unbiased",
+}  # words of a heading → the method of its tables
 PAGE = Path(__file__).resolve().parents[3] / "docs/explain/topdown-uncertainty.md"
 
 
@@ -53,10 +57,10 @@ def test_tables_and_reports_say_it_by_level_and_size():
     assert re.search(r"swap: block group +100 +98 +97", COLUMNS)
     assert "84 to 99 of 100 lie in their interval" in COLUMNS
     by_level, words = _coverage()
-    assert [row[1] for row in by_level.rows] == ["tract", "block group", "block"] * 3
+    assert [row[1] for row in by_level.rows] == ["tract", "block group", "block"] * 4
     assert (
-        len({row[0] for row in by_level.rows}) == 3
-    )  # released numbers, unbiased estimates, swap: each by itself
+        len({row[0] for row in by_level.rows}) == 4
+    )  # released numbers, unbiased estimates, swap, stirring: each by itself
     assert by_level.rows[2][2:5] == ("97–100", "95–100", "93–98")
     assert "84 to 99 of 100" in words.paragraphs[0]
 

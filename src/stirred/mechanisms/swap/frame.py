@@ -270,7 +270,7 @@ class OutputFingerprints:
 class Publication:
     """The swapped records of one part in their published order."""
 
-    identifier: str
+    roles: Roles
     released: tuple[str, ...]
     read: tuple[str, ...]  # the released variables, and those that decide who takes part
     columns: dict[str, Column]
@@ -284,7 +284,7 @@ class Publication:
         """Put the records of a frame in their published order."""
         order = shuffle_rows(run, frame.ids, engine)
         return Publication(
-            identifier=frame.roles.identifier,
+            roles=frame.roles,
             released=frame.roles.released_variables,
             read=frame.read,
             columns=columns,
@@ -338,10 +338,10 @@ class Publication:
             progress("write", start, self.order.size)
             arrays = {name: taken[name].arrow() for name in self.released}
             rows = min(ROWS_PER_GROUP, self.order.size - start)
-            if self.identifier:
+            if self.roles.identifier:
                 fresh = pa.array(np.arange(first + start, first + start + rows, dtype=np.int64))
-                arrays = {self.identifier: fresh, **arrays}
-            yield pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
+                arrays = {self.roles.identifier: fresh, **arrays}
+            yield self._batch_columns(self.roles.record_type, arrays)
             progress("write", start + rows, self.order.size)
 
     def member_batches(
@@ -369,8 +369,12 @@ class Publication:
                 arrays[name] = self.columns[name].take_rows(self.order[owner]).arrow()
             arrays |= group.arrays(codes)
             first += owner.size
-            yield pa.RecordBatch.from_arrays(list(arrays.values()), list(arrays))
+            yield self._batch_columns(kind.record_type, arrays)
         after.people.append(seen)
+
+    def _batch_columns(self, record_type: str, arrays: Mapping[str, pa.Array]) -> pa.RecordBatch:
+        names = self.roles.sort_columns(record_type, arrays)
+        return pa.RecordBatch.from_arrays([arrays[name] for name in names], names)
 
 
 def count_table(

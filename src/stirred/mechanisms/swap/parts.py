@@ -380,7 +380,7 @@ class Publisher:
         order = shuffle_rows(self.run, ids, local_engine())
         groups = tuple(_group_part(kind, own, columns[identifier]) for kind, own in people)
         return Publication(
-            identifier=identifier,
+            roles=self.work.roles,
             released=self.released,
             read=self.work.read,
             columns=columns,
@@ -659,16 +659,18 @@ class PartSwappedRecords:
         """Return the published parts of each record type."""
         source, publisher = self.source, self.publisher
         firsts, kinds = _first_numbers(self.rows), source.homes.schema
-        number = pa.field(source.frame.roles.identifier, pa.int64())
-        schema = pa.schema([number, *(kinds.field(name) for name in publisher.released)])
-        homes = self.placed.map(HomesPart(publisher, firsts), schema)
-        jobs = {source.frame.roles.record_type: homes}
+        roles = source.frame.roles
+        fields = {roles.identifier: pa.field(roles.identifier, pa.int64())}
+        fields |= {name: kinds.field(name) for name in publisher.released}
+        schema = pa.schema([fields[name] for name in roles.sort_columns(roles.record_type, fields)])
+        jobs = {roles.record_type: self.placed.map(HomesPart(publisher, firsts), schema)}
         for i, (kind, flow) in enumerate(zip(source.linked, source.people, strict=True)):
             fields = {name: pa.field(name, pa.int64()) for name in (kind.identifier, kind.link) if name}
             fields |= {name: kinds.field(name) for name in kind.refilled}
             fields |= {name: flow.schema.field(name) for name in kind.variables}
             kernel = MembersPart(publisher, firsts, i, _first_numbers(self.members[i]))
-            jobs[kind.record_type] = self.placed.map(kernel, pa.schema(list(fields.values())))
+            schema = pa.schema([fields[name] for name in roles.sort_columns(kind.record_type, fields)])
+            jobs[kind.record_type] = self.placed.map(kernel, schema)
         return jobs
 
     def write_records(self) -> Microdata:

@@ -1,6 +1,6 @@
 """Decide the role of each variable (match, swap, hold, left out) and refuse settings that contradict themselves."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -80,6 +80,7 @@ class Roles:
     spine: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()  # read for the draw, never released
     unseen_along: tuple[tuple[str, tuple[str, ...]], ...] = ()  # the same of linked record types
+    file_columns: tuple[tuple[str, tuple[str, ...]], ...] = ()  # by record type, as its files have them
 
     @property
     def moving_variables(self) -> tuple[str, ...]:
@@ -101,6 +102,11 @@ class Roles:
     def released_variables(self) -> tuple[str, ...]:
         """Return the columns of the released records."""
         return (*self.match, *self.moving_variables, *self.hold)
+
+    def sort_columns(self, record_type: str, names: Iterable[str]) -> list[str]:
+        """Return columns in the order of the files of a record type; derived areas, which no file has, come first."""
+        filed = dict(self.file_columns).get(record_type, ())
+        return sorted(names, key=lambda name: filed.index(name) if name in filed else -1)
 
 
 def withhold(roles: Roles, names: Sequence[str]) -> Roles:
@@ -208,6 +214,9 @@ def derive_roles(
         kind=record.kinds.column if record.kinds else "",
         members=tuple(linked),
         spine=tuple(spine),
+        file_columns=tuple(
+            (kind.name, census.list_file_columns(kind.name)) for kind in (record, *along_with)
+        ),
     )
 
 

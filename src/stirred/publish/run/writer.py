@@ -1,7 +1,8 @@
 """Write the files of a packet: records, tables, CSV copies and documents; every packet is written here."""
 
+import itertools
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from stirred.publish.check import require_kept
 from stirred.publish.composition import PlanPromise, build_account
 from stirred.publish.documents import PacketDocuments
 from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
+from stirred.publish.packet.columns import DATA_PACKAGE, describe_package
 from stirred.publish.packet.lookup import COLUMNS, prepare_table, write_labels
 from stirred.publish.packet.receipt import build_receipt, write_json
 from stirred.publish.plan.description import Plan, TablePlan
@@ -239,6 +241,7 @@ def write_packet(
     )
     (public / "plan.toml").write_text(plan.text, encoding="utf-8")
     write_labels(public, content.schema, [release.labels for release in content.releases])
+    write_json(public / DATA_PACKAGE, _describe_columns(content, tables, made))
     shown = {table.name: (table.by, made[table.name]) for table, _ in tables}
     papers = PacketDocuments.build(
         plan,
@@ -262,6 +265,24 @@ def write_packet(
             store_internal(release, inside / data_folder(plan, number))
         seal(inside)
     progress("report", 1, 1)
+
+
+def _describe_columns(
+    content: PacketContent, tables: Sequence[tuple[TablePlan, int]], made: Mapping[str, pa.Table]
+) -> dict[str, object]:
+    """Return the document of all released columns; it names the CSV copy of a file where there is one."""
+    kind = "csv" if "csv" in content.plan.formats else "parquet"
+    records = (
+        (f"{data_folder(content.plan, number)}/{name}.{kind}", name, data.schema)
+        for number, release in enumerate(content.releases)
+        for name, data in release.microdata.items()
+    )
+    counted = (
+        (f"tables/{table.name}.{kind}", table.record_type, made[table.name].schema) for table, _ in tables
+    )
+    return describe_package(
+        content.schema, title=content.plan.title, resources=itertools.chain(records, counted)
+    )
 
 
 def list_tables(content: PacketContent) -> list[tuple[TablePlan, int]]:

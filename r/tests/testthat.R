@@ -1,0 +1,3 @@
+library(testthat)
+library(stirred)
+test_check("stirred")

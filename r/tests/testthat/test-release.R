@@ -1,0 +1,103 @@
+# Releases through the program; skipped where it is not installed.
+
+skip_without_program <- function() {
+  found <- tryCatch(stirred:::find_command(), stirred_error = function(e) NULL)
+  skip_if(is.null(found), "the program stirred was not found: STIRRED_COMMAND=/path/to/stirred")
+}
+
+make_homes <- function() {
+  set.seed(1)
+  n <- 400
+  homes <- data.frame(
+    tenure = factor(sample(c("own", "rent", NA), n, TRUE), levels = c("rent", "own", "other")),
+    hid = sprintf("h%03d", 1:n), code = sample(c("01", "02"), n, TRUE), hh.size = sample(1:4, n, TRUE),
+    district = rep(c("01", "02", "11", "12"), each = 100), region = rep(c("Gen\u00e8ve", "Z\u00fcrich"), each = 200),
+    garden = sample(c(TRUE, FALSE, NA), n, TRUE), rooms = sample(c(NA, 1:3), n, TRUE),
+    stringsAsFactors = FALSE
+  )
+  attr(homes$rooms, "label") <- "Rooms"
+  homes
+}
+
+test_that("a data frame comes back with its columns, and the invariants hold", {
+  skip_without_program()
+  homes <- make_homes()
+  census <- stirred_census(homes, spine = c("region", "district"), id = "hid", size = "hh.size")
+  expect_identical(nrow(stirred_check(census)), 0L)
+  made <- suppressMessages(stirred_swap(census, c("region", "hh.size"), "district", 0.1, tables = list(c("district", "tenure"))))
+  expect_s3_class(made, "stirred_release")
+  expect_identical(names(made$data), names(homes))
+  for (name in setdiff(names(homes), "hid")) {
+    expect_identical(class(made$data[[name]]), class(homes[[name]]))
+    expect_identical(sort(made$data[[name]], na.last = TRUE), sort(homes[[name]], na.last = TRUE), ignore_attr = TRUE)
+  }
+  expect_identical(levels(made$data$tenure), levels(homes$tenure))
+  expect_identical(attr(made$data$rooms, "label"), "Rooms")
+  expect_identical(made$data$hid, 1:400)
+  expect_identical(unclass(table(made$data$district, made$data$hh.size)), unclass(table(homes$district, homes$hh.size)))
+  cells <- made$tables[["district-by-tenure"]]
+  expect_true(all(c("count", "low", "high") %in% names(cells)))
+  expect_identical(levels(cells$tenure), levels(homes$tenure))
+  expect_true(all(made$checks$kept))
+  expect_true(is.data.frame(made$guards))
+  expect_identical(as.data.frame(made), made$data)
+  expect_output(print(made), "stirred_release")
+  expect_output(print(summary(made)), "kept:")
+  grDevices::pdf(NULL)
+  expect_identical(nrow(plot(made)), nrow(cells))
+  grDevices::dev.off()
+  found <- stirred_lookup(made, district = "01", tenure = "own")
+  expect_identical(found$count, cells$count[cells$district == "01" & cells$tenure %in% "own"])
+  again <- open_stirred(made$packet)
+  expect_identical(levels(again$data$tenure), levels(homes$tenure))
+  expect_identical(again$data$code, made$data$code)
+  expect_identical(again$data$garden, made$data$garden)
+})
+
+test_that("a file of persons is one data frame again", {
+  skip_without_program()
+  homes <- make_homes()
+  people <- homes[rep(seq_len(nrow(homes)), homes$hh.size), ]
+  set.seed(2)
+  people$age <- sample(0:90, nrow(people), TRUE)
+  people$sex <- factor(sample(c("f", "m"), nrow(people), TRUE))
+  people <- people[c("age", names(homes), "sex")]
+  census <- stirred_census(people, c("region", "district"), household = "hid", size = "hh.size")
+  made <- suppressMessages(stirred_stir(census, c("region", "hh.size"), "district", rate = "1/10"))
+  expect_identical(names(made$data), names(people))
+  expect_identical(nrow(made$data), nrow(people))
+  expect_identical(as.vector(table(table(made$data$hid))), as.vector(table(homes$hh.size)))
+})
+
+test_that("methods without a finite loss need a reason, and tables come back", {
+  skip_without_program()
+  homes <- make_homes()
+  census <- stirred_census(homes, c("region", "district"), id = "hid", size = "hh.size")
+  keyed <- suppressMessages(stirred_cellkey(census, list(c("district", "code")), reason = "a test"))
+  expect_length(keyed$tables, 1L)
+  swapped <- suppressMessages(stirred_targeted(census, c("region", "district"), "hh.size", "1/10", risk_variables = "code", k_anonymity = 2L, reason = "a test"))
+  expect_identical(nrow(swapped$data), 400L)
+})
+
+test_that("errors of the program are conditions", {
+  skip_without_program()
+  census <- stirred_census(make_homes(), c("region", "district"), id = "hid", size = "hh.size")
+  e <- expect_error(stirred_swap(census, "regio", "district", 0.1), class = "stirred_error")
+  expect_match(e$what, "regio")
+  expect_match(e$fix, "region")
+  expect_identical(e$code, 2L)
+  expect_error(stirred_call("no-such-verb"), class = "stirred_error")
+  expect_error(stirred_swap(data.frame(a = 1), "a", "a", 0.1), "no census", class = "stirred_error")
+  expect_error(stirred_census(data.frame(a = 1), "b"), "no column b", class = "stirred_error")
+})
+
+test_that("a program that is not there is named", {
+  old <- options(stirred.command = NULL)
+  path <- Sys.getenv("PATH")
+  named <- Sys.getenv("STIRRED_COMMAND")
+  user <- Sys.getenv("R_USER_CONFIG_DIR")
+  on.exit({ options(old); Sys.setenv(PATH = path, STIRRED_COMMAND = named, R_USER_CONFIG_DIR = user) })
+  Sys.setenv(PATH = tempdir(), STIRRED_COMMAND = "", R_USER_CONFIG_DIR = tempfile())
+  expect_error(stirred_call("demo"), "was not found", class = "stirred_error")
+  expect_error(install_stirred(command = tempfile()), class = "stirred_error")
+})
