@@ -281,7 +281,7 @@ def test_the_card_reads_it_at_the_smallest_distance() -> None:
     # at a distance at which δ_k has reached 1 nothing is promised
     void = bound_odds(replace(swap, output_premetric=Approximate("1/4")))
     assert void.factor == "∞"
-    assert "nothing is promised" in Card(replace(swap, output_premetric=Approximate("1/4"))).sentence()
+    assert "Nothing is promised" in Card(replace(swap, output_premetric=Approximate("1/4"))).sentence()
 
 
 def test_the_best_test_errs_as_often_as_the_card_says() -> None:
