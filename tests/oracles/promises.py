@@ -21,9 +21,9 @@ DIGITS, BAND = 40, mpmath.mpf(10) ** -20
 
 @dataclass(frozen=True)
 class Law:
-    """ε by b: Theorem 1, or the largest loss by size, at one swap rate (a fraction n/d)."""
+    """ε by b: Theorem 1, the largest loss by size, or that of an exchange, at one swap rate (a fraction n/d)."""
 
-    kind: Literal["theorem-1", "by-size"]
+    kind: Literal["theorem-1", "by-size", "by-exchange"]
     rate: tuple[int, int]
 
     def at(self, b: int) -> Any:
@@ -46,6 +46,8 @@ def _law(law: Law, b: int) -> Any:
         o = mpmath.mpf(law.rate[0]) / (law.rate[1] - law.rate[0])
         if law.kind == "theorem-1":
             return max(mpmath.log(o), mpmath.log(b + 1) - mpmath.log(o))
+        if law.kind == "by-exchange":  # |ln λ| of every stratum that is not larger
+            return max(abs(mpmath.log(n - 1) - mpmath.log(o)) for n in (2, b))
         if b > 60:  # the stated bound d(b)/d(b−2) ≤ b(b − 1) + 1
             return max(mpmath.log(o), mpmath.log(b * (b - 1) + 1) / 2 - mpmath.log(o))
         moved = [0, *range(2, b + 1)]

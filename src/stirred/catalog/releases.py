@@ -404,15 +404,15 @@ def stirred_what_if(row: WhatIf, rate: Fraction) -> Specification:
     >>> print(stirred_what_if(WHAT_IFS[0], Fraction(1, 20)).budget)
     19.3609
     """
-    weight = (row.largest - 1) * (1 - rate) / rate
-    told = f"|ln λ| with λ = (n − 1)(1 − p)/p and p = {rate}, in the stratum of n records where it is largest"
+    swapped, law = what_if(row, rate), SizeLaw("by-exchange", rate)
+    assert swapped.varies is not None  # its law is one of the largest stratum
     return replace(
-        what_if(row, rate),
+        swapped,
         input_premetric=Exchanges("household"),
-        budget=Budget.log(max(weight, 1 / weight)),
+        budget=law.at(row.largest),
         evidence=Evidence(status="proved", source=STIRRED_SOURCE),
         bounds=(),
-        varies=BudgetFunction(words=told, universe=f"b = {row.largest:,}", b=row.largest),
+        varies=replace(swapped.varies, law=law, words=""),
     )
 
 

@@ -59,11 +59,13 @@ def bound_step_ratio(n: int) -> Fraction:
 #
 # $$\varepsilon(b) = \max\{\ln o_{\max},\ \ln g(b) - \ln o_{\min}\} \quad (b \ge 2), \qquad \varepsilon(0) = 0,$$
 #
-# with $g(b) = b + 1$ (the paper's Theorem 1) or $g(b)^2 = d(b)/d(b-2)$ (by size). Both grow with b without bound.
-# Proofs: mechanisms/swap/proof.md, Sections 1 and 2 (one rate) and Theorem F (rates that vary by held variables).
+# with $g(b) = b + 1$ (the paper's Theorem 1) or $g(b)^2 = d(b)/d(b-2)$ (by size). One exchange of a stirring loses
+# $|\ln\lambda|$, $\lambda = (n-1)/o$ in a stratum of n records, which is the same with $g(b) = b - 1$ (by exchange). All
+# grow with b without bound. Proofs: mechanisms/swap/proof.md, Sections 1 and 2 (one rate) and Theorem F (rates that vary
+# by held variables); mechanisms/stirring/proof.md, Section 1.
 
 Rate = Fraction | int | str
-Kind = Literal["theorem-1", "by-size"]
+Kind = Literal["theorem-1", "by-size", "by-exchange"]
 HALF = Fraction(1, 2)
 # at which level each law cannot be improved
 TIGHT_THEOREM_1 = "bound.tight.theorem_1"  # keys of the catalog
@@ -72,8 +74,10 @@ TIGHT_SIZE = "bound.tight.size"
 _FORMS = {
     "theorem-1": "max{{ln {most}, ln(b + 1) − ln {least}}}",
     "by-size": "max{{ln {most}, ½ ln(d(b)/d(b − 2)) − ln {least}}}",
+    "by-exchange": "max{{ln {most}, ln(b − 1) − ln {least}}}",
 }
-_NAMES = {"theorem-1": "Theorem 1", "by-size": "largest loss by size"}
+_STEP_BY_KIND: dict[Kind, int] = {"theorem-1": 1, "by-exchange": -1}  # g(b) − b
+_NAMES = {"theorem-1": "Theorem 1", "by-size": "largest loss by size", "by-exchange": "stirring"}
 
 
 def parse_rate(rate: Rate) -> Fraction:
@@ -185,8 +189,8 @@ class SizeLaw:
 
 def _square_growth(kind: Kind, b: int) -> Fraction:
     """Return g(b)²; at b = 3 the value of b = 4, because d(1) = 0 and a law may not decrease."""
-    if kind == "theorem-1":
-        return Fraction((b + 1) ** 2)
+    if kind != "by-size":
+        return Fraction((b + _STEP_BY_KIND[kind]) ** 2)
     return bound_step_ratio(4 if b == 3 else b)
 
 
@@ -217,8 +221,8 @@ def _compute_budget(law: SizeLaw, b: int) -> Budget:
     if not law.is_finite:
         return Budget.infinite()
     above, below = compute_odds(law.highest), compute_odds(law.rate)
-    if law.kind == "theorem-1":
-        return Budget.log(max(above, (b + 1) / below))
+    if law.kind != "by-size":
+        return Budget.log(max(above, (b + _STEP_BY_KIND[law.kind]) / below))
     if b == 3 and above == below:
         return max(_list_three_losses(above), key=lambda loss: loss[0])[1]
     # For b ≥ 4 and b = 2 the largest loss stands at (b−2, b) or (2, 0) moved records: proof.md, Theorem B.
@@ -360,8 +364,8 @@ def _intersect(restrictions: Iterable[Restriction]) -> dict[str, tuple[str, ...]
 
 # Compare two laws of b at every b from 2 on, exactly.
 #
-# Up to 60 records each b is compared by itself. Beyond, $e^{2\varepsilon} = \max\{A,\ G(b)/C\}$ with $G(b) = (b+1)^2$
-# or $b(b-1)+1$: between the places where a law starts to grow, and on each side of the vertex of the quadratic
+# Up to 60 records each b is compared by itself. Beyond, $e^{2\varepsilon} = \max\{A,\ G(b)/C\}$ with $G(b) = (b+1)^2$,
+# $b(b-1)+1$ or $(b-1)^2$: between the places where a law starts to grow, and on each side of the vertex of the quadratic
 # $G_1(b)/C_1 - G_2(b)/C_2$, the difference of the two is monotone, so bisection finds every change of its sign.
 
 Side = Literal["equal", "smaller", "larger"]
@@ -369,7 +373,11 @@ Sign = Literal[-1, 0, 1]
 _SIDE_BY_SIGN: dict[int, Side] = {-1: "smaller", 0: "equal", 1: "larger"}
 _PHRASE_BY_SIGN = {-1: "a smaller budget than", 0: "the same budget as", 1: "a larger budget than"}
 _SHORT_PHRASE_BY_SIGN = {-1: "a smaller one", 0: "the same", 1: "a larger one"}
-_SLOPE_BY_KIND: dict[Kind, int] = {"theorem-1": 2, "by-size": -1}  # G(b) = b² + slope · b + 1
+_SLOPE_BY_KIND: dict[Kind, int] = {
+    "theorem-1": 2,
+    "by-size": -1,
+    "by-exchange": -2,
+}  # G(b) = b² + slope · b + 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ import pytest
 from tests.oracles import stirring as oracle
 
 from planted import square
-from stirred import Exchanges, Hamming, PermutationSwapping, Stirring
+from stirred import Exchanges, Hamming, PermutationSwapping, Stirring, catalog
 from stirred.assess.audit import audit
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.languages import Language
+from stirred.mechanisms.stirring.law import Asked, LawName, StratumShape, StratumShapes, choose_laws
 from stirred.publish.assessment import published_specification
-from stirred.spec import Approximate, Budget, NormalizedRenyi
+from stirred.spec import Answer, Approximate, Budget, NormalizedRenyi, SizeLaw
 from stirred.spec.card import Card, bound_odds
 
 SWAP = {"swap": ["county"], "rate": "1/3"}
@@ -256,3 +257,23 @@ def test_the_check_shows_other_divergences_and_several_releases() -> None:
     assert [row[0] for row in releases.rows] == [1, 2, 4, 8]
     assert numbers["epsilon_per_record"] == "3/4*ln(6)"
     assert numbers["epsilon_of_releases"]["1"] == pytest.approx(log(6), abs=2e-6)
+
+
+def test_comparisons_know_the_loss_of_an_exchange_in_every_universe() -> None:
+    """Stirring at a higher rate promises more; the swap's promise does not give stirring's, with a pair as witness."""
+    often, rarely = (catalog[f"whatif-state-size-stirred@{rate}"] for rate in ("1/2", "1/20"))
+    swapped = catalog["whatif-state-size@1/20"]
+    assert often.implies(rarely).answer is Answer.YES
+    assert rarely.implies(often).answer is Answer.NO
+    assert swapped.implies(rarely).answer is Answer.NO
+    assert rarely.implies(rarely).answer is Answer.YES
+
+
+@pytest.mark.parametrize("rate", ["1/20", "1/2", "9/10"])
+@pytest.mark.parametrize("law", ["auto", "cycles"])
+def test_the_law_of_the_largest_stratum_is_never_below_what_is_lost(rate: str, law: LawName) -> None:
+    for n in range(2, 40):
+        for held in (None, (n - 1, 1), (n - 2, 1, 1) if n > 2 else None):
+            shapes = StratumShapes.of([StratumShape(n, held, None)])
+            lost = choose_laws(shapes, Asked.of(rate=rate, law=law))[0].loss
+            assert lost <= SizeLaw("by-exchange", rate).at(n)

@@ -60,6 +60,7 @@ from stirred.spec import (
     Approximate,
     Bound,
     Budget,
+    BudgetFunction,
     Exchanges,
     Hamming,
     Multiplicative,
@@ -68,7 +69,7 @@ from stirred.spec import (
 )
 from stirred.spec.card.words import DEFAULT_DELTA, write_small
 from stirred.spec.exact import Interval
-from stirred.spec.laws import Rate
+from stirred.spec.laws import Rate, SizeLaw
 
 if TYPE_CHECKING:
     from stirred.census import Census, Schema
@@ -150,7 +151,7 @@ class Stirring(StratumSwapping):
             strata,
             census,
             (_bound_exchange(laws, differing),),
-            law=None,
+            law=self._find_size_law(),
             depends=describe_dependence(self),
             released=self.views(census),
             input_premetric=Exchanges(self.resolution),
@@ -161,6 +162,15 @@ class Stirring(StratumSwapping):
             effect=_expect_effect(strata, laws, differing),
             moved=_find_share(shapes, laws, differing),
         )
+
+    def _find_size_law(self) -> SizeLaw | None:
+        """Return ε of an exchange as a law of the largest stratum; None where a loss limits it or types are asked for.
+
+        The law of a stratum that loses least never loses more than that by cycles.
+        """
+        if self.rate is None or self.loss is not None or self.config.law == "types":
+            return None
+        return SizeLaw("by-exchange", self.rate)
 
     @classmethod
     def lose_at_share(cls, strata: StrataSummary, share: Fraction) -> LossAtShare | None:
@@ -187,6 +197,15 @@ class Stirring(StratumSwapping):
             input_premetric=Hamming(self.resolution),
             budget=_bound_records(strata.shapes, laws, _find_differing(strata.shapes)),
             bounds=(),
+            varies=self._say_it_varies(stated),
+        )
+
+    def _say_it_varies(self, stated: Specification) -> BudgetFunction | None:
+        """Return in words how the budget differs by universe: its law is one of ε of an exchange."""
+        if stated.varies is None:
+            return None
+        return BudgetFunction(
+            words=describe_dependence(self), universe=stated.varies.universe, b=stated.varies.b
         )
 
     def concentrated_specification(self, census: "Census", *, engine: Engine | None = None) -> Specification:
@@ -198,6 +217,7 @@ class Stirring(StratumSwapping):
             budget=Budget.sqrt(rho_squared(_find_odds(stated.budget))),
             evidence=replace(stated.evidence, source=RELEASES_SOURCE),
             bounds=(),
+            varies=self._say_it_varies(stated),
         )
 
     def repeated_specification(
@@ -215,6 +235,7 @@ class Stirring(StratumSwapping):
             budget=epsilon_after(_find_odds(stated.budget), releases, share),
             evidence=replace(stated.evidence, source=RELEASES_SOURCE),
             bounds=(),
+            varies=self._say_it_varies(stated),
         )
 
     def _refuse_contradiction(self, shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> None:

@@ -51,6 +51,8 @@ def sixth(kind: str, low: Fraction, high: Fraction, b: int) -> Fraction:
     small, large = low / (1 - low), high / (1 - high)
     if kind == "theorem-1":
         return max(large, (b + 1) / small) ** 6
+    if kind == "by-exchange":
+        return max(large, (b - 1) / small) ** 6
     if b == 3 and small == large:
         o = small  # 0, 2 or 3 records move, with weights 1, o² and o³/2; losses at distances 2, 3 and 2
         two, three, step = o**2, o**3 / 2, o / 2
@@ -76,7 +78,7 @@ def signs(first: SizeLaw, second: SizeLaw, sizes: Any) -> list[int]:
 rates = st.builds(lambda i, j: Fraction(i, i + j), st.integers(1, 90), st.integers(1, 12)) | st.sampled_from(
     [Fraction(p) for p in ("1/2", "3/4", "1/20", "1/100", "9/10", "99/100", "86450/86451")]
 )
-kinds = st.sampled_from(["theorem-1", "by-size"])
+kinds = st.sampled_from(["theorem-1", "by-size", "by-exchange"])
 one_rate = st.builds(SizeLaw, kinds, rates)
 two_rates = st.builds(lambda kind, p, q: SizeLaw(kind, min(p, q), max(p, q)), kinds, rates, rates)
 laws = one_rate | two_rates

@@ -262,7 +262,7 @@ def breaks(
 
 
 def quadratics_ordered(first: SizeLaw, second: SizeLaw) -> bool:
-    r"""Whether $\max\{A, G(b)/C\} \le \max\{A', G'(b)/C'\}$ for all b > 60; G is $(b+1)^2$ or $b(b-1)+1$, both growing.
+    r"""Whether $\max\{A, G(b)/C\} \le \max\{A', G'(b)/C'\}$ for all b > 60; G is $(b+1)^2$, $b(b-1)+1$ or $(b-1)^2$.
 
     >>> quadratics_ordered(SizeLaw("theorem-1", "1/2"), SizeLaw("theorem-1", "1/20"))
     True
@@ -300,7 +300,7 @@ def quadratics_ordered(first: SizeLaw, second: SizeLaw) -> bool:
 def _quadratic(law: SizeLaw) -> tuple[Fraction, tuple[Fraction, Fraction, Fraction]]:
     """Return e^(2ε) beyond 60 records: the constant A and the terms of G(b)/C."""
     below, above = (rate / (1 - rate) for rate in (law.rate, law.highest))
-    slope = {"theorem-1": 2, "by-size": -1}[law.kind]
+    slope = {"theorem-1": 2, "by-size": -1, "by-exchange": -2}[law.kind]
     scale = 1 / (below * below)
     return above * above, (scale, slope * scale, scale)
 
@@ -744,7 +744,7 @@ def _check_bounds(first: Specification, second: Specification) -> str:
 
 
 def _grows(law: SizeLaw) -> bool:
-    """Return whether the law never falls, checked one by one up to 61; beyond it both kinds grow."""
+    """Return whether the law never falls, checked one by one up to 61; beyond it all kinds grow."""
     found = [law.at(b) for b in COMPARED_STRATUM_SIZES]
     return all(found[i] <= found[i + 1] for i in range(len(found) - 1))
 
