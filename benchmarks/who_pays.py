@@ -2,7 +2,7 @@
 
   python benchmarks/who_pays.py [--census segregated|integrated|demo|state|hawaii|washington|pierce|king|CENSUS.toml]
                                 [--modes classic,gls,guided] [--draws 4] [--first 0] [--state whole] [--releases 0]
-                                [--replicates 8] [--json FILE]
+                                [--replicates 8] [--json FILE] [--tribal]
 
 Averages over all areas hide who pays. Here blocks are sorted by their *true* character (a group's share at least twice
 that of the block group, a majority, mostly vacant, crowded, a prison …), and for each kind of block the sum of the
@@ -19,7 +19,12 @@ Oregon file has neither blocks nor race. Without ``--state whole`` Hawaii is its
 synthetic census has 30,000 households (else 430,000).
 
 With ``--releases`` the last table says how often 50, 90 and 95 % intervals hold the truth by kind of block, of the
-blocks that are in the table: what neither the release nor a replicate has gets no interval.
+blocks that are in the table, and how wide they are (in brackets, persons): what neither the release nor a replicate has
+gets no interval.
+
+``--tribal`` measures something else, alone: the error of one area beside the spine (every seventh run of blocks, made
+into one tribal area of the state, ``aiannh``), where states are whole, where they are split into the area and the
+remainder, as pl94 and pl94-stirred do, and where block groups are made anew for the area, too.
 """
 
 import argparse
@@ -38,13 +43,16 @@ from numpy.typing import NDArray
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
+from stirred.engine import Local
 from stirred.mechanisms.release import join_variables, require_schema
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.counts import Sparse, sum_answers
 from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
 from stirred.mechanisms.topdown.prior import LeafUnits
-from stirred.mechanisms.topdown.run.upper_tree import UpperTree
-from stirred.mechanisms.topdown.workload import Mode, load_workloads
+from stirred.mechanisms.topdown.run.release import estimate_run
+from stirred.mechanisms.topdown.run.task import Settings, Task
+from stirred.mechanisms.topdown.run.upper_tree import UpperTree, build_whole_tree
+from stirred.mechanisms.topdown.workload import Mode, SpineOptions, load_workloads
 from topdown_accuracy import chosen, drawn, hawaii_with_units, washington
 
 Floats = NDArray[np.float64]
@@ -300,6 +308,7 @@ def covered(
     """How often intervals hold the truth, by kind of block and nominal level (of the cells a table has)."""
     mechanism = TopDown(workload=workload, mode=mode, replicates=replicates)
     held: dict[str, list[float]] = {}
+    wide: dict[str, list[float]] = {}
     sizes: dict[str, tuple[int, int]] = {}
     for number in keys:
         release = mechanism.release(census, key=Key.for_tests(number).bind("coverage"))
@@ -326,6 +335,7 @@ def covered(
                 inside = (both["low"] <= both["truth"]) & (both["truth"] <= both["high"])
                 label = f"{name} | {100 * nominal:.0f}"
                 held.setdefault(label, []).append(100.0 * float(inside.mean() or 0.0))  # type: ignore[arg-type]
+                wide.setdefault(label, []).append(float((both["high"] - both["low"]).mean() or 0.0))  # type: ignore[arg-type]
                 sizes[label] = (both.height, int(where.sum()))
     lines = {}
     for label, each in held.items():
@@ -335,9 +345,61 @@ def covered(
             100.0 * (share * (1.0 - share) / max(cells * len(each), 1)) ** 0.5
         )  # binomial: one release has no other
         lines[f"{label} | {cells:,} of {blocks:,}"] = Line(
-            np.array(each), "{:.1f} ± {:.1f}" if len(each) > 1 else f"{{:.1f}} ± {least:.1f}"
+            np.array(each),
+            ("{:.1f} ± {:.1f}" if len(each) > 1 else f"{{:.1f}} ± {least:.1f}")
+            + f" ({np.mean(wide[label]):.1f})",
         )
     return lines
+
+
+def with_tribal_area(census: Census) -> Census:
+    """The census with one tribal area: every seventh run of blocks that cuts block groups."""
+    homes = pl.DataFrame(census.table("household"))
+    blocks = homes.select(pl.col("block").cast(pl.String)).unique().sort("block").with_row_index("number")
+    inside = pl.col("number") // 25 % 7 == 3
+    blocks = blocks.select("block", aiannh=pl.when(inside).then(pl.lit("0010")).otherwise(pl.lit("9999")))
+    homes = homes.with_columns(pl.col("block").cast(pl.String)).join(
+        blocks, on="block", maintain_order="left"
+    )
+    schema = {
+        "geography": {"spine": list(census.schema.spine), "off_spine": {"aiannh": {"of": "block"}}},
+        "record": {"household": {"id": "household_id"}, "person": {"household": "household_id"}},
+    }
+    return Census.of(schema, {"household": homes, "person": census.table("person")})
+
+
+def tribal(census: Census, workload: Workload, draws: int, first: int) -> None:
+    """Print the error of the tribal area for each tree that may be measured."""
+    census = with_tribal_area(census)
+    homes = (
+        census.scan("household", ["block", "aiannh"]).filter(pl.col("aiannh") == "0010").unique().collect()
+    )
+    trees = {
+        "whole states": None,
+        "split (pl94, pl94-stirred)": SpineOptions(aian="aiannh"),
+        "split, block groups made anew": SpineOptions(aian="aiannh", block_groups=("aiannh",)),
+        "block groups made anew": SpineOptions(block_groups=("aiannh",)),
+    }
+    print(
+        "\n| tree | total | voting age | Hispanic | Asian, voting age | block, total |\n|---|---|---|---|---|---|"
+    )
+    for name, options in trees.items():
+        off, blocks = [], []
+        for number in range(first, first + draws):
+            key, settings = Key.for_tests(number).bind("accuracy"), Settings(mode="gls", spine=options)
+            task = Task(census=census, workload=workload, settings=settings, key=key, engine=Local())
+            above = build_whole_tree(task)
+            made = estimate_run(task, above, None, key)
+            error = folded(workload, made.levels[-1]) - folded(workload, above.truth[-1])
+            inside = np.isin(
+                np.asarray(above.spine.codes[-1]).astype(str), homes["block"].cast(pl.String).to_numpy()
+            )
+            own = error[inside].sum(axis=0)
+            off.append((own[ALL, EVERYBODY], own[ADULTS, EVERYBODY], own[ALL, 0], own[ADULTS, 4]))
+            blocks.append(np.abs(error[:, ALL, EVERYBODY]).mean())
+        sizes = np.abs(np.array(off, float))
+        texts = [f"{Line(sizes[:, i]).text} (max {sizes[:, i].max():.0f})" for i in range(sizes.shape[1])]
+        print(f"| {name} | " + " | ".join([*texts, Line(np.array(blocks)).text]) + " |", flush=True)
 
 
 def sorted_homes(whole: bool, *, apart: bool) -> Census:
@@ -384,6 +446,7 @@ def main() -> None:
     asked.add_argument("--releases", type=int, default=0)
     asked.add_argument("--replicates", type=int, default=8)
     asked.add_argument("--json", type=Path)
+    asked.add_argument("--tribal", action="store_true")
     told = asked.parse_args()
     published, returned = (load_workloads(name, None)[0] for name in ("pl94-persons", "pl94-stirred-persons"))
     assert Fraction(published.rho_squared) == returned.rho_squared, "the same budget, or nothing is compared"
@@ -393,6 +456,9 @@ def main() -> None:
     print(" ".join(f"{name}={value}" for name, value in vars(told).items()))
     with tempfile.TemporaryDirectory() as folder:
         census = found(told.census, Path(folder), whole=told.state == "whole")
+        if told.tribal:
+            tribal(census, returned, told.draws, told.first)
+            return
         how, held = {}, {}
         for name in told.modes.split(","):
             workload, mode = rows[name]
@@ -408,7 +474,9 @@ def main() -> None:
         printed(how)
         if held:
             print(
-                "\nintervals that hold the truth, of 100\n\n| | nominal | cells | " + " | ".join(held) + " |"
+                "\nintervals that hold the truth, of 100 (and their mean width)\n\n| | nominal | cells | "
+                + " | ".join(held)
+                + " |"
             )
             print("|" + "---|" * (3 + len(held)))
             for label in next(iter(held.values())):

@@ -67,9 +67,9 @@ class Outcome:
             for depth in range(len(informed.levels))
             for rows in whole_tree.tabulate_level(workload, self.spine, informed, depth, cover[depth])
         ]
-        return pa.concat_tables(
-            [*rows, whole_tree.tabulate_leaves(workload, self.spine, informed, cover[-1])]
-        )
+        marginals = whole_tree.list_marginals(workload)
+        leaves = whole_tree.tabulate_leaves(workload, self.spine, informed, cover[-1], marginals)
+        return pa.concat_tables([*rows, *leaves])
 
 
 def run(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from statistics import NormalDist
 
 import numpy as np
 import polars as pl
@@ -163,15 +164,54 @@ def test_unbiased_marginals_have_the_variance_they_state(make_census):
     assert chi2.ppf(5e-7, 30) < square < chi2.isf(5e-7, 30)
 
 
-def test_leaf_totals_agree_with_the_general_formula(make_census):
-    """An independent path: the full covariance of every leaf."""
+def test_marginals_of_leaves_agree_with_the_general_formula(make_census):
+    """An independent path: the full covariance of every leaf, and the estimates of its cells."""
     made = outcome(make_census(6))
     informed = made.informed
     algebra = informed.algebra
     everything = whole_tree.covariances(algebra, informed.levels, informed.leaves)
-    want = whole_tree.variances(algebra, everything[-1], np.zeros(algebra.K, np.int64), 0)[:, 0]
-    _, variance = whole_tree.estimate_leaf_totals(informed, everything[-2])
-    assert np.allclose(variance, want, atol=1e-9)
+    cells = np.zeros((len(informed.leaves.parent), algebra.K, algebra.S))
+    for pattern in informed.leaves.patterns:
+        cells[np.ix_(pattern.members, pattern.act)] = pattern.e
+    for query in whole_tree.list_marginals(SMALL):
+        value, variance = whole_tree.estimate_leaves_answers(informed, everything[-2], query)
+        want = whole_tree._estimate_answers(informed, cells, everything[-1], query)
+        assert np.allclose(value, want[0], atol=1e-9)
+        assert np.allclose(variance, want[1], atol=1e-9)
+
+
+def test_tables_by_leaf_have_the_intervals_of_the_unbiased_estimate(make_census):
+    """Low and high are those of the law of the noise, whoever lives there, for whole numbers and with the count inside; and
+    what is published of leaves is what release and replicates list, which are public."""
+    mechanism = TopDown(workload="small", replicates=4)
+    release = mechanism.release(make_census(3), key=KEY)
+    rows = pl.DataFrame(pl.from_arrow(release.tables["small-unbiased"])).filter(
+        pl.col("level") == "block", pl.col("race").is_not_null(), pl.col("votingage").is_null()
+    )
+    again = pl.DataFrame(pl.from_arrow(release.tables["small-replicates"]))
+    records = pl.DataFrame(pl.from_arrow(release.microdata["person"]))
+    listed = {
+        (str(block), race)
+        for frame in (again, records)
+        for block, race in frame.select("block", "race").rows()
+    }
+    assert set(rows.select("code", "race").rows()) == listed
+    table = pl.DataFrame(pl.from_arrow(mechanism.table(release, ["block", "race"])))
+    joined = table.with_columns(pl.col("block").cast(pl.String), pl.col("race").cast(pl.Int16)).join(
+        rows.select(
+            "race", "standard_deviation", block=pl.col("code"), unbiased=pl.col("estimate")
+        ), on=["block", "race"],
+    )  # fmt: skip
+    assert joined.height == table.height
+    for row in joined.iter_rows(named=True):
+        margin = NormalDist().inv_cdf(0.975) * row["standard_deviation"]
+        low = min(max(math.ceil(row["unbiased"] - margin), 0), row["count"])
+        high = max(math.floor(row["unbiased"] + margin), 0, row["count"])
+        if row["count"] < 5:  # what replicates say of small numbers is taken in
+            assert (row["low"] <= low, high <= row["high"]) == (True, True)
+        else:
+            assert (row["low"], row["high"]) == (low, high)
+        assert row["low"] <= row["estimate"] <= row["high"]
 
 
 def test_intervals_of_normal_replicates_cover():

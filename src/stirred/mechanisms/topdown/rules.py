@@ -375,6 +375,7 @@ def sum_bounds(
 # The set of areas is not checked: released records are counted by the number of a leaf, so they cannot be outside the
 # tree, and the tree is declared where it is read (``tree_invariants``).
 
+MAX_NAMED = 3  # areas that an error names
 BREACHES = ("fewer records than it asks for", "more records than it allows")
 KEPT_PHRASES = {
     "state population": "topdown.kept.population",
@@ -409,29 +410,67 @@ def compile_and_check(
     result = compile_rules(workload, spine, truth, record, units, given, late=late)
     record.tree(census)
     require_consistent(
-        result, workload, spine.levels, truth[0], *count_misfits(result, truth, range(len(spine.levels)))
+        result, workload, truth[0], [find_misfits(result, spine, truth, range(len(spine.levels)))]
     )
     return result
 
 
-def count_misfits(
-    constraints: Constraints, truth: Sequence[Sparse], depths: Iterable[int]
-) -> tuple[Ints, Ints]:
-    """Count geounits that break each constraint (held × level × BREACHES) and each pair of them."""
-    held = constraints.held
+@dataclass(frozen=True, slots=True)
+class Misfits:
+    """Geounits that break a constraint, or exclude a pair of them, and the codes of the first few of the lowest level.
+
+    Codes of areas are public; the numbers of records in them are not, and are not kept.
+    """
+
+    levels: tuple[str, ...]
+    broken: Ints  # held × level × BREACHES
+    clash: Ints  # held × held × level
+    codes: Mapping[str, NDArray[np.str_]]  # "broken i depth" or "clash i j depth" → some codes
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return it as arrays, for a message."""
+        return {"broken": self.broken, "clash": self.clash} | dict(self.codes)
+
+    @classmethod
+    def read(cls, levels: Sequence[str], arrays: Mapping[str, NDArray[np.generic]]) -> "Misfits":
+        """Return it from the arrays of a message that may have others."""
+        codes = {
+            name: array.astype(str)
+            for name, array in arrays.items()
+            if name.startswith(("broken ", "clash "))
+        }
+        broken, clash = (arrays[name].astype(np.int64) for name in ("broken", "clash"))
+        return cls(tuple(levels), broken, clash, codes)
+
+
+def find_misfits(
+    constraints: Constraints, spine: Tree, truth: Sequence[Sparse], depths: Iterable[int]
+) -> Misfits:
+    """Find the geounits of these levels that break a constraint or are excluded by two."""
+    held, codes = constraints.held, dict[str, NDArray[np.str_]]()
     broken = np.zeros((len(held), len(truth), len(BREACHES)), np.int64)
     clash = np.zeros((len(held), len(held), len(truth)), np.int64)
+
+    def name(key: str, depth: int, wrong: NDArray[np.bool_]) -> None:
+        if wrong.any():
+            codes[key] = np.array(
+                [str(c) for c in spine.codes[depth].gather(np.flatnonzero(wrong)[:MAX_NAMED])]
+            )
+
     for depth in depths:
         for i, one in enumerate(held):
             if depth >= len(one.low):
                 continue
             value = sum_answers(truth[depth], one.query)
-            broken[i, depth, 0] = (value < one.low[depth]).any(axis=1).sum()
-            broken[i, depth, 1] = (value > one.high[depth]).any(axis=1).sum()
+            wrong = np.stack([(value < one.low[depth]).any(axis=1), (value > one.high[depth]).any(axis=1)])
+            broken[i, depth] = wrong.sum(axis=1)
+            name(f"broken {i} {depth}", depth, np.asarray(wrong.any(axis=0)))
             for j, other in enumerate(held):
                 if depth < len(other.low):
-                    clash[i, j, depth] = _count_clashes(one, other, depth)
-    return broken, clash
+                    wrong = _find_clashes(one, other, depth)
+                    clash[i, j, depth] = wrong.sum()
+                    name(f"clash {i} {j} {depth}", depth, wrong)
+    return Misfits(tuple(spine.levels), broken, clash, codes)
 
 
 def find_equalities(constraints: Constraints, levels: int, depths: Iterable[int]) -> NDArray[np.bool_]:
@@ -445,9 +484,9 @@ def find_equalities(constraints: Constraints, levels: int, depths: Iterable[int]
 
 
 def require_consistent(
-    constraints: Constraints, workload: Workload, levels: Sequence[str], root: Sparse, broken: Ints, clash: Ints
-) -> None:  # fmt: skip
-    """Raise for the first constraint that cannot hold; ``root`` is the histogram of all records."""
+    constraints: Constraints, workload: Workload, root: Sparse, misfits: Sequence[Misfits]
+) -> None:
+    """Raise for the first constraint that cannot hold in a part of the tree; ``root`` is the histogram of all records."""
     for rule in (rule for rule in workload.rules if rule.kind == "zero"):
         one = Constraints((), (rule.cells,), constraints.record, constraints.histogram)
         outside = int(root.counts[~one.possible(root.cells)].sum())
@@ -458,7 +497,10 @@ def require_consistent(
                 fix="edit the records, or drop the rule",
             )
     rules = {rule.name for rule in workload.rules}
-    held = constraints.held
+    held, levels = constraints.held, misfits[0].levels
+    broken, clash = sum(one.broken for one in misfits), sum(one.clash for one in misfits)
+    assert isinstance(broken, np.ndarray)
+    assert isinstance(clash, np.ndarray)
     for i in np.flatnonzero(broken.any(axis=(1, 2))):
         if held[i].name not in rules:
             continue  # an earlier product: its own run shows that it is possible, and the census need not agree with it
@@ -470,7 +512,8 @@ def require_consistent(
         ]
         raise InfeasibleError(
             f"constraint {held[i].name!r} does not hold in the census",
-            why=f"level {levels[depth]}, the lowest at fault, has {' and '.join(told)}, so no data set"
+            why=f"level {levels[depth]}, the lowest at fault, has {' and '.join(told)}"
+            f" ({_name_areas(misfits, f'broken {i} {depth}', broken[i, depth].sum())}), so no data set"
             " can meet it together with the exact counts",
             fix=f"edit the records of these areas of level {levels[depth]}, or relax the rule",
         )
@@ -478,17 +521,25 @@ def require_consistent(
         depth = np.flatnonzero(clash[i, j])[-1]
         raise InfeasibleError(
             f"constraints {held[i].name!r} and {held[j].name!r} cannot both hold",
-            why=f"they exclude each other in {clash[i, j, depth]} geounits of level {levels[depth]}",
+            why=f"they exclude each other in {clash[i, j, depth]} geounits of level {levels[depth]}"
+            f" ({_name_areas(misfits, f'clash {i} {j} {depth}', clash[i, j, depth])})",
             fix="relax one of them",
         )
 
 
-def _count_clashes(one: HeldQuery, other: HeldQuery, depth: int) -> int:
+def _name_areas(misfits: Sequence[Misfits], key: str, number: int) -> str:
+    """Return the codes of some areas at fault, and that there are more."""
+    codes = [code for one in misfits for code in one.codes.get(key, np.empty(0, str)).tolist()][:MAX_NAMED]
+    return ", ".join(codes) + (" and others" if number > len(codes) else "")
+
+
+def _find_clashes(one: HeldQuery, other: HeldQuery, depth: int) -> NDArray[np.bool_]:
+    """Return which geounits cannot meet both."""
     if one.query == other.query:
-        return int((one.low[depth] > other.high[depth]).any(axis=1).sum())
+        return np.asarray((one.low[depth] > other.high[depth]).any(axis=1))
     if other.whole and not one.whole:
-        return int((one.low[depth].sum(axis=1) > other.high[depth][:, 0]).sum())
-    return 0
+        return np.asarray(one.low[depth].sum(axis=1) > other.high[depth][:, 0])
+    return np.zeros(len(one.low[depth]), bool)
 
 
 @dataclass(slots=True)

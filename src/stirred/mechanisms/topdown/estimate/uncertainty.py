@@ -186,6 +186,10 @@ SIZE_CLASS_LIMITS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000,
 SHARP_ERROR_SHARE = (
     0.5  # below this part of the exact standard error, cells tell a total and not its own measurement
 )
+# of tables by leaf: below this part of it the unbiased interval is too long to say anything, as for totals that hardly
+# anything is spent on, and the replicates' is taken
+MIN_LEAF_ERROR_SHARE = 0.25
+ROUNDING = 1e-9  # in persons: a limit so near to a whole number is that number
 MIN_DRIFT_NUMBERS = 20  # numbers above leaves from which the drift of replicates counts
 # of areas beside the spine: they are smoother than in the census, so this part of the misses is allowed
 SMOOTH_MISS_SHARE = 0.6
@@ -323,10 +327,11 @@ def tabulate_uncertainty(
 ) -> pl.DataFrame | None:
     """Return count, estimate, standard error and interval of every cell; None without replicates.
 
-    The interval is for the true number, not for the published one. It comes from the replicates, and from the unbiased
-    estimate, whose variance is exact, where that is known and the table has few numbers. Where the replicates' standard
-    errors are below half of the exact ones (totals of blocks), and for totals of leaves and of areas beside the spine that
-    have no exact one, the release is smoother than the census, and the intervals are moved and made wider (``sizes``).
+    The interval is for the true number, not for the published one. In a table by leaf it is that of the unbiased estimate,
+    whose variance is exact, so that it holds in blocks of every kind; estimate and standard error are by the replicates,
+    which know more about most cells. Elsewhere it comes from the replicates, and from the unbiased estimate where the table
+    has few numbers. Where replicates alone tell, the release is smoother than the census, and the intervals are moved and
+    made wider.
     """
     here = frame.collect_schema().names()
     own = [name for name in here if name not in {off.name for off in schema.geography.off_spine}]
@@ -339,70 +344,76 @@ def tabulate_uncertainty(
     if lacking and folder is not None:
         again = attach_levels(schema, again, lacking, folder)
     table, runs = tabulate_replicates(frame, again, by)
-    exact, wider = (
-        _select_unbiased(release.tables.get(name + UNBIASED), schema, by),
-        1.0 - SMOOTH_MISS_SHARE * (1.0 - level),
-    )
+    beside = {off.name for off in schema.geography.off_spine}
     guided = (release.tables[name + REPLICATES].schema.metadata or {}).get(MODE_METADATA) == b"guided"
-    of_leaves, several = schema.spine[-1] in by, len(runs) > 1
-    count = table["count"].to_numpy()
-    if exact is None:
-        beside = {off.name for off in schema.geography.off_spine}
-        if not beside.isdisjoint(by):  # areas that are not made of measured ones above leaves
-            totals = not guided and {*schema.spine, *beside}.issuperset(by)
-            return _add_intervals(table, runs, wider if totals else level)
-        if not of_leaves:
-            return _add_intervals(
-                table,
-                runs,
-                level,
-                estimate_drift(count, runs, SIZE_CLASS_LIMITS, least=MIN_DRIFT_NUMBERS) if several else None,
-            )
-        if guided:
-            return _add_intervals(
-                table, runs, level, estimate_drift(count, runs, SIZE_CLASS_LIMITS) if several else None
-            )
-        leaves = [name for name in by if name in schema.spine]
-        whole = _select_unbiased(release.tables.get(name + UNBIASED), schema, leaves)
-        return _add_intervals(
-            table,
-            runs,
-            level,
-            _measure_leaf_bias(table, runs, tabulate_replicates(frame, again, leaves), whole),
-        )
+    if not beside.isdisjoint(by):  # areas that are not made of measured ones above leaves
+        smooth = not guided and {*schema.spine, *beside}.issuperset(by)
+        return _add_intervals(table, runs, 1.0 - SMOOTH_MISS_SHARE * (1.0 - level) if smooth else level)
+    exact = _select_unbiased(release.tables.get(name + UNBIASED), schema, by)
+    leaves = [name for name in by if name in schema.spine]
+    of_leaves, several, count = schema.spine[-1] in by, len(runs) > 1, table["count"].to_numpy()
     # Decided for the table as a whole: cell by cell the shorter interval would cover too rarely.
-    joined, sharp = _join_estimates(_add_intervals(table, runs, level), exact)
+    ratio = (
+        1.0 if exact is None else _compare_errors(_join_estimates(_add_intervals(table, runs, level), exact))
+    )
+    sharp = ratio < SHARP_ERROR_SHARE
     seen: UnseenBias | Drift | None = None  # what replicates do not show
-    if of_leaves and guided and several:
-        seen = estimate_drift(count, runs, SIZE_CLASS_LIMITS, by_cells=sharp)
-    elif not of_leaves and several:
+    if of_leaves and not guided:
+        whole = _select_unbiased(release.tables.get(name + UNBIASED), schema, leaves)
+        seen = _measure_leaf_bias(table, runs, tabulate_replicates(frame, again, leaves), whole)
+    elif several and of_leaves:
+        seen = estimate_drift(count, runs, SIZE_CLASS_LIMITS, by_cells=sharp and len(leaves) == len(by))
+    elif several:
         seen = estimate_drift(count, runs, SIZE_CLASS_LIMITS, least=MIN_DRIFT_NUMBERS)
-    elif sharp and of_leaves:
-        seen = _measure_bias(joined, runs)
-    if seen is not None:
-        joined = _join_estimates(_add_intervals(table, runs, level, seen), exact)[0]
+    joined = _add_intervals(table, runs, level, seen)
+    if exact is None:
+        return joined
+    joined = _join_estimates(joined, exact)
+    margin = float(ndtri(0.5 + level / 2.0)) * pl.col("_sd")
+    low, high = ((pl.col("_estimate") + side * margin).clip(0.0) for side in (-1.0, 1.0))
+    asked = [*by, "count", "estimate", "standard_error", "low", "high"]
+    if of_leaves and ratio >= MIN_LEAF_ERROR_SHARE:
+        # Whoever lives in a block, and whatever the estimate took from such blocks, these intervals hold at their level.
+        # Taking in more loses nothing of that: the count, and what replicates say of small ones, of which few are seen to
+        # be wrong (a block published as 0 is mostly one whose noise was far below).
+        small = (pl.col("count") < MIN_ONE_TAILED_COUNT) & (pl.col("_sd") > 0)
+        least, most = (pl.when(small).then(name).otherwise("count") for name in ("low", "high"))
+        low = pl.min_horizontal((low - ROUNDING).ceil().abs(), least, "count")
+        high = pl.max_horizontal((high + ROUNDING).floor(), most, "count")
+        known = pl.col("_sd").is_not_null()
+        joined = joined.with_columns(
+            standard_error=pl.when(pl.col("_sd") == 0).then(0.0).otherwise("standard_error"),
+            low=pl.when(known).then(low).otherwise("low"),
+            high=pl.when(known).then(high).otherwise("high"),
+        )
+        return joined.with_columns(pl.col("estimate").clip("low", "high")).select(asked)
     # The exact interval holds for every single cell: it is taken where it is not longer, or where numbers are few.
     better = (
         _root_mean_square(joined["_sd"]) <= _root_mean_square(joined["standard_error"])
         or runs.size < MIN_REPLICATE_NUMBERS
     )
     known = pl.col("_sd").is_not_null() if better and not sharp else (pl.col("_sd") == 0)
-    margin = float(ndtri(0.5 + level / 2.0)) * pl.col("_sd")
     return joined.with_columns(
         estimate=pl.when(known).then("_estimate").otherwise("estimate"),
         standard_error=pl.when(known).then("_sd").otherwise("standard_error"),
-        low=pl.when(known).then((pl.col("_estimate") - margin).clip(0.0)).otherwise("low"),
-        high=pl.when(known).then((pl.col("_estimate") + margin).clip(0.0)).otherwise("high"),
-    ).select(*by, "count", "estimate", "standard_error", "low", "high")
+        low=pl.when(known).then(low).otherwise("low"),
+        high=pl.when(known).then(high).otherwise("high"),
+    ).select(asked)
 
 
-def _join_estimates(result: pl.DataFrame, exact: pl.DataFrame) -> tuple[pl.DataFrame, bool]:
-    """Join the tree estimates to the cells; return also whether the replicates are much sharper."""
+def _join_estimates(result: pl.DataFrame, exact: pl.DataFrame) -> pl.DataFrame:
+    """Join the tree estimates to the cells."""
     keys = [name for name in result.columns if name in exact.columns]
-    joined = _attach_estimates(result, exact.cast({name: result.schema[name] for name in keys}), keys)
-    return joined, _root_mean_square(joined["standard_error"]) < SHARP_ERROR_SHARE * _root_mean_square(
-        joined["_sd"]
-    )
+    if not keys:
+        return result.join(exact, how="cross")
+    exact = exact.cast({name: result.schema[name] for name in keys})
+    return result.join(exact, on=keys, how="left", nulls_equal=True, maintain_order="left")
+
+
+def _compare_errors(joined: pl.DataFrame) -> float:
+    """Return the replicates' standard errors in parts of the exact ones, as root mean squares."""
+    exact = _root_mean_square(joined["_sd"])
+    return _root_mean_square(joined["standard_error"]) / exact if exact < float("inf") else 1.0
 
 
 def _measure_leaf_bias(
@@ -411,8 +422,8 @@ def _measure_leaf_bias(
     """Estimate from leaf totals what replicates of a table by leaf do not show; None if nothing."""
     whole, again = totals
     if known is not None:
-        whole, sharp = _join_estimates(_add_intervals(whole, again, 0.95), known)
-        if not sharp:
+        whole = _join_estimates(_add_intervals(whole, again, 0.95), known)
+        if _compare_errors(whole) >= SHARP_ERROR_SHARE:
             return None
     seen = _measure_bias(whole, again)
     return seen if table.columns == totals[0].columns else _measure_bias(table, runs, seen)
@@ -434,13 +445,6 @@ def _add_intervals(
     """Add the intervals by replicates to the cells."""
     found = compute_intervals(table["count"].to_numpy(), runs, level=level, unseen=seen)
     return table.with_columns(**{name: pl.Series(value) for name, value in found.items()})
-
-
-def _attach_estimates(result: pl.DataFrame, exact: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Join the tree estimates to the cells."""
-    if not keys:
-        return result.join(exact, how="cross")
-    return result.join(exact, on=list(keys), how="left", nulls_equal=True, maintain_order="left")
 
 
 def _select_unbiased(table: pa.Table | None, schema: Schema, by: Sequence[str]) -> pl.DataFrame | None:

@@ -286,10 +286,22 @@ def covariances(
 
 def variances(algebra: Algebra, C: Floats, recode: Ints, T: int) -> Floats:
     """Return variances of a marginal's answers (N, groups) from covariances by component."""
-    m = int(recode.max()) + 1
-    R = np.zeros((m, algebra.K))
+    R = _sum_groups(recode)
+    result = np.zeros((len(C), len(R)))
+    for f, factor in _weigh_components(algebra, T):
+        result += factor * compute_spreads(R, np.ascontiguousarray(C[:, f]))
+    return result
+
+
+def _sum_groups(recode: Ints) -> Floats:
+    """Return the matrix (groups × K) that sums the levels of the matrix axis in each group."""
+    R = np.zeros((int(recode.max()) + 1, len(recode)))
     R[recode[recode >= 0], np.flatnonzero(recode >= 0)] = 1.0
-    result = np.zeros((len(C), m))
+    return R
+
+
+def _weigh_components(algebra: Algebra, T: int) -> Iterator[tuple[int, float]]:
+    """Yield each component and how much of it is in the variance of an answer that keeps the axes T."""
     for f in range(algebra.parts):
         factor = 1.0
         for bit, i in enumerate(algebra.symmetric):
@@ -299,8 +311,7 @@ def variances(algebra: Algebra, C: Floats, recode: Ints, T: int) -> Floats:
             else:
                 factor *= 0.0 if f >> bit & 1 else n
         if factor:
-            result += factor * compute_spreads(R, np.ascontiguousarray(C[:, f]))
-    return result
+            yield f, factor
 
 
 @compile_kernel
@@ -661,6 +672,7 @@ class DownwardPass:
 # known exactly from the budget alone. It may be negative or fractional, and it is not the published, consistent number.
 
 MAX_ANSWERS_KEPT = 128  # answers of a marginal beyond which its estimates are not kept
+MAX_LEAF_NUMBERS = 4 * 10**9  # records × answers beyond which leaves have no marginals but smaller ones
 MIN_VARIANCE = 1e-8  # variances below this are rounding: the number follows from an invariant
 
 
@@ -678,6 +690,20 @@ def list_marginals(workload: Workload, *, largest: int = MAX_ANSWERS_KEPT) -> tu
             if query.size <= largest:
                 found.append(query)
     return tuple(found)
+
+
+def list_leaf_marginals(workload: Workload, records: int) -> tuple[Query, ...]:
+    """Return the tables that are kept of leaves, the total first: the small ones where a census has very many records.
+
+    >>> [len(list_leaf_marginals(Workload.preset("pl94-persons"), n)) for n in (1_000_000, 330_000_000)]
+    [11, 4]
+    """
+    found = list_marginals(workload)
+    answers, most = 0, 1
+    for query in sorted(found, key=lambda query: query.size):
+        answers += query.size
+        most = query.size if answers * records <= MAX_LEAF_NUMBERS else most
+    return tuple(query for query in found if query.size <= most)
 
 
 def tabulate_level(
@@ -700,15 +726,25 @@ def tabulate_level(
 
 
 def tabulate_leaves(
-    workload: Workload, spine: Tree, informed: TreeEstimate, above: Floats | None, *, bureau: bool = False
-) -> pa.Table:
-    """Tabulate the totals of the leaves only; ``above`` holds their parents' covariances."""
-    value, variance = estimate_leaf_totals(informed, above)
-    if informed.measurements.key is None:
-        variance = 0.0 * variance
-    total = workload.histogram.query("total", ())
+    workload: Workload,
+    spine: Tree,
+    informed: TreeEstimate,
+    above: Floats | None,
+    marginals: Sequence[Query],
+    *,
+    bureau: bool = False,
+) -> Iterator[pa.Table]:
+    """Yield each of the ``marginals`` of the leaves; ``above`` holds their parents' covariances.
+
+    Totals are of every leaf, the others of what a leaf can have.
+    """
     last = len(spine.levels) - 1
-    return _build_rows(workload, spine, last, total, value[:, None], variance[:, None], bureau)
+    for query in marginals:
+        value, variance = estimate_leaves_answers(informed, above, query)
+        if informed.measurements.key is None:
+            variance = 0.0 * variance
+        rows = _build_rows(workload, spine, last, query, value, variance, bureau)
+        yield rows if query.size == 1 else rows.filter(pa.array(((value != 0) | (variance != 0)).ravel()))
 
 
 def build_schema(workload: Workload, *, bureau: bool = False) -> pa.Schema:
@@ -721,24 +757,37 @@ def build_schema(workload: Workload, *, bureau: bool = False) -> pa.Schema:
     ])  # fmt: skip
 
 
-def estimate_leaf_totals(informed: TreeEstimate, above: Floats | None) -> tuple[Floats, Floats]:
-    r"""Totals of the leaves and their variances: $S\,1'(C + C M C)1$ with $M = V^+(C^e_p - V)V^+$ of the parent."""
+def estimate_leaves_answers(
+    informed: TreeEstimate, above: Floats | None, query: Query
+) -> tuple[Floats, Floats]:
+    r"""Return a marginal of the leaves and its variances: $r'(C + C M C)r$ with $M = V^+(C^e_p - V)V^+$ of the parent.
+
+    ``above`` holds the parents' covariances. What a leaf cannot have is 0, with variance 0.
+    """
     algebra, leaves = informed.algebra, informed.leaves
-    value = np.zeros(len(leaves.parent))
-    variance = np.zeros(len(leaves.parent))
+    value, variance = (np.zeros((len(leaves.parent), query.size)) for _ in range(2))
+    index = query.of(algebra.layout.ravel()).reshape(algebra.K, algebra.S)
+    R, T = _sum_groups(algebra.recode(query)), algebra.find_kept_axes(query)
+    number = np.zeros((query.size, 1), np.int64)  # the group of each answer
+    number[index, 0] = algebra.recode(query)[:, None]
     middle: Floats | None = None
     if above is not None:
         level = informed.levels[-1]
-        inverse = np.linalg.pinv(level.V[:, 0], rcond=1e-11, hermitian=True)
-        middle = inverse @ (above[:, 0] - level.V[:, 0]) @ inverse
+        inverse = np.linalg.pinv(level.V, rcond=1e-11, hermitian=True)
+        middle = inverse @ (above - level.V) @ inverse
     for pattern in leaves.patterns:
-        own = pattern.C[0].sum(axis=1)
-        value[pattern.members] = sum_in_order(pattern.e)
-        found = np.full(len(pattern.members), own.sum())
-        if middle is not None:
-            seen = middle[leaves.parent[pattern.members]][:, pattern.act][:, :, pattern.act]
-            found += compute_spreads(own[None], np.ascontiguousarray(seen))[:, 0]
-        variance[pattern.members] = algebra.S * found
+        own, act = np.zeros((query.size, len(pattern.members))), pattern.act
+        np.add.at(own, index[act].ravel(), pattern.e.reshape(len(pattern.members), -1).T)
+        value[pattern.members] = own.T
+        parents, child = np.unique(leaves.parent[pattern.members], return_inverse=True)
+        found = np.zeros((len(parents), len(R)))
+        for f, factor in _weigh_components(algebra, T):
+            seen = R[:, act] @ pattern.C[f]
+            found += factor * (seen * R[:, act]).sum(axis=1)
+            if middle is not None:
+                between = np.ascontiguousarray(middle[parents, f][:, act][:, :, act])
+                found += factor * compute_spreads(seen, between)
+        variance[pattern.members] = found[child][:, number[:, 0]]
     return value, variance
 
 

@@ -4,6 +4,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 
 from stirred._support import pads
 from stirred.engine.tables import ReleasedFile, plain_schema
+from stirred.frames import frame_of
 from stirred.mechanisms.topdown.counts import Sparse
 from stirred.mechanisms.topdown.dhc_given_pl.facility_types import FacilityTypes
 from stirred.mechanisms.topdown.estimate import whole_tree
 from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate
-from stirred.mechanisms.topdown.histogram import HistogramAxis, name_column
+from stirred.mechanisms.topdown.histogram import HistogramAxis, Query, name_column
 from stirred.mechanisms.topdown.measure import Allotment
 from stirred.mechanisms.topdown.solve.parent import Certificate
 from stirred.mechanisms.topdown.tree import Tree
@@ -135,6 +137,41 @@ def tabulate_replicate(
     table = pa.concat_tables(list(make_microdata(workload, spine, once, bureau=bureau)))
     table = table.append_column(REPLICATE_FIELDS[0], pa.array(np.full(table.num_rows, number), pa.int16()))
     return table.append_column(REPLICATE_FIELDS[1], pa.array(leaves.counts, pa.int32()))
+
+
+@dataclass(frozen=True)
+class CellsToTabulate:
+    """The leaves and cells that release or replicates have: public numbers, and all that a table can list."""
+
+    leaf: str
+    axes: tuple[str, ...]
+    cells: pl.DataFrame
+
+    @classmethod
+    def of(
+        cls, workload: Workload, released: "pa.Table | pads.Dataset", again: pa.Table, *, bureau: bool
+    ) -> "CellsToTabulate":
+        """Collect them from the released records and the replicates' rows."""
+        names = dict(workload.columns) if bureau else {}
+        axes = tuple(name_column(axis, names)[0] for axis in workload.histogram.axes)
+        leaf = again.column_names[again.column_names.index(axes[0]) - 1]
+        found = [
+            part.select(
+                pl.col(leaf).cast(pl.String), *(pl.col(name).cast(pl.Int16) for name in axes)
+            ).unique()
+            for part in (*_read_parts(released), *_read_parts(again))
+        ]
+        return cls(leaf, axes, pl.concat(found).unique())
+
+    def select(self, rows: pa.Table, query: Query) -> pa.Table:
+        """Return the rows of a marginal whose cell is listed, in their order; totals are all kept."""
+        if query.size == 1:
+            return rows
+        kept = [name for name, own in zip(self.axes, query.kept, strict=True) if own]
+        wanted = self.cells.select(pl.col(self.leaf).alias("code"), *kept).unique()
+        place = frame_of(rows.select(["code", *kept])).with_row_index("row")
+        found = place.join(wanted, on=["code", *kept], how="semi")["row"].sort()
+        return rows.take(pa.array(found.to_numpy()))
 
 
 def tabulate_noise(allotment: Allotment, depths: range) -> pa.Table:

@@ -208,7 +208,11 @@ STEP_SHARES = {"tree": (0, 30), "solve": (30, 69)}  # step → where it begins i
 
 
 def make_uncertainty_tables(
-    task: Task, made: Estimation, counted: Subtrees | None, checkpoint: Checkpoint = NOTHING_KEPT
+    task: Task,
+    made: Estimation,
+    counted: Subtrees | None,
+    released: "pa.Table | pads.Dataset",
+    checkpoint: Checkpoint = NOTHING_KEPT,
 ) -> dict[str, pa.Table]:
     """Return the tables for the uncertainty of any table: replicates, and unbiased marginals if any."""
     name, folder = task.workload.name, None if made.subtrees is None else task.out
@@ -218,8 +222,9 @@ def make_uncertainty_tables(
     result = {f"{name}-replicates": runs}
     known = estimate_release_tree(task, made, counted)
     if known is not None:
+        listed = records.CellsToTabulate.of(task.workload, released, runs, bureau=task.bureau)
         result[f"{name}-unbiased"] = records.assemble_pieces(
-            _estimate_unbiased(task, made, *known, counted), folder
+            _estimate_unbiased(task, made, *known, counted, listed), folder
         )
     return result
 
@@ -337,9 +342,17 @@ def _name_file(task: Task, number: int) -> str:
 
 
 def _estimate_unbiased(
-    task: Task, made: Estimation, informed: TreeEstimate, solve: SubtreeSolve | None, counted: Subtrees | None
+    task: Task,
+    made: Estimation,
+    informed: TreeEstimate,
+    solve: SubtreeSolve | None,
+    counted: Subtrees | None,
+    listed: records.CellsToTabulate,
 ) -> Iterator[pa.Table]:
-    """Yield unbiased estimates of every geounit: above the cut, then of the subtrees, level by level."""
+    """Yield unbiased estimates of every geounit: above the cut, then of the subtrees, level by level.
+
+    Of the leaves there are totals, and the cells that a table can list.
+    """
     workload, above = task.workload, made.above
     covariances = whole_tree.covariances(informed.algebra, informed.levels, informed.leaves, leaves_too=False)
     for depth in range(len(informed.levels)):
@@ -347,19 +360,31 @@ def _estimate_unbiased(
         yield from whole_tree.tabulate_level(
             workload, above.spine, informed, depth, cover, bureau=task.bureau
         )
+    persons = int(made.levels[0].counts.sum())
+    marginals = whole_tree.list_leaf_marginals(workload, persons)
     if counted is None or solve is None:
-        cover_above = covariances[-1] if covariances else None
-        yield whole_tree.tabulate_leaves(workload, above.spine, informed, cover_above, bureau=task.bureau)
+        found = whole_tree.tabulate_leaves(
+            workload,
+            above.spine,
+            informed,
+            covariances[-1] if covariances else None,
+            marginals,
+            bureau=task.bureau,
+        )
+        for query, rows in zip(marginals, found, strict=True):
+            yield listed.select(rows, query)
         return
     schema = build_tagged_schema(whole_tree.build_schema(workload, bureau=task.bureau))
-    kernel = UnbiasedRows(solve, schema, task.bureau)
+    kernel = UnbiasedRows(solve, schema, task.bureau, persons)
     parts, steps = counted.parts.map(kernel, schema), task.steps("unbiased estimates")
     with StoredRows.of(parts, task.out, f"{workload.name}-unbiased", steps) as rows:
         last = len(above.spine.levels) - 1
         for depth in range(above.depth + 1, last):
             for number in range(len(whole_tree.list_marginals(workload))):
                 yield from rows.tables(depth, number)
-        yield from rows.tables(last, 0)
+        for number, query in enumerate(marginals):
+            for piece in rows.tables(last, number):
+                yield listed.select(piece, query)
 
 
 # Run one workload from the census to its release.
@@ -420,7 +445,7 @@ def _make_release(task: Task, above: UpperTree, subtrees: Subtrees | None) -> Ru
         if task.bureau and task.out is not None:
             records.write_mdf(task.workload, microdata, task.out, _count_quarters(task))
         if task.replicates:
-            tables |= make_uncertainty_tables(task, made, subtrees, checkpoint)
+            tables |= make_uncertainty_tables(task, made, subtrees, microdata, checkpoint)
         if task.keep_nmf and task.out is not None:
             _write_measurements(task, task.out, made, subtrees)
     finally:

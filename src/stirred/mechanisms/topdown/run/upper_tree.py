@@ -38,13 +38,14 @@ from stirred.mechanisms.topdown.measure import Allotment, Measurements
 from stirred.mechanisms.topdown.rules import (
     Constraints,
     HeldQuery,
+    Misfits,
     Record,
     arrange_units,
     compile_and_check,
     compute_bounds,
-    count_misfits,
     find_depth,
     find_equalities,
+    find_misfits,
     list_bounding_rules,
     list_structural_zeros,
     require_consistent,
@@ -96,10 +97,9 @@ class UpperTree:
         truth = _collect_truth(division, spine, survey)
         constraints, equal = _build_constraints(division, spine, truth, survey, record)
         allotment = Allotment.of(spine, division.workload, bypass=division.bypass)
-        broken, clash = count_misfits(constraints, truth, range(division.depth + 1))
-        broken = broken + sum(shard["broken"] for shard in survey)
-        clash = clash + sum(shard["clash"] for shard in survey)
-        require_consistent(constraints, division.workload, division.levels, truth[0], broken, clash)
+        here = find_misfits(constraints, spine, truth, range(division.depth + 1))
+        below = (Misfits.read(division.levels, shard) for shard in survey)
+        require_consistent(constraints, division.workload, truth[0], [here, *below])
         found = [shard["digest"].tobytes() for shard in survey]
         for depth in range(division.depth - 1, -1, -1):
             found = digest.digest_nodes(key, spine, constraints, depth, found)

@@ -13,7 +13,7 @@ from stirred.errors import InfeasibleError
 from stirred.mechanisms.topdown.counts import Sparse
 from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate
 from stirred.mechanisms.topdown.measure import Allotment, Targets
-from stirred.mechanisms.topdown.rules import Constraints, HeldQuery
+from stirred.mechanisms.topdown.rules import MAX_NAMED, Constraints, HeldQuery
 from stirred.mechanisms.topdown.solve import crossing
 from stirred.mechanisms.topdown.solve.batch import (
     MAX_GENERIC_CELLS,
@@ -152,8 +152,11 @@ class Estimator:
         live = np.flatnonzero(allowed.any(axis=1))
         children, allowed = children[live], allowed[live]
         if not allowed.any(axis=0).all():
-            raise self._infeasible_error(depth, "no child may have a cell that its parent has")
-        values = self.children(depth, family, shared, children, allowed, certificate)
+            raise self._infeasible_error(depth, children, "no child may have a cell that its parent has")
+        try:
+            values = self.children(depth, family, shared, children, allowed, certificate)
+        except InfeasibleError as error:
+            raise self._infeasible_error(depth, children, error.why) from error
         self._check(depth, children, cells, values)
         row, column = np.nonzero(values)
         return children[row], cells[column], values[row, column]
@@ -317,7 +320,7 @@ class Estimator:
     def _check(self, depth: int, nodes: Ints, cells: Ints, values: Ints) -> None:
         """Check every bound again on the integers; a failure is an error."""
         if (values < 0).any():
-            raise self._infeasible_error(depth, "a rounded cell is negative")
+            raise self._infeasible_error(depth, nodes, "a rounded cell is negative")
         for held in self.constraints.solve_queries:
             if depth >= len(held.low):
                 continue
@@ -325,12 +328,23 @@ class Estimator:
             sums = np.zeros((len(nodes), held.query.size), np.int64)
             inside = np.flatnonzero(index >= 0)
             np.add.at(sums.T, index[inside], values[:, inside].T)
-            if ((sums < held.low[depth][nodes]) | (sums > held.high[depth][nodes])).any():
-                raise self._infeasible_error(depth, f"constraint {held.name!r} does not hold after rounding")
+            wrong = ((sums < held.low[depth][nodes]) | (sums > held.high[depth][nodes])).any(axis=1)
+            if wrong.any():
+                why = f"constraint {held.name!r} does not hold after rounding"
+                raise self._infeasible_error(depth, nodes[wrong], why)
 
-    def _infeasible_error(self, depth: int, why: str) -> InfeasibleError:
+    def _infeasible_error(self, depth: int, nodes: Ints, why: str) -> InfeasibleError:
+        """Return the error that names areas of one parent, whose codes are public."""
+        spine = self.allotment.spine
+        areas = ", ".join(str(code) for code in spine.codes[depth].gather(nodes[:MAX_NAMED]))
+        above = (
+            f", in {spine.codes[depth - 1][int(spine.parent[depth][nodes[0]])]}"
+            if depth and len(nodes)
+            else ""
+        )
+        more = " and others" if len(nodes) > MAX_NAMED else ""
         return InfeasibleError(
-            f"a parent of level {self.allotment.spine.levels[depth]} has no children that meet every constraint",
+            f"areas of level {spine.levels[depth]} ({areas}{more}{above}) cannot meet every constraint",
             why=why,
             fix="constraints on crossing marginals may have no solution below a given parent; relax one of them",
         )

@@ -30,7 +30,7 @@ from stirred.mechanisms.topdown.estimate import whole_tree
 from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate, build_noisy_tree, require_algebra
 from stirred.mechanisms.topdown.measure import ClassicTargets, Measurements, Targets
 from stirred.mechanisms.topdown.prior import Guidance, UnitSpread, sum_leaf_moments
-from stirred.mechanisms.topdown.rules import Findings, count_misfits, find_equalities
+from stirred.mechanisms.topdown.rules import Findings, find_equalities, find_misfits
 from stirred.mechanisms.topdown.run import digest, records
 from stirred.mechanisms.topdown.run.subtrees.batch import (
     CELL,
@@ -115,9 +115,9 @@ class SubtreeSurvey:
         """Return the survey of neighbouring subtrees; violations are reported with the first of them."""
         division, held = self.division, grove.constraints.held
         deep = [one for one in held if len(one.low) - 1 > division.depth]
-        broken, clash = count_misfits(
-            grove.constraints, grove.truth, range(division.depth + 1, division.last + 1)
-        )
+        misfits = find_misfits(
+            grove.constraints, grove.spine, grove.truth, range(division.depth + 1, division.last + 1)
+        ).arrays()
         tops = digest.digest_upward(self.key, grove.spine, grove.constraints, grove.truth[-1], division.depth)
         equal = find_equalities(
             grove.constraints, len(grove.truth), range(division.depth + 1, division.last + 1)
@@ -133,8 +133,11 @@ class SubtreeSurvey:
                 "counts": counts,
                 "bounds": np.concatenate([*bounds, np.zeros(0, np.int64)]),
                 "equal": equal,
-                "broken": broken if i == 0 else np.zeros_like(broken),
-                "clash": clash if i == 0 else np.zeros_like(clash),
+                **(
+                    misfits
+                    if i == 0
+                    else {name: np.zeros_like(misfits[name]) for name in ("broken", "clash")}
+                ),
                 "digest": np.frombuffer(tops[i], np.uint8),
                 **list_frontier(grove, i),
             }
@@ -469,6 +472,7 @@ class UnbiasedRows:
     solve: SubtreeSolve
     schema: pa.Schema
     bureau: bool
+    records: int  # of the whole census, which say what is kept of leaves
 
     def __call__(self, part: int, table: pa.Table) -> pa.Table:  # noqa: ARG002 — the protocol's
         division = self.solve.measured.division
@@ -490,10 +494,12 @@ class UnbiasedRows:
             )
             for number, rows in enumerate(found):
                 yield tag_rows(rows, d, number).cast(self.schema)
-        rows = whole_tree.tabulate_leaves(
-            division.workload, grove.spine, informed, known[-1], bureau=self.bureau
+        marginals = whole_tree.list_leaf_marginals(division.workload, self.records)
+        found = whole_tree.tabulate_leaves(
+            division.workload, grove.spine, informed, known[-1], marginals, bureau=self.bureau
         )
-        yield tag_rows(rows, division.last, 0).cast(self.schema)
+        for number, rows in enumerate(found):
+            yield tag_rows(rows, division.last, number).cast(self.schema)
 
 
 @dataclass(frozen=True, slots=True)
