@@ -2,7 +2,7 @@
 
   python benchmarks/who_pays.py [--census segregated|integrated|demo|state|hawaii|washington|pierce|king|CENSUS.toml]
                                 [--modes classic,gls,guided] [--draws 4] [--first 0] [--state whole] [--releases 0]
-                                [--replicates 8] [--json FILE]
+                                [--replicates 8] [--json FILE] [--tribal]
 
 Averages over all areas hide who pays. Here blocks are sorted by their *true* character (a group's share at least twice
 that of the block group, a majority, mostly vacant, crowded, a prison …), and for each kind of block the sum of the
@@ -21,6 +21,10 @@ synthetic census has 30,000 households (else 430,000).
 With ``--releases`` the last table says how often 50, 90 and 95 % intervals hold the truth by kind of block, of the
 blocks that are in the table, and how wide they are (in brackets, persons): what neither the release nor a replicate has
 gets no interval.
+
+``--tribal`` measures something else, alone: the error of one area beside the spine (every seventh run of blocks, made
+into one tribal area of the state, ``aiannh``), where states are whole, where they are split into the area and the
+remainder, as pl94 and pl94-stirred do, and where block groups are made anew for the area, too.
 """
 
 import argparse
@@ -39,13 +43,16 @@ from numpy.typing import NDArray
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
+from stirred.engine import Local
 from stirred.mechanisms.release import join_variables, require_schema
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.counts import Sparse, sum_answers
 from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
 from stirred.mechanisms.topdown.prior import LeafUnits
-from stirred.mechanisms.topdown.run.upper_tree import UpperTree
-from stirred.mechanisms.topdown.workload import Mode, load_workloads
+from stirred.mechanisms.topdown.run.release import estimate_run
+from stirred.mechanisms.topdown.run.task import Settings, Task
+from stirred.mechanisms.topdown.run.upper_tree import UpperTree, build_whole_tree
+from stirred.mechanisms.topdown.workload import Mode, SpineOptions, load_workloads
 from topdown_accuracy import chosen, drawn, hawaii_with_units, washington
 
 Floats = NDArray[np.float64]
@@ -345,6 +352,56 @@ def covered(
     return lines
 
 
+def with_tribal_area(census: Census) -> Census:
+    """The census with one tribal area: every seventh run of blocks that cuts block groups."""
+    homes = pl.DataFrame(census.table("household"))
+    blocks = homes.select(pl.col("block").cast(pl.String)).unique().sort("block").with_row_index("number")
+    inside = pl.col("number") // 25 % 7 == 3
+    blocks = blocks.select("block", aiannh=pl.when(inside).then(pl.lit("0010")).otherwise(pl.lit("9999")))
+    homes = homes.with_columns(pl.col("block").cast(pl.String)).join(
+        blocks, on="block", maintain_order="left"
+    )
+    schema = {
+        "geography": {"spine": list(census.schema.spine), "off_spine": {"aiannh": {"of": "block"}}},
+        "record": {"household": {"id": "household_id"}, "person": {"household": "household_id"}},
+    }
+    return Census.of(schema, {"household": homes, "person": census.table("person")})
+
+
+def tribal(census: Census, workload: Workload, draws: int, first: int) -> None:
+    """Print the error of the tribal area for each tree that may be measured."""
+    census = with_tribal_area(census)
+    homes = (
+        census.scan("household", ["block", "aiannh"]).filter(pl.col("aiannh") == "0010").unique().collect()
+    )
+    trees = {
+        "whole states": None,
+        "split (pl94, pl94-stirred)": SpineOptions(aian="aiannh"),
+        "split, block groups made anew": SpineOptions(aian="aiannh", block_groups=("aiannh",)),
+        "block groups made anew": SpineOptions(block_groups=("aiannh",)),
+    }
+    print(
+        "\n| tree | total | voting age | Hispanic | Asian, voting age | block, total |\n|---|---|---|---|---|---|"
+    )
+    for name, options in trees.items():
+        off, blocks = [], []
+        for number in range(first, first + draws):
+            key, settings = Key.for_tests(number).bind("accuracy"), Settings(mode="gls", spine=options)
+            task = Task(census=census, workload=workload, settings=settings, key=key, engine=Local())
+            above = build_whole_tree(task)
+            made = estimate_run(task, above, None, key)
+            error = folded(workload, made.levels[-1]) - folded(workload, above.truth[-1])
+            inside = np.isin(
+                np.asarray(above.spine.codes[-1]).astype(str), homes["block"].cast(pl.String).to_numpy()
+            )
+            own = error[inside].sum(axis=0)
+            off.append((own[ALL, EVERYBODY], own[ADULTS, EVERYBODY], own[ALL, 0], own[ADULTS, 4]))
+            blocks.append(np.abs(error[:, ALL, EVERYBODY]).mean())
+        sizes = np.abs(np.array(off, float))
+        texts = [f"{Line(sizes[:, i]).text} (max {sizes[:, i].max():.0f})" for i in range(sizes.shape[1])]
+        print(f"| {name} | " + " | ".join([*texts, Line(np.array(blocks)).text]) + " |", flush=True)
+
+
 def sorted_homes(whole: bool, *, apart: bool) -> Census:
     """A synthetic census whose households are moved inside their block groups, by group or at random."""
     made = synthesise("state", households=None if whole else 30_000, seed=5)
@@ -389,6 +446,7 @@ def main() -> None:
     asked.add_argument("--releases", type=int, default=0)
     asked.add_argument("--replicates", type=int, default=8)
     asked.add_argument("--json", type=Path)
+    asked.add_argument("--tribal", action="store_true")
     told = asked.parse_args()
     published, returned = (load_workloads(name, None)[0] for name in ("pl94-persons", "pl94-stirred-persons"))
     assert Fraction(published.rho_squared) == returned.rho_squared, "the same budget, or nothing is compared"
@@ -398,6 +456,9 @@ def main() -> None:
     print(" ".join(f"{name}={value}" for name, value in vars(told).items()))
     with tempfile.TemporaryDirectory() as folder:
         census = found(told.census, Path(folder), whole=told.state == "whole")
+        if told.tribal:
+            tribal(census, returned, told.draws, told.first)
+            return
         how, held = {}, {}
         for name in told.modes.split(","):
             workload, mode = rows[name]
