@@ -13,8 +13,8 @@ from stirred.errors import StirredError
 from stirred.languages import Language, Phrase
 from stirred.report.document import CHAPTERS, Report
 from stirred.report.html import environment as report_environment
-from stirred.spec.card.card import TemplateCache
 from stirred.spec.card.card import write_fragment as card_fragment
+from stirred.spec.card.template_cache import TemplateCache
 from stirred.web.commands import ShownCommand
 from stirred.web.forms import Form
 from stirred.web.workbench import Workbench
