@@ -1,6 +1,6 @@
 """The traditional methods: targeted record swapping, and the cell key method beside the ONS package.
 
-Usage: python benchmarks/traditional.py [--persons N …] [--scan N] [--rows N] [--peer PYTHON] [--json]
+Usage: python benchmarks/traditional.py [--persons N …] [--scan N] [--rows N] [--peer PYTHON] [--recordswap FOLDER] [--json]
 
 Targeted record swapping runs on households of 1 to 6 persons (mean 2.37) in nuts1 > nuts2 > nuts3 > lau, lau of about 500
 households, k = 3 on age (18 groups) × sex × nationality (6), profiles (size, type) then (size), 5 %. n3 has three levels and
@@ -10,8 +10,10 @@ so that the peak of memory is its own. Where time per million persons is about e
 busy machine the processor's seconds say more than the clock's; the load of the machine stands in each row.
 
 The peer, recordSwap (sdcMicro 5.8, C++), takes 6 to 14 s (n3) and about 100 s (n4) at 1 million persons on two busy cores,
-96 s (n3) at 5 million. It needs R, and neither PyPI nor Debian has a package of its core, so it is not run here: its figures
-are of another day and of a census like this one, and the ratio to them is an order of magnitude.
+96 s (n3) at 5 million: figures of another day and of a census like this one, and the ratio to them is an order of magnitude.
+With --recordswap, a folder with the sources of sdcMicro, its core is built by Debian's R and Rcpp (benchmarks/recordswap.R)
+and swaps the same persons in the same run; the shares of households that move in both stand in the row. That both move as
+many, across the same levels, is tested with 1,000 seeds of the peer: tests/unit/targeted/test_against_recordswap.py.
 
 Up to --scan persons the same draw is made once more with partners found by a scan of all records, as the peer finds them,
 but compiled and on flat arrays. That scan is not the peer: it is the least that any such search costs with the order and the
@@ -42,7 +44,7 @@ import polars as pl
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.frames import arrow_of
+from stirred.frames import arrow_of, frame_of
 from stirred.kernels import compile_kernel
 from stirred.mechanisms.swap.pairs import FREE, SWAPPED, Ints, Pairing, Tier
 from stirred.mechanisms.swap.targeted import TargetedSwapping
@@ -123,7 +125,22 @@ def timed(work: Callable[[], object], rounds: int) -> float:
     return median(found)
 
 
-def targeted(persons: int, name: str, rounds: int, scan: int) -> dict[str, Any]:
+def time_recordswap(folder: str, census: Census, name: str, rounds: int) -> tuple[float, float, float]:
+    """Seconds of recordSwap by the clock and of the processor, and the share of households that it moved."""
+    script = Path(__file__).with_name("recordswap.R")
+    flat = frame_of(census.table("person")).join(frame_of(census.table("household")), on="hid")
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place, "people.csv")
+        flat.with_columns(pl.all().cast(pl.Int64)).write_csv(file)
+        words = ["Rscript", str(script), folder, str(file), name, str(rounds)]
+        done = subprocess.run(words, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    clock, busy, moved = map(float, done.stdout.split()[-3:])
+    return clock, busy, moved
+
+
+def targeted(persons: int, name: str, rounds: int, scan: int, recordswap: str) -> dict[str, Any]:
     """One row: a number of persons, three or four levels."""
     first = swapping(name)
     small = people(20_000)
@@ -155,7 +172,15 @@ def targeted(persons: int, name: str, rounds: int, scan: int) -> dict[str, Any]:
         "peak_rss_bytes_of_release": _peak(),
         "load": round(os.getloadavg()[0], 1),
     }
-    if (name, persons) in PEER_SECONDS:
+    if recordswap:
+        clock, spent, moved = time_recordswap(recordswap, census, name, rounds)
+        row |= {
+            "recordswap_seconds": round(clock, 3),
+            "recordswap_processor_seconds": round(spent, 3),
+            "recordswap_households_moved": round(moved, 4),
+            "ratio_of_processor_seconds": round(spent / busy_of(row), 1),
+        }
+    elif (name, persons) in PEER_SECONDS:
         peer = PEER_SECONDS[name, persons]
         row |= {
             "recordswap_seconds_stored": peer,
@@ -304,19 +329,23 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1_000_000, help="of the cell key method; 0: leave it out")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer", default="", help="a Python that has cell-key-perturbation installed")
+    parser.add_argument("--recordswap", default="", help="a folder with the sources of sdcMicro")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--here", action="store_true", help="one row, in this process")
     arguments = parser.parse_args()
     if arguments.here:
         persons, name = arguments.persons[0], arguments.levels[0]
-        print(json.dumps(targeted(persons, name, arguments.rounds, arguments.scan)))
+        print(json.dumps(targeted(persons, name, arguments.rounds, arguments.scan, arguments.recordswap)))
         return 0
     found = []
     for persons in arguments.persons:
         for name in arguments.levels:
             words = [sys.executable, __file__, "--here", "--persons", str(persons), "--levels", name]
             words += ["--rounds", str(arguments.rounds), "--scan", str(arguments.scan)]
-            found.append(json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout))
+            words += ["--recordswap", arguments.recordswap]
+            found.append(
+                json.loads(subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            )
             _show(found[-1], quiet=arguments.json)
     if arguments.rows:
         found.append(cell_key(arguments.rows, arguments.rounds, arguments.peer))

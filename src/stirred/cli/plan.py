@@ -127,6 +127,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help='with --goal: the largest ε of an attribute, or of a move inside a level: "hispanic <= 12"',
     )
     tune.add_argument("--out", metavar="FILE", help="with --goal: the plan to write (default: tuned-PLAN)")
+    tune.add_argument(
+        "--turn",
+        default="",
+        metavar="SETTING",
+        help="with --target: which setting, such as rate or loss of stirring",
+    )
     add_stand_in(tune)
     tune.add_argument("--runs", type=int, default=5, help="replicate runs at each rate")
     tune.add_argument("--json", action="store_true", help="print one JSON document")
@@ -330,7 +336,9 @@ def _tune_knob(arguments: argparse.Namespace) -> int:
     target = Target.parse(arguments.target)
     stand_in, source = open_stand_in(arguments, plan)
     with show_progress(quiet=arguments.json) as progress:
-        found = tune(stand_in, plan.mechanisms[0], target, runs=arguments.runs, progress=progress)
+        found = tune(
+            stand_in, plan.mechanisms[0], target, turn=arguments.turn, runs=arguments.runs, progress=progress
+        )
     if arguments.json:
         trials = [
             {

@@ -228,7 +228,7 @@ def _explain_error(error: BaseException) -> tuple[StirredError, int]:
     if isinstance(error, StirredError):
         return error, 74 if isinstance(error, ClusterError) else 2
     if isinstance(error, KeyboardInterrupt):
-        return StirredError("interrupted", fix=GO_ON), 130
+        return StirredError("interrupted", why="Ctrl-C, or a program that stopped it", fix=GO_ON), 130
     if isinstance(error, StoppedBySignal):
         return error.build_error(), STOPPED_CODE + error.number
     system = _translate_system_error(error)

@@ -85,13 +85,15 @@ def tune(
     mechanism: Mechanism,
     target: Target,
     *,
+    turn: str = "",
     runs: int = 5,
     seed: int = 1,
     progress: Progress | None = None,
 ) -> Tuning:
     """Find by bisection the setting with the smallest budget whose mean error stays within the target.
 
-    Replicates use test keys bound to their number, so no two share a stream.
+    ``turn`` names the setting that is turned where a mechanism has several, the others stay as they are; without it, its
+    first. Replicates use test keys bound to their number, so no two share a stream.
     """
     knobs = mechanism.knobs()
     if not knobs:
@@ -100,7 +102,14 @@ def tune(
             why="it has no setting that trades budget for error",
             fix="tune another mechanism, or give it a finite budget",
         )
-    knob, tried = knobs[0], dict[int, Trial]()
+    by_name = {knob.name: knob for knob in knobs}
+    if turn and turn not in by_name:
+        raise InputError(
+            f"{mechanism.name} has no setting {turn[:40]!r} to turn",
+            why=f"what trades budget for error there: {', '.join(by_name)}",
+            fix=f"give one of them: --turn {knobs[0].name}",
+        )
+    knob, tried = by_name[turn] if turn else knobs[0], dict[int, Trial]()
 
     def within(index: int) -> bool:
         if index not in tried:

@@ -5,29 +5,13 @@
 # FOLDER_OF_SDCMICRO holds the sources of sdcMicro (src/recordSwap_R.cpp and src/recordSwap). Debian's r-base-core and
 # r-cran-rcpp compile them: no other package of R is needed. The call is the one that R/recordSwap.R makes: columns from 0,
 # records sorted by household, a household's members together.
-library(Rcpp)
-
 arguments <- commandArgs(trailingOnly = TRUE)
 sources <- normalizePath(arguments[1])
 seeds <- if (length(arguments) > 1) as.integer(arguments[2]) else 1000L
 here <- dirname(sub("--file=", "", grep("--file=", commandArgs(), value = TRUE)))
 version <- read.dcf(file.path(sources, "DESCRIPTION"), "Version")[1]
-
-# a package of that one function, in a temporary folder
-package <- file.path(tempdir(), "peerswap")
-dir.create(file.path(package, "src"), recursive = TRUE)
-file.copy(file.path(sources, "src", "recordSwap_R.cpp"), file.path(package, "src"))
-file.copy(file.path(sources, "src", "recordSwap"), file.path(package, "src"), recursive = TRUE)
-writeLines(c("Package: peerswap", "Version: 1.0", "Title: x", "Author: x", "Maintainer: x <x@example.org>",
-             "Description: x.", "License: GPL-2", "Imports: Rcpp", "LinkingTo: Rcpp"), file.path(package, "DESCRIPTION"))
-writeLines(c("useDynLib(peerswap, .registration = TRUE)", "importFrom(Rcpp, evalCpp)", "export(recordSwap_cpp)"),
-           file.path(package, "NAMESPACE"))
-compileAttributes(package)
-library_folder <- file.path(tempdir(), "library")
-dir.create(library_folder)
-install.packages(package, lib = library_folder, repos = NULL, type = "source", quiet = TRUE)
-loadNamespace("peerswap", lib.loc = library_folder)
-swap <- peerswap::recordSwap_cpp
+source(file.path(here, "build_recordswap.R"))
+swap <- build_recordswap(sources)
 
 people <- read.csv(file.path(here, "recordswap_people.csv"))
 people <- people[order(people$hid), ]

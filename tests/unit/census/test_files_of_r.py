@@ -1,11 +1,13 @@
 """CSV files as write.csv of R makes them: powers of ten, TRUE and FALSE, row names, Latin-1; write.table is refused."""
 
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import polars as pl
 import pytest
 
-from stirred.census import read
+from stirred.census import Census, read
 from stirred.census.describe import describe, to_toml
 from stirred.census.describe.columns import find_facts
 from stirred.census.validation import validate
@@ -86,3 +88,25 @@ def test_columns_divided_by_spaces_are_refused(folder: Path) -> None:
     with pytest.raises(DataError, match="divided by spaces") as refused:
         read(folder / "census.toml").table("person", ["sex"])
     assert "write.csv" in refused.value.fix
+
+
+def test_missing_integers_of_r_are_refused_and_never_released() -> None:
+    """What reticulate 1.28 hands over for data.frame(rooms = c(1L, NA), size = 1:2): the missing value is a number."""
+    for whole in (pl.Int32, pl.Int64):
+        frame = pl.DataFrame({"rooms": [1, -2147483648], "size": [1, 2]}, schema_overrides={"rooms": whole})
+        for table in (frame, frame.to_arrow(), frame.to_dict(as_series=False), frame.to_dicts()):
+            with pytest.raises(DataError, match="missing values of R in rooms") as caught:
+                Census.of({"record": {"household": {}}}, {"household": table})
+            assert "write.csv" in caught.value.fix
+    near = pl.DataFrame({"rooms": [1, -2147483647, None]})
+    assert Census.of({"record": {"household": {}}}, {"household": near}).count("household") == 3
+
+
+def test_truth_values_are_refused_inside_r_where_missing_ones_look_true(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = {"garden": [True, True, False]}
+    Census.of({"record": {"household": {}}}, {"household": table})
+    monkeypatch.setitem(sys.modules, "rpytools", ModuleType("rpytools"))
+    with pytest.raises(DataError, match="truth values of R cannot be taken over: garden"):
+        Census.of({"record": {"household": {}}}, {"household": table})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from stirred import GaussianTables
+from stirred import GaussianTables, Stirring
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.errors import InputError
@@ -70,3 +70,17 @@ def test_a_mechanism_that_releases_tables_alone_is_tuned() -> None:
     mechanism = GaussianTables(tables=[["state", "tenure"]], rho_squared="1")
     found = tune(stand_in, mechanism, Target.parse("mae state×tenure <= 4"), runs=1)
     assert found.best.error <= 4
+
+
+def test_the_setting_that_is_turned_can_be_chosen(stand_in: Census) -> None:
+    """Stirring has two: a smaller loss moves more records, so the smallest within the target is found."""
+    stirring = Stirring(match=["size"], swap=["county"], rate="1/20", accept_reversal=["tenure"])
+    target = Target.parse("mape county×tenure <= 8%")
+    found = tune(stand_in, stirring, target, turn="loss", runs=2)
+    assert found.name == "loss"
+    assert found.best.error <= target.limit
+    smaller = [trial for trial in found.trials if trial.setting < found.best.setting]
+    assert smaller
+    assert all(trial.error > target.limit and trial.budget < found.best.budget for trial in smaller)
+    with pytest.raises(InputError, match="no setting 'share' to turn"):
+        tune(stand_in, stirring, target, turn="share")

@@ -4,6 +4,7 @@ import errno
 import importlib
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -244,10 +245,8 @@ def to_lazy(frame: object) -> pl.LazyFrame:
     """
     if isinstance(frame, pl.LazyFrame):
         return frame
-    if isinstance(frame, pl.DataFrame):
-        return frame.lazy()
     try:
-        return _convert_frame(frame)
+        converted = frame.lazy() if isinstance(frame, pl.DataFrame) else _convert_frame(frame)
     except (pl.exceptions.PolarsError, pa.ArrowException, TypeError, ValueError, OverflowError):
         # the libraries' messages show the value that does not fit
         raise DataError(
@@ -255,6 +254,38 @@ def to_lazy(frame: object) -> pl.LazyFrame:
             why="a column mixes types, or the columns differ in length",
             fix="give every column one type and all columns one length",
         ) from None
+    _refuse_missing_of_r(converted)
+    return converted
+
+
+R_BRIDGE = "rpytools"  # the module that reticulate loads into the Python inside R
+R_MISSING_INTEGER = -(2**31)  # how R stores a missing integer; no census counts or codes by this number
+
+
+def _refuse_missing_of_r(frame: pl.LazyFrame) -> None:
+    """Refuse columns in which missing values of R have become values on the way to Python (reticulate).
+
+    A missing integer arrives as a number. A missing logical arrives as True and cannot be told from one: so inside R
+    no truth values are taken.
+    """
+    types = frame.collect_schema()
+    whole = [name for name, dtype in types.items() if dtype in (pl.Int32, pl.Int64)]
+    if whole:
+        least = frame.select(pl.col(whole).min()).collect().row(0)
+        lost = [name for name, low in zip(whole, least, strict=True) if low == R_MISSING_INTEGER]
+        if lost:
+            raise DataError(
+                f"missing values of R in {', '.join(lost)} have become numbers",
+                why=f"R stores a missing integer as {R_MISSING_INTEGER}, and so it arrived here",
+                fix="stirred_census() of the R package; or give the column as numeric, or a file: write.csv(df, na = '')",
+            )
+    truths = [name for name, dtype in types.items() if dtype == pl.Boolean]
+    if truths and R_BRIDGE in sys.modules:
+        raise DataError(
+            f"truth values of R cannot be taken over: {', '.join(truths)}",
+            why="on the way from R to Python a missing one becomes True, which cannot be seen here",
+            fix="stirred_census() of the R package; or give the column as a factor, or a file: write.csv(df, na = '')",
+        )
 
 
 def _convert_frame(frame: object) -> pl.LazyFrame:
