@@ -232,7 +232,7 @@ class LinearErrors:
         """Return the covariance of a leaf that has households alone, by its own measurements."""
         own = [(unit, part) for unit, part, (level, _) in zip(self.units, rho, self.pairs, strict=True)
                if level == self.shape.levels[-1]]  # fmt: skip
-        P = np.sum([part * unit for unit, part in own], axis=0)
+        P: Floats = np.sum([part * unit for unit, part in own], axis=0)
         shape = [self.algebra.histogram.shape[i] for i in self.algebra.matrix]
         axes = [self.algebra.histogram.axes[i].name for i in self.algebra.matrix]
         coordinates = np.unravel_index(np.arange(self.algebra.K), shape) if shape else ()
@@ -240,7 +240,7 @@ class LinearErrors:
         for axis, level in zip(axes, coordinates, strict=True):
             home &= (level == 0) | (axis != QUARTERS_AXIS)
         act = np.flatnonzero(home)
-        C = np.zeros_like(P)
+        C: Floats = np.zeros(P.shape)
         C[:, act[:, None], act] = _invert(np.ascontiguousarray(P[:, act[:, None], act]))
         return C
 
