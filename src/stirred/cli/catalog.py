@@ -103,4 +103,4 @@ def _format_swap_row(row: Row) -> list[str]:
 
 
 def _percent(rate: str) -> str:
-    return f"{float(100 * Fraction(rate)):g} %"
+    return f"{float(100 * Fraction(rate)):g}%"

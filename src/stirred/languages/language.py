@@ -208,6 +208,11 @@ class Language:
         """Write a share in per cent: 0.05 is "5 %"."""
         return self.numerals.share(share, decimals)
 
+    def write_cell(self, text: str) -> str:
+        """Write a cell of a column of numbers: a phrase translated, a plain number in this language's notation."""
+        known = isinstance(text, Phrase) if self.is_english else self.knows(text)
+        return self.translate(text) if known else self.write_number(text)
+
     def write_number(self, plain: str) -> str:
         """Convert a number in English notation to this language's notation."""
         return self.numerals.localise(plain)

@@ -1,5 +1,6 @@
 """Write phrases, numbers and units in every language, from one catalog file for each language."""
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -61,7 +62,7 @@ class Numerals:
         '−1.234,5'
         """
         swapped = self.thousands.join(part.replace(".", self.decimal) for part in plain.split(","))
-        return swapped if (self.thousands, self.decimal) == (",", ".") else swapped.replace("-", "−")
+        return re.sub(r"-(?=[\d∞])", "−", swapped)
 
     def number(self, value: Amount, decimals: int | None = None) -> str:
         """Write a number with that many decimals, rounded to nearest; by default with the digits it has."""

@@ -105,7 +105,7 @@ def format_error(value: float, *, signed: bool = False) -> str:
     """
     if not isfinite(value):
         return format_value(value)
-    return f"{round_digits(value):{'+' if signed and value else ''},f}"
+    return f"{round_digits(value):{'+' if signed and value else ''},f}".replace("-", "−")
 
 
 def format_beside_error(value: float, error: float) -> str:

@@ -265,6 +265,16 @@ def list_measured_coverage(name: str = "") -> "tuple[MeasuredCoverage, ...]":
     return tuple(sorted(found, key=lambda one: one.name))
 
 
+def list_coverage_of(names: Sequence[str]) -> "tuple[MeasuredCoverage, ...]":
+    """Return what was measured of the intervals of these mechanisms; without names, of all of Stirred's.
+
+    >>> [one.key for one in list_coverage_of(["permutation-swapping", "stirring"])]
+    ['swap']
+    """
+    found = {one.key: one for name in names or [""] for one in list_measured_coverage(name)}
+    return tuple(found.values())
+
+
 def default_mechanism(spine: Sequence[str]) -> str:
     """Return the name of the mechanism to propose by default: a swap, or tables where there are no areas.
 

@@ -84,11 +84,11 @@ by = ["block"]
 """
 
 PLANS = {
-    "swap-5": SWAP.format(title="Swap at 5 %", name="permutation-swapping")
+    "swap-5": SWAP.format(title="Swap at 5%", name="permutation-swapping")
     + TABLES
     + QUESTIONS
     + PERSON_QUESTIONS,
-    "stirring-5": SWAP.format(title="Stirring at 5 %", name="stirring")
+    "stirring-5": SWAP.format(title="Stirring at 5%", name="stirring")
     + TABLES
     + QUESTIONS
     + PERSON_QUESTIONS,

@@ -55,6 +55,7 @@ from stirred.publish.named_plans import list_quantities
 from stirred.publish.packet.receipt import list_versions
 from stirred.publish.plan import Plan, Questions
 from stirred.publish.plan.description import Reason
+from stirred.publish.plan.models import AboutConfig
 from stirred.publish.registry import About, registry_entry, to_yaml
 from stirred.report import Report, Section, render, risk, sections, utility
 from stirred.report.charts import Ground
@@ -337,7 +338,7 @@ def public_risk(
     parts += [section, risk.write_disclosure(tuple(given), labels)]
     parts.append(risk.write_noisy_tables(measured.believed))
     parts.append(risk.write_skipped(_list_omissions(own)))
-    return [one for one in parts if one is not None]
+    return [replace(one, folded=True) for one in parts if one is not None]
 
 
 def internal_risk(truth: Census, releases: Sequence[Release], engine: Engine) -> list[Section]:
@@ -619,6 +620,7 @@ class PacketDocuments:
     tables: Shown
     ground: Ground
     risks: Mapping[str, risk.PlainRisk]
+    labels: Mapping[str, str]  # words for variables
 
     @classmethod
     def build(
@@ -653,19 +655,32 @@ class PacketDocuments:
             levels=labels_of(schema).levels,
         )
         return cls(
-            plan=plan, specification=specification, report=report, tables=tables, ground=ground, risks=risks
+            plan=plan,
+            specification=specification,
+            report=report,
+            tables=tables,
+            ground=ground,
+            risks=risks,
+            labels=labels,
         )
 
     def write_public(self, folder: Path) -> None:
         """Write specification, card, registry entry, script and the public report."""
         save(self.specification, folder / "spec.json")
-        card = Card(self.specification, title=self.plan.title, language=self.plan.language)
+        card = Card(
+            self.specification,
+            title=self.plan.title,
+            language=self.plan.language,
+            labels=self.labels,
+            signature=_signature(self.plan),
+        )
         mark = "" if self.report.private else f"**{card.says('card.not_private')}**\n\n"
         text, page = card.markdown(), _mark_card(card, private=self.report.private)
         levels = self.report.levels
         (folder / "card.md").write_text(mark + label_codes(text, levels), encoding="utf-8")
         (folder / "card.html").write_text(card_in_words(page, levels), encoding="utf-8")
-        if self.specification.budget.is_finite:  # the registry lists differentially private releases alone
+        asked = self.plan.about != AboutConfig().model_dump()
+        if asked and self.specification.budget.is_finite:  # the registry lists private releases alone
             entry = _registry(self.plan, replace(card, language="en"))
             (folder / "registry.yaml").write_text(entry, encoding="utf-8")
         (folder / "redo.py").write_text(SCRIPT, encoding="utf-8")
@@ -731,6 +746,27 @@ def _mark_card(card: Card, *, private: bool) -> str:
     return html.replace("<body>", f"<body>{mark}", 1) if "<body>" in html else mark + html
 
 
+def _signature(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return who answers for the release, from the plan; what it leaves open is filled in by hand."""
+    about, open_ = plan.about, AboutConfig()
+    curators = about["data_curators"]
+    office = (
+        ", ".join(map(str, curators))
+        if isinstance(curators, list) and curators != open_.data_curators
+        else ""
+    )
+    date = str(about["publication_date"])
+    values = {
+        "office": office or plan.owner,
+        "contact": str(about["contact"]),
+        "date": "" if date == open_.publication_date else date,
+        "plan": plan.digest,
+        "signature": "",
+    }
+    say = Language.of(plan.language).say
+    return tuple((say(f"card.sign.{name}"), value) for name, value in values.items())
+
+
 def _registry(plan: Plan, card: Card) -> str:
     """Return a draft entry for the deployments registry; mark what the plan's [about] leaves open."""
     about = About.of(
@@ -738,7 +774,7 @@ def _registry(plan: Plan, card: Card) -> str:
             "name": plan.title,
             "data_product_type": "Dataset" if plan.microdata else "Summary statistics",
             "mechanisms": "; ".join(mechanism.name for mechanism in plan.mechanisms),
-            **plan.about,
+            **{name: value for name, value in plan.about.items() if name != "contact"},
         }
     )
     return to_yaml(registry_entry(card, about))
@@ -758,7 +794,7 @@ def public_sections(
     """Return the sections of the public report, in reading order."""
     checks = [check for release in releases for check in release.checks]
     parts = [
-        sections.write_promise(specification),
+        sections.write_promise(specification, labels=labels_of(schema).variables),
         sections.write_exact(specification, checks, [_reason(reason) for reason in plan.reasons]),
     ]
     if promise is not None and len(plan.steps) > 1:
@@ -772,8 +808,10 @@ def public_sections(
     parts += public_risk(plan, schema, specification, releases, tables, engine, labels, measured)
     for number, (step, release) in enumerate(zip(plan.steps, releases, strict=True), 1):
         shown_of = () if step.source is not None else step.mechanism.exhibits(release, engine=engine)
-        parts += [draw_exhibit(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]
-    parts.append(write_published(tables, labels=labels_of(schema), ground=ground))
+        drawn = [draw_exhibit(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]
+        parts += [replace(section, folded=True) for section in drawn]
+    methods = [mechanism.name for mechanism in plan.mechanisms]
+    parts.append(write_published(tables, labels=labels_of(schema), ground=ground, methods=methods))
     parts.append(sections.write_method(_method(plan)))
     return parts
 

@@ -1,6 +1,7 @@
 """Two or more packets in one report: their promises compared part by part, their numbers side by side."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def _exact(labels: Sequence[str], specifications: Sequence[Specification]) -> Se
     return Section(
         title="What each publishes exactly",
         lead=f"Sets of numbers that are published as counted, and so not protected: {told}.",
+        folded=True,
         blocks=(make_table("Exact statistics by release", ["release", "statistic"], rows),),
         chapter="exact",
     )
@@ -189,7 +191,12 @@ def comparison_report(
     assessments = align_cells(assessments)
     parts = utility.write_truth_sections(assessments, ground=ground, tables=tables)
     promises = [
-        sections.write_promise(spec, title=f"The promise of {label}")
+        replace(
+            sections.write_promise(
+                spec, title=f"The promise of {label}", labels=None if words is None else words.variables
+            ),
+            folded=True,
+        )
         for label, spec in zip(labels, specifications, strict=True)
     ]
     return Report(

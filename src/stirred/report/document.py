@@ -15,6 +15,7 @@ from stirred.languages import Language, Phrase, Value
 from stirred.mechanisms.exhibits import format_value as format_value
 from stirred.mechanisms.exhibits import round_digits as round_digits
 from stirred.spec.card import Card, OddsBound
+from stirred.spec.card.words import insert_labels
 
 # Numbers and names inside sentences: few digits, and labels for codes.
 
@@ -45,11 +46,7 @@ def relabel(text: str, labels: Mapping[str, str]) -> str:
         return Phrase(
             text.key, **{name: _relabel_value(value, labels) for name, value in text.values.items()}
         )
-
-    def word(found: re.Match[str]) -> str:
-        return labels.get(found[0]) or found[0].replace("_", " ")
-
-    return re.sub(r"[A-Za-z]\w*_\w+", word, text)
+    return insert_labels(text, labels)
 
 
 Levels = Mapping[str, Mapping[str, str]]  # variable → code → label
@@ -234,7 +231,7 @@ class Report:
     def charts(self) -> tuple[Chart, ...]:
         """Return all charts, in reading order."""
         parts = [part for chapter in self.chapters().values() for part in chapter]
-        found = [block for part in parts for block in _unfold(part.blocks) if isinstance(block, Chart)]
+        found = [block for part in parts for block in unfold(part.blocks) if isinstance(block, Chart)]
         names = [chart.name for chart in found]
         if len(set(names)) < len(names):
             raise InputError(
@@ -245,11 +242,11 @@ class Report:
         return tuple(found)
 
 
-def _unfold(blocks: Sequence[Block]) -> Iterator[Block]:
+def unfold(blocks: Sequence[Block]) -> Iterator[Block]:
     """Yield all blocks, those inside folds too."""
     for block in blocks:
         if isinstance(block, Fold):
-            yield from _unfold(block.blocks)
+            yield from unfold(block.blocks)
         else:
             yield block
 

@@ -75,8 +75,7 @@ def write_unique(
     if found:
         heads = [Phrase(f"risk.alone.head.{name}") for name in UNIQUE_HEADS]
         rows = [
-            [_kind(one), _on(one, labels or {}), one.records, one.alone, f"{percent(one.share)} %"]
-            for one in found
+            [_kind(one), _on(one, labels or {}), one.records, one.alone, _share(one.share)] for one in found
         ]
         blocks.append(make_table(Phrase("risk.alone.caption"), heads, rows, numeric=heads[2:]))
     blocks.append(Paragraphs(paragraphs=tuple(said)))
@@ -137,7 +136,7 @@ def write_before_and_after(found: Sequence[Uniqueness]) -> Section | None:
     rows = [[_kind(one), ", ".join(one.by), one.before, one.alone, one.as_shown] for one in told]
     lead = (
         f"Of {worst.before:,} {worst.record_type} records that were alone on {', '.join(worst.by)}, the release shows "
-        f"{percent(share)} % alone with the same values."
+        f"{percent(share)}% alone with the same values."
     )
     return Section(
         title="Who stood alone, before and after",

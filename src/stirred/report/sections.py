@@ -14,6 +14,7 @@ from stirred.report.document import (
     CardBlock,
     Chart,
     Facts,
+    Fold,
     Note,
     Paragraphs,
     Section,
@@ -28,9 +29,11 @@ from stirred.spec.verdict import Answer
 # The sections of a report, built from a specification, releases and assessments; each starts with a computed sentence.
 
 
-def write_promise(specification: Specification, *, title: str = "") -> Section:
+def write_promise(
+    specification: Specification, *, title: str = "", labels: Mapping[str, str] | None = None
+) -> Section:
     """Write the section on the guarantee: a sentence, a card, and every bound that was computed."""
-    card = Card(specification, title=Phrase("report.promise.card"))
+    card = Card(specification, title=Phrase("report.promise.card"), labels=labels or {})
     status = Phrase(f"card.status.{specification.evidence.status}")
     lead = Phrase(
         "report.promise.lead",
@@ -65,7 +68,10 @@ def write_exact(
         state = {True: Phrase("report.exact.verified"), False: Phrase("report.exact.broken")}
         columns = [Phrase(f"report.exact.{name}") for name in ("statistic", "numbers", "state")]
         rows = [[check.invariant, check.numbers, state[check.kept]] for check in checks]
-        blocks.append(make_table(Phrase("report.exact.caption"), columns, rows, numeric=columns[1:2]))
+        caption = Phrase("report.exact.caption")
+        shown = make_table(caption, columns, rows, numeric=columns[1:2])
+        broken = any(not check.kept for check in checks)
+        blocks.append(shown if broken else Fold(title=caption, blocks=(shown,)))
     elif invariants:
         blocks.append(Paragraphs(paragraphs=tuple(invariants)))
     if reasons:
@@ -86,12 +92,18 @@ def write_method(rows: Sequence[tuple[str, str]]) -> Section:
 def write_comparison(first: str, second: str, result: Comparison) -> Section:
     """Write the section on two specifications: which promises more, part by part, and implications."""
     said = NamedComparison(first=first, second=second, found=result)
-    lead = said.overall if said.overall.startswith((first, second)) else _capital(said.overall)
+    whole = said.overall if said.overall.startswith((first, second)) else _capital(said.overall)
+    lead, _, why = whole.partition(":")  # reasons may hold formulas: they stand once, among the details
     answers = [[_capital(asked.question), _answer(asked), asked.because] for asked in said.implications]
     return Section(
         title=f"{first} beside {second}",
         lead=lead + ("" if lead.endswith(".") else "."),
         blocks=(
+            *(
+                [Paragraphs(paragraphs=(_capital(why.strip()) + ("" if why.endswith(".") else "."),))]
+                if why
+                else []
+            ),
             make_table(
                 f"{first} compared with {second}, part by part", ["part", f"{first} is", "why"], said.rows
             ),
@@ -103,6 +115,7 @@ def write_comparison(first: str, second: str, result: Comparison) -> Section:
             *(Note(text=_capital(warning)) for warning in said.warnings),
         ),
         chapter="promise",
+        folded=True,
     )
 
 

@@ -9,13 +9,14 @@ import polars as pl
 from stirred.assess.utility import bin_labels
 from stirred.languages import Phrase
 from stirred.mechanisms.coverage import CLASS_NAMES, NOMINAL_PERCENT, TRUE_SIZE_COVERAGE, write_range
-from stirred.mechanisms.registry import list_measured_coverage
+from stirred.mechanisms.registry import list_coverage_of
 from stirred.report import charts
 from stirred.report.accuracy import PublishedTable, Tables, detail_intervals, list_outside, read_published
 from stirred.report.charts import Ground, areas
 from stirred.report.document import (
     Block,
     Chart,
+    Fold,
     Note,
     Paragraphs,
     Section,
@@ -51,8 +52,12 @@ def write_published(
     *,
     labels: Labels | None = None,
     ground: Ground | None = None,
+    methods: Sequence[str] = (),
 ) -> Section:
-    """Write the section on published tables and their uncertainty, from public numbers alone."""
+    """Write the section on published tables and their uncertainty, from public numbers alone.
+
+    ``methods`` are the names of the mechanisms that made the tables: what was measured of others is left out.
+    """
     labels = labels or Labels()
     found = read_published(tables)
     noisy = [one for one in found if not one.has_no_error]
@@ -63,14 +68,22 @@ def write_published(
         if outside := list_outside({"": tables}):
             blocks.append(Note(text=outside))
         blocks.append(_by_size(noisy))
-        blocks += _coverage()
+        blocks += _coverage(methods)
     certain = tuple(one.name for one in noisy if not one.uncertain().height)
     if certain:
         blocks.append(Note(text=Phrase("report.published.certain", tables=certain), tone="good"))
-    blocks += [block for one in noisy if one.name not in certain for block in _cells(one, labels)]
+    blocks += [
+        Fold(title=Phrase("report.published.cells", table=one.name), blocks=tuple(_cells(one, labels)))
+        for one in noisy
+        if one.name not in certain
+    ]
     if ground is not None:
         blocks += draw_uncertain_areas(noisy, labels, ground)
-    blocks += [_plain(one, labels) for one in found if one.has_no_error]
+    blocks += [
+        Fold(title=Phrase("report.published.cells", table=one.name), blocks=(_plain(one, labels),))
+        for one in found
+        if one.has_no_error
+    ]
     return Section(
         title=Phrase("report.published.title"),
         lead=_lead(found, noisy),
@@ -118,7 +131,7 @@ def _by_size(found: Sequence[PublishedTable]) -> Chart:
     )
 
 
-def _coverage() -> list[Block]:
+def _coverage(methods: Sequence[str]) -> list[Block]:
     """Return how many of 100 intervals held the true number, by method, level and published size."""
     columns = [Phrase("report.coverage.method"), Phrase("report.coverage.level"), *CLASS_NAMES]
     rows = [
@@ -127,15 +140,14 @@ def _coverage() -> list[Block]:
             Phrase(f"report.coverage.{level.replace(' ', '_')}"),
             *map(write_range, row),
         ]
-        for one in list_measured_coverage()
+        for one in list_coverage_of(methods)
         for level, row in one.levels.items()
     ]
     fewest, most = TRUE_SIZE_COVERAGE
     words = Phrase("report.coverage.words", nominal=NOMINAL_PERCENT, fewest=fewest, most=most)
-    return [
-        make_table(Phrase("report.coverage.caption"), columns, rows, numeric=columns[2:]),
-        Paragraphs(paragraphs=(words,)),
-    ]
+    caption = Phrase("report.coverage.caption")
+    shown = make_table(caption, columns, rows, numeric=columns[2:])
+    return [Fold(title=caption, blocks=(shown, Paragraphs(paragraphs=(words,))))]
 
 
 def _cells(one: PublishedTable, labels: Labels) -> list[Block]:

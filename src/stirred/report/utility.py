@@ -156,7 +156,10 @@ def write_utility(
         blocks.append(shown)
     blocks += _note_kept(assessments)
     blocks += [note for assessment in assessments for note in _exact(assessment)]
-    blocks += chart_by_size(assessments)
+    blocks += [
+        Fold(title=chart.title, blocks=(chart,)) if number else chart
+        for number, chart in enumerate(chart_by_size(assessments))
+    ]
     blocks += chart_by_area(assessments, ground or Ground())
     measured: list[Block] = [
         _metric_table(assessment) for assessment in assessments if assessment.metrics().height
@@ -244,7 +247,7 @@ def write_relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
         share = worst.protected / worst.original if worst.original else 1.0
         lead = (
             f"The association of {worst.first} with {worst.second} among {worst.about} suffers most: {name} leaves "
-            f"{100 * share:.0f} % of its strength (Cramér's V from {format_error(worst.original)} to "
+            f"{100 * share:.0f}% of its strength (Cramér's V from {format_error(worst.original)} to "
             f"{format_error(worst.protected)})."
         )
     rows = [
@@ -258,7 +261,7 @@ def write_relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:
         numeric=["original", "protected"],
         digits=2,
     )
-    return Section(title="Relations between variables", lead=lead, blocks=(block,))
+    return Section(title="Relations between variables", lead=lead, blocks=(block,), folded=True)
 
 
 def write_conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
@@ -274,7 +277,7 @@ def write_conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
         before, after = (
             format_beside_error(number, worst.change) for number in (worst.original, worst.protected)
         )
-        moved_by = f"by {share} % in {name} ({before} to {after})"
+        moved_by = f"by {share}% in {name} ({before} to {after})"
         lead = f"This number changes most: {worst.label}, {moved_by}."
     if changes:
         # one question after the other, with the answers of all releases that were asked
@@ -309,12 +312,12 @@ def write_conclusions(found: Sequence[tuple[str, Conclusions]]) -> Section:
             "standard error",
             "overlap of intervals",
         ]
-        blocks.append(make_table("Regressions, robust 95 % intervals", columns, rows, numeric=columns[4:]))
+        blocks.append(make_table("Regressions, robust 95% intervals", columns, rows, numeric=columns[4:]))
     odd = [[name, o.name, o.reference, o.protected] for name, item in found for o in item.oddities]
     if odd:
         columns = ["release", "kind of area", "original", "protected"]
         blocks.append(make_table("Impossible and improbable areas", columns, odd, numeric=columns[2:]))
-    return Section(title="What users would conclude", lead=lead, blocks=tuple(blocks))
+    return Section(title="What users would conclude", lead=lead, blocks=tuple(blocks), folded=True)
 
 
 def write_truth_sections(

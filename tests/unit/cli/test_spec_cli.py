@@ -162,7 +162,7 @@ def test_rates_zero_and_one_promise_nothing(capsys: pytest.CaptureFixture[str], 
     document = run(capsys, "spec", "show", name, "--rate", rate)
     assert document["epsilon"] is None
     assert document["exact"] == "∞"
-    assert "nothing is promised" in document["sentence"]
+    assert "Nothing is promised" in document["sentence"]
 
 
 def test_large_numbers_are_not_rounded_down_on_their_way_to_json(capsys: pytest.CaptureFixture[str]) -> None:

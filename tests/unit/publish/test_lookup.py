@@ -56,7 +56,7 @@ def test_tables_and_reports_say_it_by_level_and_size():
     assert re.search(r"TopDown, by replicates: block group +98–99 +97–99 +94–100", COLUMNS)
     assert re.search(r"swap: block group +100 +98 +97", COLUMNS)
     assert "84 to 99 of 100 lie in their interval" in COLUMNS
-    by_level, words = _coverage()
+    by_level, words = _coverage(())[0].blocks
     assert [row[1] for row in by_level.rows] == ["tract", "block group", "block"] * 4
     assert (
         len({row[0] for row in by_level.rows}) == 4

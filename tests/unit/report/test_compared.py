@@ -9,7 +9,7 @@ from stirred.spec import Verdict, compare
 
 SWAP = catalog.entry("whatif-state-size")
 RARE, OFTEN = SWAP.at("1/20"), SWAP.at("1/2")
-LEAD = "PSA at 50 % promises more than PSA at 5 %: "
+LEAD = "PSA at 50 % promises more than PSA at 5 %."
 
 
 def test_the_lead_says_in_one_line_which_promises_more() -> None:

@@ -58,7 +58,7 @@ def test_the_census_beside_it_is_not_public() -> None:
     assert [measure.public for measure in found[1].measures()] == [True, False]
     told = write_before_and_after(found)
     assert told is not None
-    assert "50 %" in told.lead
+    assert "50%" in told.lead
 
 
 def test_the_public_section_does_not_know_the_census() -> None:

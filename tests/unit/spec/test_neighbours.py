@@ -182,7 +182,7 @@ def test_the_card_and_the_registry_say_it() -> None:
     assert (
         bound_odds(inside).factor == "∞"
     )  # the smallest change is an exchange, and that is none between neighbours
-    assert "nothing is promised" in Card(inside).sentence()
+    assert "Nothing is promised" in Card(inside).sentence()
     about = About(
         name="x",
         data_curators=("y",),

@@ -151,9 +151,10 @@ class WeightsConfig(StrictModel):
 
 
 class AboutConfig(StrictModel):
-    """[about]: what a registry of deployments asks beyond the specification."""
+    """[about]: who publishes, for the card, and what a registry of deployments asks; with it a draft entry is written."""
 
     data_curators: list[str] = Field(default=["to be named"], description="who publishes the data")
+    contact: str = Field(default="", description="where readers ask; it stands on the card")
     description: str = "to be written"
     intended_use: str = "to be written"
     data_product_region: str = "to be named"

@@ -64,7 +64,7 @@ function drawCharts(charts) {
     };
     for (const [name, spec] of Object.entries(charts)) {
       const place = document.getElementById("chart-" + name);
-      if (place.offsetParent === null || (!all && place.dataset.drawn)) continue;
+      if (place.closest("details:not([open])") || (!all && place.dataset.drawn)) continue;
       place.dataset.drawn = "begun";
       const narrow = place.clientWidth < 560;
       const shrink = typeof spec.width === "number" ? Math.min(1, (place.clientWidth - 24) / spec.width) : 1;

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
@@ -24,6 +24,7 @@ from stirred.spec.card.words import (
     describe_measure,
     describe_status,
     describe_unit,
+    insert_labels,
     write_decimal,
     write_small,
 )
@@ -86,6 +87,10 @@ class CardContents:
     variants: tuple[Variant, ...] = ()
     more_notes: tuple[str, ...] = field(default=())
     language: str = "en"
+    labels: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)  # words for variables
+    signature: tuple[
+        tuple[str, str], ...
+    ] = ()  # who answers for the release; an empty value is filled in by hand
     _odds: OddsBound | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -138,8 +143,7 @@ class CardContents:
     def sentence(self) -> str:
         """Return the specification as one sentence for data users."""
         spec, what = self.specification, self.bound_odds()
-        kept = tuple(self._find_phrase(abbreviate(invariant, spec.domain)) for invariant in spec.multiverse)
-        among = Phrase("card.sentence.among", kept=kept) if kept else Phrase("card.sentence.any_data")
+        among = Phrase("card.sentence.among" if list(spec.multiverse) else "card.sentence.any_data")
         if what.distance is None:
             key = "card.sentence.single" if what.sure else "card.sentence.unknown"
             return self.says(key, among=among, reason=what.reason)
@@ -155,6 +159,13 @@ class CardContents:
             key, among=among, change=what.change, factor=_add_exception(what.factor, what.exception)
         )
 
+    def list_exact(self) -> list[str]:
+        """Return what is published exactly, with labels instead of column names."""
+        kept = (
+            abbreviate(invariant, self.specification.domain) for invariant in self.specification.multiverse
+        )
+        return [insert_labels(self.translate(self._find_phrase(words)), self.labels) for words in kept]
+
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Return a table of two columns: the five parts, what they allow and how the budget is known."""
         return tuple((self.translate(name), self.translate(text)) for name, text in self._rows())
@@ -169,7 +180,9 @@ class CardContents:
             odds = Phrase("card.odds.no_rule", measure=str(spec.output_premetric))
         elif what.exception:
             odds = Phrase("lists.comma_pair", first=odds, second=what.exception)
-        kept = self.speech.join_list([invariant.words() for invariant in spec.multiverse])
+        kept = self.says("lists.semicolon").join(
+            insert_labels(self.translate(invariant.words()), self.labels) for invariant in spec.multiverse
+        )
         exact_too = ((Phrase("card.row.untouched"), self.describe_untouched()),) if spec.untouched else ()
         errs = what.error[:1].isdigit()
         unit, measured = (
@@ -246,8 +259,7 @@ class CardContents:
             return self.says(key, reason=what.reason)
         if what.log_odds is None:
             return self.says("card.worked.no_rule", measure=str(spec.output_premetric))
-        even, rare = what.belief(Fraction(1, 2)), what.belief(Fraction(1, 1000))
-        rare = Phrase("card.worked.at_most", belief=rare)
+        even, rare = (_describe_belief(what, prior) for prior in (Fraction(1, 2), Fraction(1, 1000)))
         return self.says(
             "card.worked.example",
             example=self._describe_example(what),
@@ -301,6 +313,14 @@ class CardContents:
             words, universe = self._find_phrase(varies.words), self._find_phrase(varies.universe)
             by_universe = (Phrase("card.varies", words=words, universe=universe),)
         return tuple(dict.fromkeys((*by_universe, *self.specification.notes, *self.more_notes)))
+
+
+def _describe_belief(what: OddsBound, prior: Fraction) -> Phrase:
+    """Return what someone with that prior probability may come to believe, as the end of a sentence."""
+    belief = what.belief(prior)
+    if isinstance(belief, Phrase) and belief.key in ("card.chance.but_for", "card.chance.certain"):
+        return Phrase("card.worked.almost")
+    return Phrase("card.worked.reach", belief=belief)
 
 
 def _add_exception(text: str, exception: str) -> str:
@@ -406,6 +426,9 @@ def write_markdown(card: CardContents) -> str:
         "",
         *_markdown_table(heads("card.head.part", "card.head.this"), card.rows()),
     ]
+    if card.signature:
+        shown = [(name, value or "…") for name, value in card.signature]
+        lines += ["", *_markdown_table(heads("card.sign.title", "card.head.this"), shown)]
     lines += ["", escape_markdown(card.write_example())]
     if card.warning():
         lines += ["", f"> **{card.says('card.warning.title')}** {escape_markdown(card.warning())}"]
@@ -538,13 +561,17 @@ def _mark_language(language: Language, text: str) -> Markup:
     return Markup('<span lang="en">{}</span>').format(text)
 
 
+def marked_english(language: Language, source: str, shown: str) -> Markup:
+    """Return a translated text, marked as English where the catalog lacks its source."""
+    return escape(shown) if language.knows(source) else Markup('<span lang="en">{}</span>').format(shown)
+
+
 def _build_view(card: CardContents) -> dict[str, object]:
     """Return everything that the template shows, as text."""
     spec, what, say, said = card.specification, card.bound_odds(), card.says, card.translate
     zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
     exact = (spec.rho_squared if zcdp else spec.budget).exact
     marked = partial(_mark_language, card.speech)
-    kept = [marked(invariant.words()) for invariant in spec.multiverse]
     untouched = [_build_line(say("card.part.untouched"), card.describe_untouched())] if spec.untouched else []
     return {
         "anchor": "card-" + hashlib.sha256(f"{card.title}{spec}".encode()).hexdigest()[:10],
@@ -552,9 +579,18 @@ def _build_view(card: CardContents) -> dict[str, object]:
         "title": card.heading,
         "subtitle": card.subtitle,
         "sentence": card.sentence(),
+        "exact": [
+            marked_english(card.speech, invariant.words(), shown)
+            for invariant, shown in zip(spec.multiverse, card.list_exact(), strict=True)
+        ],
+        "signature": card.signature,
         "parts": [
             _build_line(say("card.part.domain"), spec.domain.label or spec.domain.name),
-            _build_line(say("card.part.invariants"), say("card.nothing"), items=kept),
+            *(
+                []
+                if list(spec.multiverse)
+                else [_build_line(say("card.part.invariants"), say("card.nothing"))]
+            ),
             *untouched,
             _build_line(
                 say("card.part.unit"),

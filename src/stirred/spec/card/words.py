@@ -1,5 +1,7 @@
 """Say in plain words what a specification allows: how far odds may move, and how often a test must err."""
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -84,7 +86,7 @@ def write_chance(probability: mpf) -> Phrase:
     """Write an upper bound of a probability for readers; near 1, write how much is missing to certainty.
 
     >>> write_chance(mpf("0.7311")), write_chance(bound_posterior(Fraction(1, 2), Decimal(10)))
-    ('73.2 %', 'certainty but for 1 in 22,028')
+    ('73.2%', 'near-certainty (all but 1 in 22,028)')
     """
     with mp.workdps(_DECIMAL_DIGITS):
         rest = 1 - probability
@@ -109,7 +111,7 @@ def write_at_least(probability: mpf) -> Phrase:
     """Write a lower bound of a probability, rounded down: a share, or "1 in N" below one per cent.
 
     >>> write_at_least(mpf("0.40319")), write_at_least(mpf("0.000125"))
-    ('40.3 %', '1 in 8,000')
+    ('40.3%', '1 in 8,000')
     """
     with mp.workdps(_DECIMAL_DIGITS):
         if probability >= mpf("0.01"):
@@ -183,6 +185,19 @@ def write_decimal(value: Decimal) -> Phrase:
     # more digits than any budget has, so that rounding to four decimals is the only rounding
     shown = value.quantize(Decimal("0.0001"), rounding=ROUND_CEILING, context=Context(prec=400))
     return Phrase("numbers.plain", number=shown)
+
+
+def insert_labels(text: str, labels: Mapping[str, str]) -> str:
+    """Replace names of variables by labels; only names with an underscore, which are no words.
+
+    >>> insert_labels("households by block_group × gq_type", {"gq_type": "type of group quarters"})
+    'households by block group × type of group quarters'
+    """
+
+    def word(found: re.Match[str]) -> str:
+        return labels.get(found[0]) or found[0].replace("_", " ")
+
+    return re.sub(r"[A-Za-z]\w*_\w+", word, text)
 
 
 def write_small(value: Fraction) -> Phrase:

@@ -348,9 +348,11 @@ def test_the_card_at_distance_four() -> None:
     assert "a change of four household records (the smallest that can occur)" in card.sentence()
     assert "the values of four household records can be arranged in two ways" in card.write_example()
     assert "stratum" not in card.write_example()
-    assert dict(card.rows())["smallest distance"].startswith("4: no exact table shows u, v and w together")
+    assert dict(card.rows())["smallest distance"].startswith(
+        "4: u, v and w never appear in the same exact table"
+    )
     for form in (card.text(), card.markdown(), card.html()):
-        assert "no exact table shows u, v and w together" in form
+        assert "u, v and w never appear in the same exact table" in form
 
 
 def test_the_card_names_what_is_exchanged() -> None:
@@ -367,7 +369,7 @@ def test_where_nothing_can_change_nothing_is_protected() -> None:
     what = card.bound_odds()
     assert what.distance is None
     assert what.factor == "∞"
-    assert "nothing is protected" in card.sentence()
+    assert "Nothing is protected" in card.sentence()
     for form in (card.text(), card.markdown(), card.html()):
         assert "othing is protected" in form
         assert "None" not in form
@@ -394,7 +396,7 @@ def test_own_premetrics_and_neighbours() -> None:
     none = smallest_distance(KINDS, Multiverse.of(*swap), Neighbours(Hamming(UNIT)))
     assert none.value == 1
     assert not none.exact
-    assert "nothing is promised" in card_of(KINDS, *swap, premetric=Neighbours(Hamming(UNIT))).sentence()
+    assert "Nothing is promised" in card_of(KINDS, *swap, premetric=Neighbours(Hamming(UNIT))).sentence()
 
 
 def census(*dependencies: Dependency, constraints: tuple[Constraint, ...] = ()) -> Domain:

@@ -277,7 +277,7 @@ def test_what_the_exact_tables_determine_is_not_protected() -> None:
     what = bound_odds(spec)
     assert what.distance is None
     assert what.factor == "∞"
-    assert "nothing is protected" in Card(spec).sentence()
+    assert "Nothing is protected" in Card(spec).sentence()
     assert "determine all that is released" in Card(spec).sentence()
 
 

@@ -273,7 +273,7 @@ def test_the_card_reads_it_at_the_smallest_distance() -> None:
     assert found.factor.startswith("9.0")
     assert found.exception == "except with probability 1/25"  # 1/100 · (1 + 3)
     # (1 − 1/25)/(1 + 9) = 9.6 %, rounded down because e^{2ε} is rounded up
-    assert found.error in {"9.59 %", "9.60 %"}
+    assert found.error in {"9.59%", "9.60%"}
     assert "except with probability 1/25" in Card(swap).sentence()
     near = bound_odds(replace(swap, multiverse=Multiverse.none()), distance=1)
     assert (near.exception, near.error[:4]) == ("except with probability 1/100", "24.7")
@@ -281,7 +281,7 @@ def test_the_card_reads_it_at_the_smallest_distance() -> None:
     # at a distance at which δ_k has reached 1 nothing is promised
     void = bound_odds(replace(swap, output_premetric=Approximate("1/4")))
     assert void.factor == "∞"
-    assert "nothing is promised" in Card(replace(swap, output_premetric=Approximate("1/4"))).sentence()
+    assert "Nothing is promised" in Card(replace(swap, output_premetric=Approximate("1/4"))).sentence()
 
 
 def test_the_best_test_errs_as_often_as_the_card_says() -> None:
@@ -302,7 +302,7 @@ def test_the_best_test_errs_as_often_as_the_card_says() -> None:
     )
     assert best == rest / (1 + e) == Fraction(1, 5)
     shown = bound_odds(spec(Budget.log(3), delta), distance=1).error
-    assert shown in {"19.9 %", "20.0 %"}
+    assert shown in {"19.9%", "20.0%"}
 
 
 # --- what is refused
