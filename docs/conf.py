@@ -14,11 +14,8 @@ project = "Stirred"
 author = "The Stirred contributors"
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 exclude_patterns = ["images"]
-html_theme = "alabaster"
-html_theme_options = {
-    "description": "Official statistics with a guarantee and exact numbers",
-    "page_width": "1100px",
-}
+html_theme = "furo"  # dark, contents of the page, readable on a phone; it fetches nothing
+html_title = "Stirred"
 html_show_sphinx = False
 html_math_renderer = "mathml"  # browsers show MathML by themselves: no script is fetched
 myst_enable_extensions = ["dollarmath"]

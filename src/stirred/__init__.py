@@ -12,6 +12,13 @@ if _TYPE_CHECKING:
     from stirred.chance import Key as Key
     from stirred.engine import Local as Local
     from stirred.engine import Spark as Spark
+    from stirred.errors import ClusterError as ClusterError
+    from stirred.errors import InfeasibleError as InfeasibleError
+    from stirred.errors import InputError as InputError
+    from stirred.errors import MissingExtraError as MissingExtraError
+    from stirred.errors import PrivacyError as PrivacyError
+    from stirred.errors import SpecificationError as SpecificationError
+    from stirred.errors import StirredError as StirredError
     from stirred.mechanisms.base import Mechanism as Mechanism
     from stirred.mechanisms.census2020.phsafe.mechanism import PHSafe as PHSafe
     from stirred.mechanisms.census2020.safetab.households import SafeTabH as SafeTabH
@@ -102,6 +109,13 @@ _HOMES: dict[str, str] = {
     "VaryingRates": "stirred.mechanisms.swap",
     "Verdict": "stirred.spec",
     "Workload": "stirred.mechanisms.topdown",
+    "ClusterError": "stirred.errors",
+    "InfeasibleError": "stirred.errors",
+    "InputError": "stirred.errors",
+    "MissingExtraError": "stirred.errors",
+    "PrivacyError": "stirred.errors",
+    "SpecificationError": "stirred.errors",
+    "StirredError": "stirred.errors",
     "catalog": "stirred.catalog",
     "compare": "stirred.catalog",
     "load": "stirred.publish",

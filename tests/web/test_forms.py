@@ -10,14 +10,14 @@ from pydantic import Field
 
 from bench_client import BenchClient, form_in
 from layouts import LAYOUTS
-from stirred import PermutationSwapping
+from stirred import PermutationSwapping, Stirring
 from stirred.census import Schema
 from stirred.mechanisms.config import MechanismConfig
 from stirred.mechanisms.registry import Registration, list_mechanisms
 from stirred.mechanisms.swap.config import SwapConfig
 from stirred.spec import SizeLaw
 from stirred.web.document import document_of, edit_text, text_of
-from stirred.web.forms import DEFAULT_SUFFIX, NAME_PREFIX, SHOWN_FIELD, fields_of, settings_of
+from stirred.web.forms import DEFAULT_SUFFIX, NAME_PREFIX, SHOWN_FIELD, fields_of, kind_of, settings_of
 from stirred.web.workbench import Workbench
 
 
@@ -330,3 +330,9 @@ def test_a_workbook_that_is_none_is_said_on_the_page(tmp_path: Path) -> None:
     bench.workspace.own_census.mkdir(mode=0o700)
     (bench.workspace.own_census / "book.xlsx").write_bytes(b"no workbook")
     assert "book.xlsx" in BenchClient(bench).get("/data").words
+
+
+def test_levels_are_typed_and_variables_are_ticked() -> None:
+    fields = Stirring.Config.model_fields
+    assert kind_of(fields["swap"])[0] == "variables"
+    assert kind_of(fields["shuffle_levels"])[0] == "value"

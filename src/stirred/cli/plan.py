@@ -117,7 +117,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="GOAL",
-        help='a table and its mean absolute error, such as "mae hispanic×county <= 2"; may be given several times',
+        help='a table and its mean absolute error, such as "mae hispanic×county <= 2", or a group in the districts where it '
+        'is packed: "mae black voting age in packed districts <= 40"; may be given several times',
     )
     tune.add_argument(
         "--limit",

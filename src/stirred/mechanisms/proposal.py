@@ -126,26 +126,41 @@ def _named_like_an_identifier(column: str) -> bool:
     return any(pattern.search(column) for pattern in identifiers)
 
 
+_DISTRICTS = re.compile(r"^(.+?)\s+in\s+(.+?)\s+districts(?:\s+of\s+([0-9,_]+))?$", re.IGNORECASE)
+DISTRICT_PERSONS = 5_000  # of a district whose size a goal does not state
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """The mean absolute error that a table by these variables and one level of the geography may have."""
+    """The mean absolute error that a table by these variables and one level of the geography may have.
+
+    A goal for the worst-off names a ``group`` and ``districts`` instead, whose table a mechanism finds; ``areas`` is the
+    number of areas that add up to one such district.
+    """
 
     by: tuple[str, ...]
     limit: float
+    group: str = ""
+    districts: str = ""
+    persons: int = 0
+    areas: int = 1
 
     @staticmethod
     def parse(text: str) -> "Goal":
         """Read a goal as a person writes it.
 
         >>> Goal.parse("mae hispanic×county <= 2")
-        Goal(by=('hispanic', 'county'), limit=2.0)
+        Goal(by=('hispanic', 'county'), limit=2.0, group='', districts='', persons=0, areas=1)
+        >>> str(Goal.parse("mae black voting age in packed districts <= 40"))
+        'black voting age in packed districts of 5,000 persons'
         """
         found = _GOAL.match(text)
         if not found or float(found.group(4)) <= 0:
             raise InputError(
                 "the goal cannot be read",
                 why=f"{text!r}",
-                fix='write for instance "mae hispanic×county <= 2", or "mae total×block <= 3"',
+                fix='write for instance "mae hispanic×county <= 2", "mae total×block <= 3", or "mae black voting age in '
+                'packed districts <= 40"',
             )
         metric, variables, _, number, percent = found.groups()
         if percent or (metric or "mae").lower() == "mape":
@@ -154,10 +169,22 @@ class Goal:
                 why="a relative one needs the counts, and shares are chosen without them",
                 fix='write for instance "mae hispanic×county <= 2"',
             )
+        if (worst := _DISTRICTS.match(variables.strip())) is not None:
+            group, districts, persons = worst.groups()
+            number_of = int(re.sub("[,_]", "", persons)) if persons else DISTRICT_PERSONS
+            return Goal(
+                by=(),
+                limit=float(number),
+                group=group.lower(),
+                districts=districts.lower(),
+                persons=number_of,
+            )
         names = (name.strip() for name in re.split(r"[×*,]\s*|\s+x\s+|\s+by\s+", variables))
         return Goal(by=tuple(name for name in names if name and name != "total"), limit=float(number))
 
     def __str__(self) -> str:
+        if self.group:
+            return f"{self.group} in {self.districts} districts of {self.persons:,} persons"
         return " × ".join(self.by) if len(self.by) > 1 else f"total × {self.by[0]}"
 
 

@@ -94,7 +94,8 @@ def kind_of(field: FieldInfo) -> tuple[FieldKind, bool]:
         if get_origin(inner) is list:
             return "lists", optional
         text = inner is str or (get_args(inner)[:1] == (str,) and hasattr(inner, "__metadata__"))
-        return ("variables" if text else "value"), optional
+        levels = read_extra(field).get("levels_of")  # levels of a variable are typed, variables are ticked
+        return ("variables" if text and not levels else "value"), optional
     if get_origin(kind) is dict:
         return "pairs", optional
     if kind is int:

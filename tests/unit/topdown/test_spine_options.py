@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from math import isqrt
 from typing import Any
 
@@ -14,6 +15,7 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
+from stirred.mechanisms.topdown.interest import build_areas, predict_areas
 from stirred.mechanisms.topdown.measure import Allotment
 from stirred.mechanisms.topdown.tree import Tree, split_tree
 from stirred.mechanisms.topdown.workload import SpineOptions
@@ -439,3 +441,55 @@ def test_bounds_from_a_total_are_those_of_production():
     made = tighten_bounds(HeldQuery("facilities", query, (low,), (high,)), np.array([50, 7, 40]), 0)
     assert made.high[0].tolist() == [[47, 49, 0, 0, 0, 48, 0, 0], [7, *[0] * 7], [0, 0, 0, 40, 0, 0, 0, 0]]
     assert made.low[0].tolist() == [low[0].tolist(), [7, *[0] * 7], [0, 0, 0, 40, 0, 0, 0, 0]]
+
+
+# ---- areas of interest ------------------------------------------------------------------------------------------------
+
+
+def test_areas_of_interest_shape_the_tree_and_their_error_is_predicted():
+    data = census(4)
+    both = TopDown(workload="small", areas_of_interest=["place", "aiannh"])
+    assert both.spine == SpineOptions(aian="aiannh", block_groups=("place", "aiannh"))
+    assert TopDown(workload="small", areas_of_interest=["place"], aian="none").spine == SpineOptions(
+        block_groups=("place",)
+    )
+    notes = [note for note in both.specification(data).notes if "areas of interest" in note]
+    assert [note.split(", ")[1].split(":")[0] for note in notes] == ["place", "aiannh"]
+    assert all("predicted absolute error of a total" in note for note in notes)
+    with pytest.raises(InputError, match="parish is not a geography beside the spine"):
+        TopDown(workload="small", areas_of_interest=["parish"]).specification(data)
+
+
+def test_a_prediction_reads_the_geography_and_the_shares_alone():
+    """Other persons in the same blocks: the same prediction. More of the budget: a smaller error, by its root."""
+    data, small = census(4), Workload.preset("small")
+    people = pl.DataFrame(data.table("person")).head(7)
+    other = Census.of(data.schema, {"household": data.table("household"), "person": people})
+    first, second = (predict_areas(one, small, None, ["place", "aiannh"]) for one in (data, other))
+    assert first == second
+    more = predict_areas(data, small.with_rho_squared(4 * small.rho_squared), None, ["place", "aiannh"])
+    for one, better in zip(first, more, strict=True):
+        assert better.error == pytest.approx(one.error / 2)
+        assert one.error <= one.largest_error
+    finer = predict_areas(data, small, SpineOptions(block_groups=("place",)), ["place"])
+    assert finer[0].units < first[0].units
+
+
+def test_the_smallest_number_of_areas_against_all_sums_of_them():
+    """Every sum of geounits with coefficients -1, 0 and 1, for random areas of small trees."""
+    rng = np.random.default_rng(2)
+    for _ in range(12):
+        sizes = rng.integers(1, 4, 2)
+        tract = np.repeat(["a", "b"], sizes)
+        frame = pl.DataFrame({"county": "c", "tract": tract, "block": [str(i) for i in range(len(tract))]})
+        chosen = rng.random(len(tract)) < 0.6
+        if not chosen.any():
+            continue
+        units = [np.ones(len(tract)), tract == "a", tract == "b", *np.eye(len(tract))]
+        matrix = np.array(units, float)
+        signs = np.array(list(product((-1, 0, 1), repeat=len(matrix))))
+        fits = (signs @ matrix == chosen).all(axis=1)
+        want = np.abs(signs[fits]).sum(axis=1).min()
+        inside = frame.filter(pl.Series(chosen)).with_columns(area=pl.lit("x"))
+        levels = ["county", "tract", "block"]
+        assert build_areas(inside, frame, levels, dict.fromkeys(levels, 1.0)).to_list() == [want]

@@ -14,12 +14,13 @@ from stirred.census.synthetic import write_preset
 from stirred.cli.main import main
 from stirred.errors import InputError
 from stirred.mechanisms.proposal import Cap, Goal
-from stirred.mechanisms.topdown import TopDown, Workload, promise
+from stirred.mechanisms.topdown import TopDown, Workload, promise, worst_groups
 from stirred.mechanisms.topdown.promise import cost_in_multiverse
 from stirred.mechanisms.topdown.tuning import (
     LinearErrors,
     TreeShape,
     _describe_worst,
+    _predict_errors,
     build_problem,
     choose_shares,
     compute_excess,
@@ -243,3 +244,72 @@ def test_a_plan_whose_goals_are_met_gets_the_smallest_budget(tmp_path, capsys) -
     assert made.rho_squared < SMALL.rho_squared
     assert f"exactly {made.rho_squared}" in found["sentence"]
     assert all(error["after"] <= error["goal"] for error in found["errors"])
+
+
+# ---- goals for the worst-off -------------------------------------------------------------------------------------------
+
+PERSONS = Workload.preset("pl94-persons")
+
+
+def asked_for(monkeypatch, text: str, workload: Workload = PERSONS) -> Goal:
+    monkeypatch.setattr(worst_groups, "count_blocks", lambda variable, code, persons: persons // 50 + code)
+    return worst_groups.read_goals(workload, "block", [Goal.parse(text)])[0]
+
+
+def test_a_goal_for_a_group_in_packed_districts_is_read(monkeypatch) -> None:
+    goal = asked_for(monkeypatch, "mae Black voting age in packed districts of 6,000 <= 40")
+    assert (goal.by, goal.limit, goal.areas) == (("cenrace", "votingage", "block"), 40.0, 122)
+    assert str(goal) == "black voting age in packed districts of 6,000 persons"
+    assert asked_for(monkeypatch, "hispanic in packed districts <= 9").by == ("hispanic", "block")
+    assert asked_for(monkeypatch, "asian in packed districts <= 9", SMALL).by == ("race", "block")
+    for text in ("martian in packed districts <= 3", "black in lonely districts <= 3"):
+        with pytest.raises(InputError, match="is not understood") as caught:
+            asked_for(monkeypatch, text)
+        assert "hispanic, white, black, american indian, asian, pacific" in str(caught.value)
+    with pytest.raises(InputError, match="does not count"):
+        asked_for(monkeypatch, "hispanic in packed districts <= 3", SMALL)
+
+
+def test_a_block_of_households_has_the_variance_of_its_own_measurements(monkeypatch) -> None:
+    """A dense solve of the cells that such a block may have; a district has as many times that variance as blocks."""
+    goal = asked_for(monkeypatch, "mae black voting age in packed districts <= 40")
+    shape = TreeShape(("state", "county", "block"), (1, 3, 300))
+    asked = build_problem(PERSONS, shape, [goal], ())
+    rho = dict(zip(asked.pairs, asked.reference, strict=True))
+    cells = np.arange(
+        PERSONS.histogram.cells // 8
+    )  # quarters are the first axis, households the first of them
+    information = np.zeros((len(cells), len(cells)))
+    for query in asked.workload.queries:
+        answer = query.of(cells)
+        information += rho.get(("block", query.name), 0.0) * (answer[:, None] == answer[None])
+    cover = np.linalg.inv(information)
+    own = PERSONS.histogram.query("own", ("votingage", "cenrace")).of(cells) == 63 + 1  # adults, black alone
+    want = cover[np.ix_(own, own)].sum()
+    assert asked.errors.variances(asked.reference, asked.asked)[0] == pytest.approx(want)
+    assert _predict_errors(asked, asked.reference)[0] == pytest.approx((2 / np.pi * goal.areas * want) ** 0.5)
+    tables = [*asked.asked, ("block", PERSONS.query("total"))]
+    values, slopes = asked.errors.gradients(asked.reference, tables)
+    for place in range(0, len(asked.pairs), 5):
+        step = np.zeros(len(asked.pairs))
+        step[place] = 1e-5 * asked.reference[place]
+        moved = asked.errors.variances(asked.reference + step, tables) - values
+        assert moved / step[place] == pytest.approx(
+            slopes[:, place], rel=1e-3, abs=1e-6 * np.abs(slopes).max()
+        )
+
+
+def test_a_goal_for_the_worst_off_is_reached(monkeypatch) -> None:
+    goal = asked_for(monkeypatch, "mae black in packed districts <= 100", SMALL)
+    asked = build_problem(SMALL, SHAPE, [goal], ())
+    before = _predict_errors(asked, asked.reference)[0]
+    asked = build_problem(SMALL, SHAPE, [replace(goal, limit=0.9 * before)], ())
+    assert _predict_errors(asked, choose_shares(asked))[0] <= 0.9 * before
+
+
+def test_packed_districts_of_the_stand_in_have_their_persons(monkeypatch) -> None:
+    monkeypatch.setattr(worst_groups, "STAND_IN_HOUSEHOLDS", 1_500)
+    count = worst_groups.count_blocks.__wrapped__
+    assert 1 < count("race", 2, 500) < count("race", 2, 1_500)
+    with pytest.raises(InputError, match="larger than the stand-in"):
+        count("race", 2, 10**6)

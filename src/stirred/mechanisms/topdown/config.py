@@ -99,6 +99,14 @@ class TopDownConfig(MechanismConfig):
         examples=[["place"]],
         json_schema_extra={"nargs": "*"},
     )
+    areas_of_interest: list[str] | None = Field(
+        default=None,
+        description="a list of off-spine geographies that matter (places, school districts, tribal areas): block groups are "
+        "made anew so that few measured areas build each of their areas, aiannh among them splits states as aian does, and "
+        "the check states the predicted error of each",
+        examples=[["place"]],
+        json_schema_extra={"nargs": "*"},
+    )
     strong_mcd: str | None = Field(
         default=None,
         description="the off-spine geography of county subdivisions that block groups made anew respect instead of place in "

@@ -38,12 +38,14 @@ from stirred.mechanisms.topdown.dhc_given_pl.facility_types import fit_workload
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
 from stirred.mechanisms.topdown.histogram import name_column
+from stirred.mechanisms.topdown.interest import predict_areas
 from stirred.mechanisms.topdown.measurement_files import measure_noise
 from stirred.mechanisms.topdown.promise import cost_in_multiverse
 from stirred.mechanisms.topdown.run.release import run_workload, tabulate_records
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.tuning import other_tree_error, propose, tune_workload
 from stirred.mechanisms.topdown.workload import (
+    AIAN_GEOGRAPHY,
     NO_SPLIT,
     WHOLE_TREE_MODES,
     Mode,
@@ -117,9 +119,12 @@ class TopDown(Mechanism):
     def spine(self) -> SpineOptions | None:
         """Return the tree that the settings ask for, or None where they leave it to the workload and the census."""
         asked = self.config
-        groups, primitives = asked.optimized_block_groups, asked.primitives
+        groups, primitives, interest = asked.optimized_block_groups, asked.primitives, asked.areas_of_interest
+        split = AIAN_GEOGRAPHY if asked.aian is None and AIAN_GEOGRAPHY in (interest or ()) else asked.aian
+        if interest:
+            groups = list(dict.fromkeys([*(groups or ()), *interest]))
         tree = SpineOptions(
-            aian=None if asked.aian == NO_SPLIT else asked.aian,
+            aian=None if split == NO_SPLIT else split,
             block_groups=None if groups is None else tuple(groups),
             strong_mcd=asked.strong_mcd,
             quarters=asked.group_quarters_bits,
@@ -263,6 +268,15 @@ class TopDown(Mechanism):
             notes += (Phrase("topdown.note.bypass", name=name),)
         if options:
             notes += tuple(Phrase("topdown.named", name=name, words=words) for words in options.words())
+        if not self.is_noiseless:
+            for one in predict_areas(census, workload, options, self.config.areas_of_interest or ()):
+                notes += (
+                    Phrase(
+                        "topdown.note.interest", name=name, areas=one.name, number=f"{one.areas:,}",
+                        units=f"{one.units:.1f}", most=one.most_units, error=f"{one.error:.2g}",
+                        largest=f"{one.largest_error:.2g}",
+                    ),
+                )  # fmt: skip
         if workload.given:
             notes += (Phrase("topdown.note.given", name=name, given=workload.given),)
             asked = next(w for w in self.workloads if w.name == name)

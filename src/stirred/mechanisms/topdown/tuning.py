@@ -26,6 +26,7 @@ from stirred.mechanisms.topdown.promise import (
 )
 from stirred.mechanisms.topdown.tree import ALIASES, Tree, list_leaves
 from stirred.mechanisms.topdown.workload import Mode, Workload, read_preset
+from stirred.mechanisms.topdown.worst_groups import read_goals
 from stirred.spec import Budget, rho_squared_to_epsilon
 from stirred.text_formats import parse_toml, read_plain_text, write_toml
 
@@ -167,6 +168,12 @@ def measure_shape(census: "Census", workload: Workload) -> TreeShape:
     return TreeShape(tuple(level for level, _ in found), tuple(tree.size(depth) for _, depth in found))
 
 
+QUARTERS_AXIS = "hhgq"  # households or a type of group quarters, households first
+HOMES = (
+    "a leaf of households"  # a level of its own: most leaves have no group quarters, and know that exactly
+)
+
+
 @dataclass(frozen=True)
 class LinearErrors:
     """The variance of every cell of a marginal at a level, as a function of ρ by level and query."""
@@ -221,9 +228,27 @@ class LinearErrors:
         query = self.workload.query(name)
         return query.size == 1 and all(min(factor) == 0 for factor in query.factors)
 
+    def cover_homes(self, rho: Floats) -> Floats:
+        """Return the covariance of a leaf that has households alone, by its own measurements."""
+        own = [(unit, part) for unit, part, (level, _) in zip(self.units, rho, self.pairs, strict=True)
+               if level == self.shape.levels[-1]]  # fmt: skip
+        P: Floats = np.sum([part * unit for unit, part in own], axis=0)
+        shape = [self.algebra.histogram.shape[i] for i in self.algebra.matrix]
+        axes = [self.algebra.histogram.axes[i].name for i in self.algebra.matrix]
+        coordinates = np.unravel_index(np.arange(self.algebra.K), shape) if shape else ()
+        home = np.ones(self.algebra.K, bool)
+        for axis, level in zip(axes, coordinates, strict=True):
+            home &= (level == 0) | (axis != QUARTERS_AXIS)
+        act = np.flatnonzero(home)
+        C: Floats = np.zeros(P.shape)
+        C[:, act[:, None], act] = _invert(np.ascontiguousarray(P[:, act[:, None], act]))
+        return C
+
     def variances(self, rho: Floats, tables: Sequence[tuple[str, Query]]) -> Floats:
         """Return the mean variance of a cell of each table."""
         found = {level: step.E for level, step in zip(self.shape.levels, self.covariances(rho), strict=True)}
+        if any(level == HOMES for level, _ in tables):
+            found[HOMES] = self.cover_homes(rho)
         return np.array([max(float((found[level] * self._weights(q)).sum()), 0.0) for level, q in tables])
 
     def _weights(self, query: Query) -> Floats:
@@ -248,6 +273,9 @@ class LinearErrors:
 
     def gradients(self, rho: Floats, tables: Sequence[tuple[str, Query]]) -> tuple[Floats, Floats]:
         """Return variances and their derivatives by ρ (tables × pairs), by backward passes."""
+        of_homes = [place for place, (level, _) in enumerate(tables) if level == HOMES]
+        if of_homes:
+            return self._add_homes(rho, tables, of_homes)
         steps, levels = self.covariances(rho), self.shape.levels
         E = [np.zeros((len(tables), *step.C.shape)) for step in steps]
         for place, (level, query) in enumerate(tables):
@@ -269,6 +297,24 @@ class LinearErrors:
                     slopes[:, place] = (P * self.units[place]).sum(axis=(1, 2, 3))
             if step.H is not None:
                 C[depth + 1] += self.shape.fans[depth] * (np.swapaxes(step.H, -1, -2) @ back @ step.H)
+        return np.maximum(values, 0.0), slopes
+
+    def _add_homes(
+        self, rho: Floats, tables: Sequence[tuple[str, Query]], of_homes: Sequence[int]
+    ) -> tuple[Floats, Floats]:
+        """Return variances and derivatives where some tables are of leaves that have households alone."""
+        others = [place for place in range(len(tables)) if place not in of_homes]
+        values, slopes = np.zeros(len(tables)), np.zeros((len(tables), len(self.pairs)))
+        values[others], slopes[others] = self.gradients(rho, [tables[place] for place in others])
+        C, leaf = self.cover_homes(rho), self.shape.levels[-1]
+        for place in of_homes:
+            weights = self._weights(tables[place][1])
+            values[place] = float((C * weights).sum())
+            back = C @ weights @ C
+            slopes[place] = [
+                -float((back * unit).sum()) if level == leaf else 0.0
+                for unit, (level, _) in zip(self.units, self.pairs, strict=True)
+            ]
         return np.maximum(values, 0.0), slopes
 
 
@@ -334,6 +380,7 @@ def build_problem(
     queries = list(workload.queries)
     for goal in goals:
         level, query = find_table(workload, shape, goal)
+        level = HOMES if goal.group else level
         same = next((one for one in queries if one.factors == query.factors), None)
         if same is None:
             queries.append(query)
@@ -470,9 +517,12 @@ def _minimise_from(asked: ShareProblem, *, start: Floats) -> Floats | None:
 def _limit_variances(asked: ShareProblem) -> Floats:
     """Return the variance that the table of each goal may have."""
     leaf = asked.errors.shape.levels[-1]
-    parts = (SAFETY_FACTOR if level == leaf else HELD_GOAL_FACTOR for level, _ in asked.asked)
+    parts = (SAFETY_FACTOR if level in {leaf, HOMES} else HELD_GOAL_FACTOR for level, _ in asked.asked)
     return np.array(
-        [(goal.limit * part / MAE_PER_DEVIATION) ** 2 for goal, part in zip(asked.goals, parts, strict=True)]
+        [
+            (goal.limit * part / MAE_PER_DEVIATION) ** 2 / goal.areas
+            for goal, part in zip(asked.goals, parts, strict=True)
+        ]
     )
 
 
@@ -599,7 +649,9 @@ def tune_workload(
             why="the shares are written into the text of its file",
             fix="name a preset or a TOML file as the workload",
         )
-    asked = build_problem(workload, measure_shape(census, workload), goals, caps)
+    shape = measure_shape(census, workload)
+    goals = read_goals(workload, shape.levels[-1], goals)
+    asked = build_problem(workload, shape, goals, caps)
     met = compute_excess(asked) >= 1 and keeps_limits(asked)
     rho_squared, parts = (
         _find_smallest_total(asked)
@@ -626,7 +678,12 @@ def tune_workload(
         sentence=_describe_trade(workload, made, asked, errors, costs)
         + _describe_worst(asked, rho)
         + _describe_estimate(workload, mode or made.mode),
-        read="of the census only the number of areas of each level was read, which is public or an invariant",
+        read="of the census only the number of areas of each level was read, which is public or an invariant"
+        + "".join(
+            f"; {goal}: {goal.areas} areas of level {shape.levels[-1]} each in a synthetic census, before non-negativity"
+            for goal in goals
+            if goal.group
+        ),
     )
 
 
@@ -679,7 +736,11 @@ def _compute_rho(asked: ShareProblem, total: Fraction, parts: Mapping[tuple[str,
 
 
 def _predict_errors(asked: ShareProblem, rho: Floats) -> list[float]:
-    return [float(MAE_PER_DEVIATION * variance**0.5) for variance in asked.errors.variances(rho, asked.asked)]
+    variances = asked.errors.variances(rho, asked.asked).tolist()
+    return [
+        float(MAE_PER_DEVIATION * (goal.areas * variance) ** 0.5)
+        for goal, variance in zip(asked.goals, variances, strict=True)
+    ]
 
 
 def _describe_worst(asked: ShareProblem, rho: Floats) -> str:
