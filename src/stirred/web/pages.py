@@ -39,12 +39,12 @@ def steps_of(bench: Workbench) -> list[Step]:
     text = bench.history.text()
     packets = bench.packets()
     no_data = "" if data else "choose data first"
-    no_plan = no_data or ("" if text else "choose a promise first")
+    no_plan = no_data or ("" if text else "choose a method first")
     no_packet = "" if packets else (no_plan or "run the plan first")
     return [
         Step(name="data", title="Data", address="/data", chosen=_data(bench)),
-        Step(name="promise", title="Promise", address="/promise", chosen=_promise(bench), missing=no_data),
-        Step(name="method", title="Method", address="/method", chosen=_method(bench), missing=no_plan),
+        Step(name="promise", title="Method", address="/promise", chosen=_promise(bench), missing=no_data),
+        Step(name="method", title="Publication", address="/method", chosen=_method(bench), missing=no_plan),
         Step(name="run", title="Run", address="/run", chosen=_runs(bench), missing=no_plan),
         Step(
             name="look",
