@@ -73,7 +73,12 @@ ROOMS = {
     "frames.py": "tests/golden/test_reading.py",
 }
 # files of no room, and files of the house that are nobody's alone: their quick tests are in make test
-OUTSIDE = {"docs": "tests/e2e/test_documents.py", "examples": "tests/e2e", "formal": "tests/unit/formal"}
+OUTSIDE = {
+    "docs": "tests/e2e/test_documents.py",
+    "examples": "tests/e2e",
+    "formal": "tests/unit/formal",
+    "r": "tests/e2e/test_r_package.py",
+}
 WITHOUT_SLOW = ("__init__.py", "__main__.py", "errors.py", "_support.py", "roots.py", "py.typed")
 
 

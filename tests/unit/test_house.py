@@ -244,7 +244,8 @@ OWN_WRITERS = {
         mechanisms/census2020/phsafe/tables.py mechanisms/census2020/safetab/households/tables.py
         mechanisms/census2020/safetab/persons/tables.py
         publish/assessment.py publish/frontier.py publish/packet/checksums.py publish/packet/lookup.py
-        publish/packet/receipt.py publish/documents.py publish/run/writer.py publish/run/execute.py publish/run/state.py
+        publish/packet/receipt.py publish/documents.py publish/packet/guide.py publish/run/writer.py
+        publish/run/execute.py publish/run/state.py
         publish/run/writer.py""",
     "they write to a folder of scratch, or to one that Python makes and removes": """
         assess/audit/pairs.py mechanisms/topdown/measurement_files.py publish/composition.py""",
@@ -253,7 +254,7 @@ OWN_WRITERS = {
         mechanisms/tables/cell_key/perturbation.py paper/documents.py publish/side_by_side.py publish/demo.py
         publish/packet/signature.py publish/plan/proposal.py spec/files/document.py""",
     "they keep what can be made again: compiled templates and the library of charts": """
-        report/html.py spec/card/card.py""",
+        report/html.py spec/card/card.py spec/card/template_cache.py""",
     "they open a lock, a stream of the process or an upload under a name of its own, with flags that follow no link": """
         cli/process.py cli/output.py publish/run/part.py web/jobs.py web/jobs.py
         web/uploads.py web/workspace.py web/workspace.py""",

@@ -1,6 +1,6 @@
 """Three releases of a synthetic census, compared in one report.
 
-  stirred demo                 a census of 60,000 households; swaps of 5 % and 50 %, TopDown; demo/report.html
+  stirred demo                 a census of 60,000 households; a swap and a stirring of 5%, TopDown; demo/report.html
   stirred demo --out here      the same in another folder
   stirred demo --language de   cards and public reports of the three packets in German; also fr, es
   stirred demo --promises      only the 2020 census beside a swapped one, as one page of specifications
@@ -9,6 +9,7 @@ Each release is a packet of its own (demo/swap-5, demo/stirring-5, demo/topdown)
 """
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,15 +38,29 @@ def run(arguments: argparse.Namespace) -> int:
 
         progress("libraries", 1, 1)
         report = demo(arguments.out, progress=progress, language=arguments.language or "en")
-    return _print_result(arguments, report)
+    return _print_result(arguments, report, summary=_summarize(arguments.out))
 
 
-def _print_result(arguments: argparse.Namespace, report: Path) -> int:
+def _print_result(arguments: argparse.Namespace, report: Path, summary: Sequence[str] = ()) -> int:
     if arguments.json:
         print_json({"report": str(report)})
     else:
-        console().print(f"open {report}")
+        for line in (*summary, f"open {report}"):
+            console().print(line)
     return 0
+
+
+def _summarize(out: Path) -> list[str]:
+    """Return what was made in four lines: the census, and each release with its budget and the odds it allows."""
+    from stirred.publish.demo import PLANS
+    from stirred.spec.card import Card
+    from stirred.spec.files import load
+
+    lines = [f"one synthetic census ({out / 'census'}), released three ways:"]
+    for name in PLANS:
+        card = Card(load(out / name / "public" / "spec.json"))
+        lines.append(f"  {name}: {card.budget()}, odds up to {card.bound_odds().factor} times")
+    return lines
 
 
 def _promises(out: Path, language: str) -> Path:

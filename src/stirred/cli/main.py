@@ -4,6 +4,7 @@ import gc
 import sys
 from collections.abc import Sequence
 
+from stirred.cli.parser import EXIT_CODES
 from stirred.cli.process import (
     StoppedBySignal,
     flush_stream,
@@ -34,6 +35,9 @@ def _run(words: list[str]) -> int:
     speak_json(on="--json" in words)  # before they are understood: what is wrong with them is an error too
     try:
         require_addresses()
+        if words == ["help", "exit-codes"]:
+            print(f"exit codes: {EXIT_CODES}")
+            return 0
         words = respell(words)
         parser = parser_for(words)
         require_verb(parser, words)

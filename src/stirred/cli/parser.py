@@ -1,18 +1,21 @@
 """The parsers of ``stirred``: help as it is written, verbs under headings, and a walk over all of them."""
 
 import argparse
+import re
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from stirred.cli.process import speaks_json
-from stirred.errors import InputError
+from stirred.errors import InputError, did_you_mean
 from stirred.languages.phrase import CODES
 
 EXIT_CODES = (
-    "exit codes: 0 done; 1 a check found a problem; 2 wrong input or a refusal, nothing was released;\n"
+    "0 done; 1 a check found a problem; 2 wrong input or a refusal, nothing was released;\n"
     "70 a fault of stirred; 74 the system refused (a full disk, a limit); 129, 130, 143, 152 stopped by a\n"
     "signal, the same command goes on. See docs/reference/exit-codes.md."
 )
+
+EPILOG = "exit codes: stirred help exit-codes"
 
 if TYPE_CHECKING:
     Choices = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -53,18 +56,59 @@ class Formatter(argparse.RawDescriptionHelpFormatter):
 
 
 class VerbParser(argparse.ArgumentParser):
-    """A parser that shows examples as they are written and names the exit codes below its help."""
+    """A parser that shows examples as they are written and says below its help where exit codes are told."""
 
-    def __init__(self, *, epilog: str | None = EXIT_CODES, **settings: object) -> None:
+    def __init__(self, *, epilog: str | None = EPILOG, **settings: object) -> None:
         settings.setdefault("formatter_class", Formatter)
         super().__init__(epilog=epilog, **settings)  # type: ignore[arg-type]
         self.register("action", "parsers", Actions)
+        self._given: list[str] = []
 
     def error(self, message: str) -> NoReturn:
-        """Refuse words that are no command; programs get what, why and fix, people the usage too."""
-        if speaks_json():
-            raise InputError(message, why="the command was not understood", fix=f"{self.prog} --help")
-        super().error(message)
+        """Refuse words that are no command: what was not understood, why, and the word that was probably meant."""
+        helped = f"{self.prog} --help"
+        if "required" in message and (misspelt := self._find_misspelt()):
+            message = f"unrecognized arguments: {misspelt}"
+        if found := _UNKNOWN.fullmatch(message):
+            flags = [word for word in found[1].split() if word.startswith("-")]
+            what = f"{self.prog} does not know {flags[0] if flags else found[1]}"
+            if flags:
+                word = flags[0].partition("=")[0]
+                raise InputError(what, why=f"{helped} lists its flags", fix=did_you_mean(word, self._flags()))
+            raise InputError(what, why="it takes no such word in this place", fix=helped)
+        if found := _CHOICE.fullmatch(message):
+            known = [word.strip("' ") for word in found["known"].split(",")]
+            name = found["name"] if found["name"].startswith("-") else "word"
+            what = f"{self.prog} has no {name} {found['value']}"
+            raise InputError(
+                what, why=f"{helped} lists what it knows", fix=did_you_mean(found["value"].strip("'"), known)
+            )
+        raise InputError(
+            f"{self.prog}: {message}", why="the command was not understood", fix=f"{helped} shows examples"
+        )
+
+    def _flags(self) -> list[str]:
+        return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
+
+    def _find_misspelt(self) -> str:
+        """Return a given flag that begins no flag of this parser, or an empty text; a missing one may be meant by it."""
+        given = [word.partition("=")[0] for word in self._given if word.startswith("--") and len(word) > 2]
+        known = self._flags()
+        return next((word for word in given if not any(flag.startswith(word) for flag in known)), "")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse, and let the verb that was called refuse unknown words, for it knows its own flags."""
+        self._given = list(sys.argv[1:] if args is None else args)
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown and not actions_of(self):
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
+_UNKNOWN = re.compile(r"unrecognized arguments: (.*)", re.DOTALL)
+_CHOICE = re.compile(
+    r"argument (?P<name>.*?): invalid choice: (?P<value>.*?) \(choose from (?P<known>.*)\)", re.DOTALL
+)
 
 
 def actions_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

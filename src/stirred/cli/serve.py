@@ -27,6 +27,8 @@ from stirred.errors import InputError
 DEFAULT_PORT = 8642
 BYTES_PER_UNIT = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 
+MAX_PORT = 65_535
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
@@ -39,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--port",
-        type=int,
+        type=_read_port,
         default=DEFAULT_PORT,
         help=f"the port (default: {DEFAULT_PORT}; 0: any that is free)",
     )
@@ -68,6 +70,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
     parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def _read_port(text: str) -> int:
+    """Return a port number; refuse what is none."""
+    if not text.isdecimal() or int(text) > MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to {MAX_PORT}")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -88,7 +88,7 @@ def _make_parser(called: str | None, *, every: bool) -> VerbParser:
     parser = VerbParser(
         prog="stirred", description="Formally private official statistics that keep some numbers exact."
     )
-    parser.add_argument("--version", action="store_true", help="print the version and stop")
+    parser.add_argument("-V", "--version", action="store_true", help="print the version and stop")
     verbs = parser.add_subparsers(
         title="commands", dest="verb", metavar="VERB", prog="stirred", parser_class=VerbParser
     )
@@ -138,9 +138,13 @@ def respell(words: list[str]) -> list[str]:
 
     >>> respell(["lookup", "packet/", "--json"])
     ['packet', 'lookup', 'packet/', '--json']
+    >>> respell(["help", "packet", "lookup"])
+    ['packet', 'lookup', '--help']
     >>> respell(["swap", "census.toml", "--method", "targeted", "--check"])
     ['targeted-swapping', 'census.toml', '--check']
     """
+    if words and words[0] == "help":
+        return [*words[1:], "--help"]
     if words and words[0] in RENAMED:
         return [*RENAMED[words[0]], *words[1:]]
     place = next((i for i, word in enumerate(words) if word.partition("=")[0] == "--method"), None)

@@ -65,7 +65,8 @@ class MechanismConfig(StrictModel):
     this ending does) and ``continues`` (a path of an earlier packet, or the label of an earlier [[mechanism]], whose
     promise is then part of the specification), ``reads`` (the same, of a release that is read as public data: its promise
     is stated apart), ``levels_of`` (the setting that names the variable whose levels it lists: a label of the codebook is
-    then as good as a code) and ``overrides`` (it accepts by name what a guard refuses: a form asks for the reason).
+    then as good as a code), ``overrides`` (it accepts by name what a guard refuses: a form asks for the reason) and
+    ``label`` (what forms call it, where its name does not say it).
     """
 
     @classmethod

@@ -26,7 +26,8 @@ from stirred.report.document import (
     TableBlock,
     label_codes,
 )
-from stirred.spec.card.card import TemplateCache, write_styled_fragment
+from stirred.spec.card.card import write_styled_fragment
+from stirred.spec.card.template_cache import TemplateCache
 
 LIBRARY_REASON = "it brings the scripts that draw the charts"
 _KINDS = {

@@ -31,6 +31,7 @@ class FormField:
     """One setting: how it is asked for, what it is now, and what it means."""
 
     name: str
+    label: str  # for people
     kind: FieldKind
     sentence: str
     required: bool
@@ -115,6 +116,7 @@ def _field(name: str, field: FieldInfo, settings: Mapping[str, object]) -> FormF
     told = read_extra(field)
     return FormField(
         name=name,
+        label=str(told.get("label") or name.replace("_", " ")),
         kind=kind,
         sentence=str(field.description),
         required=field.is_required(),

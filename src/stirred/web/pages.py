@@ -13,8 +13,8 @@ from stirred.errors import StirredError
 from stirred.languages import Language, Phrase
 from stirred.report.document import CHAPTERS, Report
 from stirred.report.html import environment as report_environment
-from stirred.spec.card.card import TemplateCache
 from stirred.spec.card.card import write_fragment as card_fragment
+from stirred.spec.card.template_cache import TemplateCache
 from stirred.web.commands import ShownCommand
 from stirred.web.forms import Form
 from stirred.web.workbench import Workbench
@@ -39,12 +39,12 @@ def steps_of(bench: Workbench) -> list[Step]:
     text = bench.history.text()
     packets = bench.packets()
     no_data = "" if data else "choose data first"
-    no_plan = no_data or ("" if text else "choose a promise first")
+    no_plan = no_data or ("" if text else "choose a method first")
     no_packet = "" if packets else (no_plan or "run the plan first")
     return [
         Step(name="data", title="Data", address="/data", chosen=_data(bench)),
-        Step(name="promise", title="Promise", address="/promise", chosen=_promise(bench), missing=no_data),
-        Step(name="method", title="Method", address="/method", chosen=_method(bench), missing=no_plan),
+        Step(name="promise", title="Method", address="/promise", chosen=_promise(bench), missing=no_data),
+        Step(name="method", title="Publication", address="/method", chosen=_method(bench), missing=no_plan),
         Step(name="run", title="Run", address="/run", chosen=_runs(bench), missing=no_plan),
         Step(
             name="look",

@@ -73,7 +73,7 @@ class Workbench:
         text = self.history.text()
         if not text:
             raise InputError(
-                "there is no plan yet", why="no promise was chosen", fix="choose a method in the step Promise"
+                "there is no plan yet", why="no promise was chosen", fix="choose a method in the step Method"
             )
         return document_of(text)
 

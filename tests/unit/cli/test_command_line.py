@@ -13,7 +13,7 @@ from stirred.catalog import catalog
 from stirred.cli.completion import write_script
 from stirred.cli.main import main
 from stirred.cli.output import TextTable, show_progress
-from stirred.cli.parser import EXIT_CODES, actions_of, commands
+from stirred.cli.parser import EPILOG, actions_of, commands
 from stirred.cli.verbs import GROUPS, RENAMED, whole_parser
 from stirred.spec.files import save
 
@@ -26,7 +26,7 @@ DOCS = Path(__file__).parents[3] / "docs" / "reference"
 def test_every_command_has_json_and_names_its_exit_codes(words: str) -> None:
     flags = [flag for action in LEAVES[words]._actions for flag in action.option_strings]
     assert "--json" in flags
-    assert EXIT_CODES in LEAVES[words].format_help()
+    assert EPILOG in LEAVES[words].format_help()
     assert LEAVES[words].description
     assert [action.dest for action in LEAVES[words]._actions if not action.help] == []
 

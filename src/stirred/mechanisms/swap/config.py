@@ -43,7 +43,11 @@ class SwapOutputConfig(MechanismConfig):
     carry: bool = Field(
         default=True,
         description="whether linked records, such as persons, are released too",
-        json_schema_extra={"flag": "--no-persons", "flag_help": "do not publish the linked records"},
+        json_schema_extra={
+            "flag": "--no-persons",
+            "flag_help": "do not publish the linked records",
+            "label": "publish linked records, such as persons",
+        },
     )
     untouched: Literal["publish", "drop", "refuse"] = Field(
         default="publish",
@@ -54,12 +58,13 @@ class SwapOutputConfig(MechanismConfig):
         default={},
         description="columns to publish although they tell who a record is, each with the reason",
         examples=[{"income": "public register"}],
+        json_schema_extra={"label": "publish though it identifies"},
     )
     accept_reversal: list[str] = Field(
         default=[],
         description="a list of held columns to publish although they tell where a swapped record came from",
         examples=[["weight"]],
-        json_schema_extra={"overrides": True},
+        json_schema_extra={"overrides": True, "label": "publish though it tells the place"},
     )
 
     @field_validator("release_identifiers", mode="before")

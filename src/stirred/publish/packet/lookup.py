@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
 from stirred.census.schema import Schema, collect_labels, find_code
 from stirred.errors import InputError, did_you_mean
+from stirred.languages import Language, Phrase
 from stirred.mechanisms.coverage import (
     CLASS_NAMES,
     CLASS_STARTS,
@@ -22,7 +24,7 @@ from stirred.mechanisms.coverage import (
     write_range,
 )
 from stirred.mechanisms.exhibits import SELECTED_ROWS_KEY
-from stirred.mechanisms.registry import list_measured_coverage
+from stirred.mechanisms.registry import list_coverage_of, list_measured_coverage
 from stirred.publish.packet.checksums import public_part
 from stirred.publish.packet.folder import Packet
 from stirred.text_formats import parse_json, read_plain_text
@@ -42,46 +44,42 @@ if TYPE_CHECKING:
 # docs/benchmarks/accuracy.md.
 
 QUOTE = "quote"  # the column of a published table that names the number to quote
-RULE = "Quote the number that the column quote names, with its interval; counts are for adding up."
-WHY = (
-    "A count is the number of released records, so counts add up over tables and areas; but a method that moves or adds "
-    "records pulls counts towards the average. The estimate takes this pull back, at the price of more noise, and the "
-    "interval is around the estimate: a count may lie outside it. In tables of a swap the column names the count where "
-    "count and estimate differ by so little that the noise is the larger part, and the estimate elsewhere; in other "
-    "tables it names the estimate."
+RULE = Phrase("packet.readme.rule")
+README_WIDTH, NAME_WIDTH = 118, 17  # of lines, and of the names of columns
+README_COLUMNS = (
+    ("count", "count"),
+    ("weighted", "weighted"),
+    ("estimate", "estimate"),
+    ("standard_error", "standard_error"),
+    ("variance", "variance"),
+    ("low, high", "interval"),
+    (QUOTE, "quote"),
 )
-INTERVALS = f"""The intervals are made to hold the true number of {
-    NOMINAL_PERCENT
-} in 100 cells that are published alike. Measured, of 100, by method, level
-and published number (the lowest and the highest of several tables):
 
-{"":<36}{"".join(f"{name:>10}" for name in CLASS_NAMES)}
-{
-    chr(10).join(
-        f"{f'{one.name}: {level}':<36}" + "".join(f"{write_range(held):>10}" for held in row)
-        for one in list_measured_coverage()
-        for level, row in one.levels.items()
-    )
-}
 
-Of cells whose true number is 1 to 19, whatever was published for them, {TRUE_SIZE_COVERAGE[0]} to {
-    TRUE_SIZE_COVERAGE[1]
-} of 100 lie in their interval.
-"""
-COLUMNS = f"""{RULE}
+def describe_tables(language: Language, methods: Sequence[str] = ()) -> str:
+    """Return what tables/README.txt says: which number to quote, what columns mean, how often intervals are right.
 
-{WHY}
+    ``methods`` are the mechanisms of the release; without them all that were measured are told.
+    """
+    say = language.say
+    fewest, most = TRUE_SIZE_COVERAGE
+    lines = [say("packet.readme.rule"), "", *wrap(say("packet.readme.why"), README_WIDTH), ""]
+    for name, key in README_COLUMNS:
+        first, *rest = wrap(say(f"packet.readme.{key}"), README_WIDTH - NAME_WIDTH)
+        lines += [f"{name:<{NAME_WIDTH}}{first}", *(" " * NAME_WIDTH + line for line in rest)]
+    lines += ["", *wrap(say("packet.readme.nominal", nominal=NOMINAL_PERCENT), README_WIDTH), ""]
+    lines.append(f"{'':<36}{''.join(f'{name:>10}' for name in CLASS_NAMES)}")
+    for one in list_coverage_of(methods):
+        named = one.name if language.is_english else say(f"report.coverage.{one.key}")
+        for level, row in one.levels.items():
+            shown = say(f"report.coverage.{level.replace(' ', '_')}")
+            lines.append(f"{f'{named}: {shown}':<36}" + "".join(f"{write_range(held):>10}" for held in row))
+    lines += ["", *wrap(say("packet.readme.sizes", fewest=fewest, most=most), README_WIDTH), ""]
+    return "\n".join(lines)
 
-count            released records in the cell
-weighted         the sum of their weights, in tables that have weights
-estimate         the true number, estimated; never below 0
-standard_error   of the estimate; 0: the number is exact; inf: nothing certain is known beyond the margins
-variance         of the noise on the count, in tables that state it
-low, high        95 % interval of the true number; empty where the number is exact
-{QUOTE}            the column to quote: estimate; count (weighted) where it is exact, where nothing else is known, or where
-                 it is likely to be nearer to the true number; neither
 
-{INTERVALS}"""  # what tables/README.txt says
+COLUMNS = describe_tables(Language.of("en"))
 WIDE_INTERVAL = 20  # intervals at least this wide are shown in whole numbers: tenths would be false precision
 
 
@@ -192,7 +190,9 @@ def prepare_table(table: "pa.Table") -> "pa.Table":
 
 def _add_rule(table: "pa.Table") -> "pa.Table":
     """Return the table with the rule in the metadata of its Parquet file."""
-    return table.replace_schema_metadata({**(table.schema.metadata or {}), "stirred.quote": f"{RULE} {WHY}"})
+    return table.replace_schema_metadata(
+        {**(table.schema.metadata or {}), "stirred.quote": f"{RULE} {Phrase('packet.readme.why')}"}
+    )
 
 
 # The labels of a packet: words for the codes of its tables, so that people need no codebook.

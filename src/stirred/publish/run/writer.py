@@ -1,6 +1,7 @@
 """Write the files of a packet: records, tables, CSV copies and documents; every packet is written here."""
 
 import itertools
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +15,15 @@ from stirred._support import make_file_name, make_file_names, pads, path_in, pc
 from stirred.census import Census, Schema
 from stirred.engine import Engine, Progress
 from stirred.engine.tables import write_released
+from stirred.languages import Language
 from stirred.mechanisms.release import Release, find_own_table, scan_records
 from stirred.publish.check import require_kept
 from stirred.publish.composition import PlanPromise, build_account
 from stirred.publish.documents import PacketDocuments
 from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
 from stirred.publish.packet.columns import DATA_PACKAGE, describe_package
-from stirred.publish.packet.lookup import COLUMNS, prepare_table, write_labels
+from stirred.publish.packet.guide import write_guide
+from stirred.publish.packet.lookup import describe_tables, prepare_table, write_labels
 from stirred.publish.packet.receipt import build_receipt, write_json
 from stirred.publish.plan.description import Plan, TablePlan
 from stirred.spec import Specification
@@ -65,7 +68,9 @@ def _escape_column(column: pa.Array) -> pa.Array:
 
 
 def _escape_name(name: str) -> str:
-    return str(_escape_column(pa.array([name], pa.string()))[0].as_py())
+    """Escape a name of a column as a text; written out, because Arrow loads pandas to make an array of it."""
+    computed = re.search(FORMULA_PATTERN, name) and not re.search(NUMBER_PATTERN, name)
+    return f"'{name}" if computed else name
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -253,6 +258,8 @@ def write_packet(
         promise=content.promise,
     )
     papers.write_public(public)
+    private = all(release.private for release in content.releases)
+    write_guide(public, title=plan.title, language=Language.of(plan.language), private=private)
     seal(public)
     told = internal and any(release.internal for release in content.releases)
     if truth is not None or told:
@@ -332,6 +339,9 @@ def _columns(release: Release, table: TablePlan) -> set[str]:
     }
 
 
+MAX_CSV_ROWS = 1_000_000  # a table has a CSV file too, unless it is so long that a plan must ask for it
+
+
 def _tables(
     content: PacketContent, tables: Sequence[tuple[TablePlan, int]], public: Path, progress: Progress
 ) -> dict[str, pa.Table]:
@@ -343,9 +353,12 @@ def _tables(
         progress("tables", index, len(tables))
         mechanism, release = content.plan.mechanisms[source], content.releases[source]
         made[table.name] = prepare_table(table.tabulate(release, mechanism, engine=content.engine))
-        for name in dict.fromkeys(("parquet", *content.plan.formats)):
+        usual = ("parquet", "csv") if made[table.name].num_rows <= MAX_CSV_ROWS else ("parquet",)
+        for name in dict.fromkeys((*usual, *content.plan.formats)):
             writers[name](made[table.name], path_in(folder, table.name, f".{name}"))
     if tables:
-        (folder / "README.txt").write_text(COLUMNS, encoding="utf-8")
+        methods = [mechanism.name for mechanism in content.plan.mechanisms]
+        words = describe_tables(Language.of(content.plan.language), methods)
+        (folder / "README.txt").write_text(words, encoding="utf-8")
     progress("tables", len(tables), len(tables))
     return made

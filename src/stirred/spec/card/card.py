@@ -1,6 +1,5 @@
 """Write the card of a specification: as text, as Markdown and as one self-contained HTML page."""
 
-import contextlib
 import hashlib
 import math
 import re
@@ -9,10 +8,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
 from importlib.resources import files
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jinja2 import Environment, FileSystemBytecodeCache, FunctionLoader, StrictUndefined
-from jinja2.bccache import Bucket
 from markupsafe import Markup, escape
 
 from stirred.languages import Language, Phrase, recognise, spell_number
@@ -34,21 +31,8 @@ from stirred.spec.invariants import abbreviate
 from stirred.spec.output_premetrics import NormalizedRenyi, rho_squared_to_epsilon
 from stirred.spec.specification import Specification
 
-# Keep compiled templates where Python keeps its compiled modules; they are made anew when a template changes.
-
-
-class TemplateCache(FileSystemBytecodeCache):
-    """A cache of compiled templates beside a module; it stays empty where the folder cannot be written."""
-
-    def __init__(self, module: str) -> None:
-        super().__init__(str(Path(module).parent / "__pycache__"), "template-%s.bin")
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Write one compiled template, if the folder can be written to."""
-        with contextlib.suppress(OSError):
-            Path(self.directory).mkdir(exist_ok=True)
-            super().dump_bytecode(bucket)
-
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 # What a card says: the sentence, the table, the worked example, the warning and the notes.
 
@@ -344,7 +328,12 @@ def _template(name: str) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def _environment() -> "Environment":
+    # imported here: most commands write no page, and these templates take a third of their start
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    from stirred.spec.card.template_cache import TemplateCache
+
     return Environment(
         loader=FunctionLoader(_template),
         bytecode_cache=TemplateCache(__file__),

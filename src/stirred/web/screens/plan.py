@@ -31,7 +31,7 @@ from stirred.web.pages import bench_of, form_of, fragment, page
 from stirred.web.promise import PromiseAnswer, Refusal, make_not_counted, measure_universe
 from stirred.web.workbench import Workbench
 
-# Promise: the method and its main settings; sentence, invariants and budget change as a slider moves.
+# Method: the method, its promise and its main settings; sentence, invariants and budget change as a slider moves.
 
 BUDGETS = ("rho_squared", "epsilon", "total", "rate", "loss")
 FIXED = ("name", "label", "from")  # keys of every [[mechanism]]
@@ -72,7 +72,7 @@ def promise(
         return page(
             request,
             "promise_start.html.j2",
-            title="Promise",
+            title="Method",
             step="promise",
             methods=_methods(),
             refusal=refusal,
@@ -92,7 +92,7 @@ def promise(
     return page(
         request,
         "promise.html.j2",
-        title="Promise",
+        title="Method",
         step="promise",
         shown=_list_promise_commands(bench),
         document=found,
@@ -244,7 +244,7 @@ def _describe_promise_change(before: Mapping[str, Any], after: Mapping[str, Any]
     return "change " + ", ".join(names) if names else "no setting changed"
 
 
-# Method: all other settings, the tables, the reasons, and who answers for the budget.
+# Publication: all other settings, the tables, the reasons, and who answers for the budget.
 
 KINDS = ("law", "operation", "utility")
 EMPTY_ROWS = 2  # tables that can be added at once
@@ -281,7 +281,7 @@ def method(
     return page(
         request,
         "method.html.j2",
-        title="Method",
+        title="Publication",
         step="method",
         shown=[commands.check_plan(f"plans/{number:04}.toml")],
         document=found,
