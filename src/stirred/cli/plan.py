@@ -132,7 +132,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--turn",
         default="",
         metavar="SETTING",
-        help="with --target: which setting, such as rate or loss of stirring",
+        help="with --target: which setting, where a method has several, such as rate or loss",
     )
     add_stand_in(tune)
     tune.add_argument("--runs", type=int, default=5, help="replicate runs at each rate")

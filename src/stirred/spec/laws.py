@@ -59,7 +59,7 @@ def bound_step_ratio(n: int) -> Fraction:
 #
 # $$\varepsilon(b) = \max\{\ln o_{\max},\ \ln g(b) - \ln o_{\min}\} \quad (b \ge 2), \qquad \varepsilon(0) = 0,$$
 #
-# with $g(b) = b + 1$ (the paper's Theorem 1) or $g(b)^2 = d(b)/d(b-2)$ (by size). One exchange of a stirring loses
+# with $g(b) = b + 1$ (the paper's Theorem 1) or $g(b)^2 = d(b)/d(b-2)$ (by size). One exchange of two records loses
 # $|\ln\lambda|$, $\lambda = (n-1)/o$ in a stratum of n records, which is the same with $g(b) = b - 1$ (by exchange). All
 # grow with b without bound. Proofs: mechanisms/swap/proof.md, Sections 1 and 2 (one rate) and Theorem F (rates that vary
 # by held variables); mechanisms/stirring/proof.md, Section 1.
@@ -77,7 +77,7 @@ _FORMS = {
     "by-exchange": "max{{ln {most}, ln(b − 1) − ln {least}}}",
 }
 _STEP_BY_KIND: dict[Kind, int] = {"theorem-1": 1, "by-exchange": -1}  # g(b) − b
-_NAMES = {"theorem-1": "Theorem 1", "by-size": "largest loss by size", "by-exchange": "stirring"}
+_NAMES = {"theorem-1": "Theorem 1", "by-size": "largest loss by size", "by-exchange": "loss of an exchange"}
 
 
 def parse_rate(rate: Rate) -> Fraction:

@@ -344,6 +344,20 @@ def sum_in_order(x: Floats) -> Floats:
 
 
 @compile_kernel
+def _add_cells(x: Floats, answer: Ints, out: Floats) -> None:
+    for node in range(x.shape[0]):
+        for cell in range(x.shape[1]):
+            out[node, answer[cell]] += x[node, cell]
+
+
+def _sum_answers(e: Floats, index: Ints, answers: int) -> Floats:
+    """Return the sums of cells (N, K, S) by the answer that ``index`` (K, S) gives each, in a fixed order."""
+    out = np.zeros((len(e), answers))
+    _add_cells(np.ascontiguousarray(e).reshape(len(e), index.size), np.ascontiguousarray(index).ravel(), out)
+    return out
+
+
+@compile_kernel
 def _spreads(R: Floats, C: Floats, out: Floats) -> None:
     for n in range(C.shape[0]):
         for a in range(R.shape[0]):
@@ -776,9 +790,8 @@ def estimate_leaves_answers(
         inverse = np.linalg.pinv(level.V, rcond=1e-11, hermitian=True)
         middle = inverse @ (above - level.V) @ inverse
     for pattern in leaves.patterns:
-        own, act = np.zeros((query.size, len(pattern.members))), pattern.act
-        np.add.at(own, index[act].ravel(), pattern.e.reshape(len(pattern.members), -1).T)
-        value[pattern.members] = own.T
+        act = pattern.act
+        value[pattern.members] = _sum_answers(pattern.e, index[act], query.size)
         parents, child = np.unique(leaves.parent[pattern.members], return_inverse=True)
         found = np.zeros((len(parents), len(R)))
         for f, factor in _weigh_components(algebra, T):
@@ -797,13 +810,12 @@ def _estimate_answers(
     """Return a marginal of estimates e (N, K, S) and its variances (both N × answers)."""
     algebra = informed.algebra
     index = query.of(algebra.layout.ravel()).reshape(algebra.K, algebra.S)
-    value = np.zeros((query.size, len(e)))
-    np.add.at(value, index.ravel(), e.reshape(len(e), index.size).T)
+    value = _sum_answers(e, index, query.size)
     recode = algebra.recode(query)
     by_group = variances(algebra, covariance, recode, algebra.find_kept_axes(query))
     group = np.zeros(query.size, np.int64)
     group[index] = recode[:, None]
-    return np.ascontiguousarray(value.T), by_group[:, group]
+    return value, by_group[:, group]
 
 
 def _build_rows(
