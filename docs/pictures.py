@@ -16,7 +16,7 @@ VIEWS = {
     "print": (794, 1123, "light", "print"),
 }
 PARTS = {
-    "demo-errors": ("demo", "#figure-error-by-size"),
+    "demo-errors": ("demo", "#figure-error-by-size-hispanic-by-county"),
     "demo-areas": ("demo", "#figure-areas-1"),
     "public-cells": ("public", "#figure-table-race-by-tract-small"),
 }
