@@ -40,6 +40,8 @@ text = "the enumeration areas are already public"
 owner = "Chief methodologist"
 [assess]
 relations = [["county", "tenure"]]
+[about]
+contact = "statistics@example.org"
 """
 
 

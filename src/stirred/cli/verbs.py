@@ -1,5 +1,6 @@
 """The verbs of ``stirred``: every one has a module, which is imported only when the verb is called."""
 
+import argparse
 import importlib
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -102,9 +103,20 @@ def _make_parser(called: str | None, *, every: bool) -> VerbParser:
                 sub.description = module.__doc__
                 module.add_arguments(sub)
                 sub.set_defaults(run=module.run, whole_parser=whole_parser)
+                _add_examples(sub)
         if heading == MECHANISMS_HEADING and called not in VERBS:
             _add_mechanisms(verbs, called, every=every)
     return parser
+
+
+def _add_examples(parser: argparse.ArgumentParser) -> None:
+    """Add to each action of a verb the examples of it that stand in the verb's own help."""
+    told = (parser.description or "").splitlines()
+    for name, action in actions_of(parser).items():
+        command = f"{parser.prog} {name}"
+        lines = [f"  {line.strip()}" for line in told if line.strip().startswith(f"{command} ")]
+        if lines and command not in (action.description or ""):
+            action.description = "\n\n".join([action.description or "", "\n".join(lines)]).strip()
 
 
 def _add_mechanisms(verbs: Actions, called: str | None, *, every: bool) -> None:

@@ -198,3 +198,21 @@ def test_what_is_refused_at_once_has_no_line_before_its_error(
         now[0] = 40.0
         told("check", 2, 5)
         assert capsys.readouterr().err == "  40.0 s  check 40 %\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("packet verfy x", "did you mean verify?"),
+        ("data synth demmo", "did you mean demo?"),
+        ("data synth demo --houeholds 3", "--households"),
+        ("serve --port 99999", "stirred serve --help"),
+    ],
+)
+def test_mistyped_words_are_refused_with_what_was_meant(
+    words: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words.split()) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: ")
+    assert meant in told.partition("fix: ")[2]

@@ -242,7 +242,7 @@ def test_before_and_after_on_a_survey_like_ghanas(monkeypatch: pytest.MonkeyPatc
         census, key=KEY
     )
     assert on_purpose.guards[2].accepted
-    assert "weight guesses ea right for 90\u00a0%" in on_purpose.guards[2].finding
+    assert "weight guesses ea right for 90%" in on_purpose.guards[2].finding
 
 
 @pytest.mark.parametrize("rate", ["1/50", "1/2", "3/4"])

@@ -375,6 +375,14 @@ def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None)
             **values,
         )
     names = packet.table_names()
+    known = {column for name in names for column in packet.frame(name).columns} - set(MEASURES)
+    for key in where:
+        if known and key not in known:  # only what failed is suggested for
+            raise InputError(
+                f"no published table has a variable {key}",
+                why=f"{', '.join(sorted(set(where) - {key})) or 'nothing else'} was asked for with it",
+                fix=did_you_mean(key, known),
+            )
     raise InputError(
         "no published table has just these variables",
         why=f"asked for {', '.join(sorted(where))}",
