@@ -282,7 +282,7 @@ def _describe_columns(
     records = (
         (f"{data_folder(content.plan, number)}/{name}.{kind}", name, data.schema)
         for number, release in enumerate(content.releases)
-        for name, data in release.microdata.items()
+        for name, data in sorted(release.microdata.items())  # a run that is taken up reads them in this order
     )
     counted = (
         (f"tables/{table.name}.{kind}", table.record_type, made[table.name].schema) for table, _ in tables
