@@ -41,8 +41,7 @@ def test_cells_that_are_empty_on_both_sides_do_not_count() -> None:
     assert FIRST.tables[0].pair.frame.height == 3
     sentence = _count_unchanged(SECOND.tables[0].pair)
     assert (
-        sentence
-        == "33% of the 3 cells with records in the census did not change; 1 empty cells got records."
+        sentence == "33% of the 3 cells with records in the census did not change; 1 empty cells got records."
     )
 
 
