@@ -142,7 +142,7 @@ def _count_largest_stratum(census: Any) -> tuple[int, int]:
 def _draw_curve() -> Rows:
     """Return the loss of one exchange by share in one stratum whose records and places all differ.
 
-    There no mechanism that leaves as many records at their place on average loses less (Theorem 4 of docs/theory/stirring.md).
+    There no mechanism that leaves as many records at their place on average loses less: Theorem 4 of the note on stirring.
     """
     found: Rows = []
     for share in CURVE_SHARES:

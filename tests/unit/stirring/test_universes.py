@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from itertools import combinations, permutations, product
 from math import lcm
 
@@ -61,7 +61,7 @@ def list_laws(held: Sequence[int], places: Sequence[int]) -> Iterator[tuple[int,
                 yield kind, weight
 
 
-@lru_cache(maxsize=None)
+@cache
 def publish_all(
     held: tuple[int, ...], places: tuple[int, ...], kind: int, weight: Fraction
 ) -> dict[oracle.DataSet, dict[oracle.DataSet, int]]:
@@ -120,9 +120,12 @@ def test_strata_with_laws_of_their_own_add_up() -> None:
             here, there = publish_all(held, places, *first), publish_all(others, far, *second)
             starts = {data: oracle.exchanges_from(data) for data in (*here, *there)}
             for one, other in product(product(here, there), repeat=2):
-                odds = ratio(first[1]) ** starts[one[0]][other[0]] * ratio(second[1]) ** starts[one[1]][other[1]]
+                odds = (
+                    ratio(first[1]) ** starts[one[0]][other[0]] * ratio(second[1]) ** starts[one[1]][other[1]]
+                )
                 laws = [
-                    {(y, z): p * q for y, p in here[x].items() for z, q in there[w].items()} for x, w in (one, other)
+                    {(y, z): p * q for y, p in here[x].items() for z, q in there[w].items()}
+                    for x, w in (one, other)
                 ]
                 check_pair(laws[0], laws[1], odds)
                 pairs += 1
@@ -132,7 +135,9 @@ def test_strata_with_laws_of_their_own_add_up() -> None:
 # The mechanism itself, with the persons of a household and with records that are shuffled first.
 
 
-def make_census(stratum: Sequence[int], held: Sequence[int], ages: Sequence[int], county: Sequence[int]) -> Census:
+def make_census(
+    stratum: Sequence[int], held: Sequence[int], ages: Sequence[int], county: Sequence[int]
+) -> Census:
     """Return households with one person each; two that are alike may differ in the person."""
     n = len(held)
     schema = {
@@ -171,15 +176,23 @@ def test_the_mechanism_keeps_its_promise_over_all_censuses_with_persons() -> Non
             every = {}
             for county in {*permutations(places[: len(who)])}:
                 strata = [
-                    tuple(sorted((*one, place) for one, place in zip(who, county, strict=True) if one[0] == own))
+                    tuple(
+                        sorted((*one, place) for one, place in zip(who, county, strict=True) if one[0] == own)
+                    )
                     for own in (1, 2)
                 ]
                 kept = [sorted(record[-1] for record in part) for part in strata]
-                if kept == [sorted(p for s, p in zip(stratum, places, strict=False) if s == own) for own in (1, 2)]:
+                if kept == [
+                    sorted(p for s, p in zip(stratum, places, strict=False) if s == own) for own in (1, 2)
+                ]:
                     every[tuple(strata)] = county
             for settings in SETTINGS:
                 mechanism = Stirring(
-                    match=["size"], swap=["county"], **settings, accept_reversal=["race", "age"], release_identifiers={}
+                    match=["size"],
+                    swap=["county"],
+                    **settings,
+                    accept_reversal=["race", "age"],
+                    release_identifiers={},
                 )
                 laws, stated = {}, set()
                 for data, county in every.items():
@@ -240,7 +253,12 @@ def test_the_rate_is_reached_where_records_are_shuffled_first(
     n = len(held)
     census = make_census((1,) * n, held, (30,) * n, places)
     for levels in ([0], [0, 1], sorted({*held})):
-        for rate in (Fraction(1, 10), Fraction(1, 2), Fraction(n - 1, n), Fraction(n - 1, n) + Fraction(1, 100)):
+        for rate in (
+            Fraction(1, 10),
+            Fraction(1, 2),
+            Fraction(n - 1, n),
+            Fraction(n - 1, n) + Fraction(1, 100),
+        ):
             settings = {"match": ["size"], "swap": ["county"], "rate": str(rate), "law": law, "carry": False}
             plain = Stirring(**settings, accept_reversal=["race"])
             first = plain.replace(shuffle_first="race", shuffle_levels=[str(level) for level in levels])
@@ -268,18 +286,25 @@ def _expect_moved(moves: oracle.Law | None, types: Sequence[int]) -> Fraction:
     """Return how many records are expected to be shown where another one is, or one of another type."""
     assert moves is not None
     return sum(
-        (chance * sum(types[i] != types[j] for i, j in enumerate(g)) for g, chance in moves.items()), Fraction(0)
+        (chance * sum(types[i] != types[j] for i, j in enumerate(g)) for g, chance in moves.items()),
+        Fraction(0),
     )
 
 
 def test_a_shuffle_before_a_small_weight_would_move_fewer() -> None:
     """Two records, both shuffled first: half of them move whatever follows, and the rate was nine in ten."""
     census = make_census((1, 1), (0, 1), (30, 30), (0, 1))
-    settings = {"match": ["size"], "swap": ["county"], "rate": "9/10", "accept_reversal": ["race"], "carry": False}
+    settings = {
+        "match": ["size"],
+        "swap": ["county"],
+        "rate": "9/10",
+        "accept_reversal": ["race"],
+        "carry": False,
+    }
     both = Stirring(**settings, shuffle_first="race", shuffle_levels=["0", "1"])
     moves = both.permutations(both.frame(census))
     assert _expect_moved(moves, range(2)) == 1  # of two
     with pytest.raises(InputError) as caught:
         both.release(census, key=Key.for_tests(1))
-    assert "1 strata (1 of 2 records)" in caught.value.why
+    assert "1 stratum (1 of 2 records)" in caught.value.why
     assert "at most 1/2" in caught.value.fix

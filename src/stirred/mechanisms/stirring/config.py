@@ -9,7 +9,7 @@ from stirred.mechanisms.swap.config import MatchedSwapConfig, SwapOutputConfig
 
 
 class StirringConfig(MatchedSwapConfig):
-    """Stir a census: the swap that loses least.
+    """Stir a census: a swap by laws of its own, under which one exchange loses little.
 
     Records move within strata of equal match variables. Where all records and places of a stratum differ, and where records
     are of two types, no mechanism that changes as few records on average loses less at one exchange. Give the share that
@@ -25,8 +25,8 @@ class StirringConfig(MatchedSwapConfig):
 
     rate: Share | None = Field(
         default=None,
-        description="the share of records that moves by cycles, in every stratum; by types as many records change their type as "
-        'if this share had moved by cycles, and fewer move; an exact text: "1/20" is five percent',
+        description="the share of records that moves by cycles, in every stratum; by types as many records change their "
+        'type as if this share had moved by cycles, and fewer move; an exact text: "1/20" is five percent',
         examples=["1/20"],
         json_schema_extra={"asked": True},  # or a loss: a new plan begins with a rate
     )

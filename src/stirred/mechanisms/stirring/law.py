@@ -35,7 +35,8 @@ Counts = NDArray[np.int64]
 
 CYCLES, BY_HELD, BY_PLACE = range(3)  # the law of a stratum: by cycles, by its held types, by its places
 MAX_LOSS = 40  # of one exchange; above it fewer than one record in 10¹⁷ would move in a small stratum
-MIN_RATE, MAX_RATE = Fraction(1, 10**18), 1 - Fraction(1, 10**10)  # what ten digits of a share can tell from 0 and 1
+MIN_RATE = Fraction(1, 10**18)
+MAX_RATE = 1 - Fraction(1, 10**10)  # shares are computed to ten digits
 MAX_WEIGHT_BITS = 62  # of the weights of one step of the draw, which are added in 64 bits
 LOSS_BITS = 20  # bits after the point of λ = e^loss
 ODDS_BITS = 24  # the odds of a trade are rounded by at most this part, 2⁻²⁴
@@ -66,7 +67,8 @@ class Asked:
             raise InputError(
                 "stirring needs a rate or a loss",
                 why="without both nothing says how many records move",
-                fix='give rate="1/20" (as many records change places as if this share moved), loss="8" (at most this ε per exchange), or both',
+                fix='give rate="1/20" (this share moves, by types as many change their type as if it did), '
+                'loss="8" (at most this ε per exchange), or both',
             )
         if law not in ("auto", "cycles", "types"):
             raise InputError(

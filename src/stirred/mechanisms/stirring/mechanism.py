@@ -89,7 +89,7 @@ DESCRIBED_LAWS = {  # the name of a law, and what it is said to change
 
 
 class Stirring(StratumSwapping):
-    """Permute the swap values of each stratum by the law that loses least at one exchange, of those that are known.
+    """Permute the swap values of each stratum by the law that loses least at one exchange: by cycles or by types.
 
     ``rate`` is the share of records that moves by cycles in every stratum; by types as many records change their type as if
     this share had moved by cycles, and fewer move. ``loss`` is the largest ε of one exchange; with both λ is the smaller of
@@ -133,13 +133,13 @@ class Stirring(StratumSwapping):
             return Advice(
                 chosen=True,
                 reason="records differ in many ways, so two that trade places lose about half of the ε that they lose by "
-                "permutation-swapping at the same share of moved records; not in strata of two, where both are the same swap, "
-                "and where nearly all records of a small stratum change at once permutation-swapping can lose less",
+                "permutation-swapping at the same share of moved records; not in strata of two, where both are the same "
+                "swap, and where nearly all records of a small stratum change at once permutation-swapping can lose less",
             )
         return Advice(
             chosen=True,
-            reason="records differ in two ways at most, and among mechanisms that change as few of them on average none loses "
-            "less at one exchange than the law for two types; in strata of two permutation-swapping is the same swap",
+            reason="records differ in two ways at most, and among mechanisms that change as few of them on average none "
+            "loses less at one exchange than the law for two types; in strata of two permutation-swapping is the same swap",
         )
 
     @property
@@ -252,7 +252,9 @@ class Stirring(StratumSwapping):
         asked = self.goal
         if asked.rate is None or asked.cap is None:
             return
-        beyond = differing & np.array([not asked.keeps_loss(laws[i].weight) for i in range(shapes.n.size)], bool)
+        beyond = differing & np.array(
+            [not asked.keeps_loss(laws[i].weight) for i in range(shapes.n.size)], bool
+        )
         if not beyond.any():
             return
         reached = {
@@ -266,7 +268,7 @@ class Stirring(StratumSwapping):
         told = "; ".join(f"{n:,} records: {_cut_share(share)}" for n, share in reached.items())
         raise InputError(
             f"the rate {self.rate} and the loss {self.loss} contradict each other",
-            why=f"{_count_by_size(shapes, beyond)} reach the rate only at a larger loss; the rates that they reach at this loss, "
+            why=f"the rate is reached only at a larger loss in {_count_by_size(shapes, beyond)}; at this loss these reach, "
             f"by size: {told}",
             fix="give a smaller rate, a larger loss, or only one of the two",
         )
@@ -281,8 +283,8 @@ class Stirring(StratumSwapping):
         n = int(shapes.n[below].min())
         raise InputError(
             f"the rate {self.rate} is not reached where records are shuffled first",
-            why=f"{_count_by_size(shapes, below)} have to move more than an even shuffle does, which moves a share of 1 − 1/n; "
-            "shuffled records would move less often",
+            why="a rate above 1 − 1/n, which an even shuffle moves, is asked of "
+            f"{_count_by_size(shapes, below)}; there shuffled records would move less often than the others",
             fix=f"give a rate of at most {Fraction(n - 1, n)}, a match with larger strata, or no shuffle_first",
         )
 
@@ -513,7 +515,7 @@ def _find_differing(shapes: Shapes) -> NDArray[np.bool_]:
 
 
 class Changes(NamedTuple):
-    """What is expected in some strata of one law: the share that moves (by types, that of the same effect), and how many change."""
+    """What is expected in some strata of one law: the share that moves (by types, of the same effect), how many change."""
 
     law: int
     strata: int
@@ -655,7 +657,7 @@ def _count_by_size(shapes: Shapes, chosen: NDArray[np.bool_]) -> str:
     many = np.bincount(places, shapes.strata[chosen]).astype(int).tolist()
     told = [f"{count:,} of {n:,} records" for n, count in zip(sizes.tolist(), many, strict=True)]
     rest = sum(many[SIZES_NAMED:])
-    return f"{sum(many):,} strata ({', '.join(told[:SIZES_NAMED])}{f', {rest:,} larger' if rest else ''})"
+    return f"{sum(many):,} {'stratum' if sum(many) == 1 else 'strata'} ({', '.join(told[:SIZES_NAMED])}{f', {rest:,} larger' if rest else ''})"
 
 
 def _cut_share(share: float) -> str:
