@@ -656,8 +656,9 @@ def _count_by_size(shapes: Shapes, chosen: NDArray[np.bool_]) -> str:
     sizes, places = np.unique(shapes.n[chosen], return_inverse=True)
     many = np.bincount(places, shapes.strata[chosen]).astype(int).tolist()
     told = [f"{count:,} of {n:,} records" for n, count in zip(sizes.tolist(), many, strict=True)]
-    rest = sum(many[SIZES_NAMED:])
-    return f"{sum(many):,} {'stratum' if sum(many) == 1 else 'strata'} ({', '.join(told[:SIZES_NAMED])}{f', {rest:,} larger' if rest else ''})"
+    whole, rest = sum(many), sum(many[SIZES_NAMED:])
+    named = [*told[:SIZES_NAMED], *([f"{rest:,} larger"] if rest else [])]
+    return f"{whole:,} {'stratum' if whole == 1 else 'strata'} ({', '.join(named)})"
 
 
 def _cut_share(share: float) -> str:
