@@ -54,6 +54,7 @@ RESERVED_NAMES = frozenset(
         "help",
         "from",
         "accept_small_effect",
+        "accept_open_network",
     )
 )  # flags of every command
 

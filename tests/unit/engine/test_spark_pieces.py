@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from flow_kernels import Sorted, sizes
+from stirred.engine.spark.faults import translate_error
 from stirred.engine.spark.flow import SparkParts
 from stirred.engine.spark.reading import AddAreaCodes, knows_type
-from stirred.engine.spark.session import ActionWatch, translate_error
+from stirred.engine.spark.session import ActionWatch
 from stirred.engine.spark.tasks import (
     MARK_FLOW,
     MESSAGE_BYTES,

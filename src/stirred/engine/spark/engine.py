@@ -24,7 +24,9 @@ class Spark(Cluster):
 
     ``scratch`` is a folder that the executors share; tables that Spark cannot read itself are written there (default:
     the system's folder for temporary files, which is enough when all processes run on one machine). ``config`` adds
-    settings to a session that is started. ``probe``, for tests, is called in the executor with the number of each part.
+    settings to a session that is started. A master that is not this machine needs ``spark.authenticate`` and an encrypted
+    network; ``accept_open_network`` is the reason for which it is used without, and stands in the receipt. ``probe``, for
+    tests, is called in the executor with the number of each part.
 
     The same key gives the same bytes as on this machine alone: kernels depend on nothing but their arguments, so a
     task that Spark runs again, or twice, returns the same.

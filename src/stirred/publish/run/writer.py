@@ -241,6 +241,7 @@ def write_packet(
             content.releases,
             tables=counted,
             engine=content.engine.name,
+            open_network=getattr(content.engine, "open_network", ""),
             account=build_account(plan, content.promise),
         ),
     )
