@@ -68,10 +68,16 @@ FAULTS = (
         "set spark.pyspark.python to a Python that every machine has under the same path",
     ),
     Fault(
-        r"OutOfMemoryError|exit(?:ed with)? (?:code|status):? (?:137|143|52)\b|MemoryError"
+        r"OutOfMemoryError|exit(?:ed with)? (?:code|status):? 52\b|MemoryError"
         r"|exceeding (?:physical |virtual )?memory limits|OOMKilled|Cannot allocate memory",
         "an executor ran out of memory",
-        "it was stopped, or its Java or Python found no memory left",
+        "its Java or its Python found no memory left",
+        MEMORY_FIX,
+    ),
+    Fault(
+        r"exit(?:ed with)? (?:code|status):? (137|143)\b",
+        "executors were killed more often than Spark tries again",
+        "exit code {0}: the system or the manager of the cluster stopped them, mostly for want of memory",
         MEMORY_FIX,
     ),
     Fault(

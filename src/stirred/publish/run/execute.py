@@ -138,7 +138,7 @@ def _run(
     progress("promise", 0, 1)
     ready = prepared or prepare(plan, out, engine, progress=progress)
     progress("promise", 1, 1)
-    unfinished = UnfinishedRun(PartFolder(out))
+    unfinished = UnfinishedRun(PartFolder(out), ready.engine)
     # before a folder is made, or one of an interrupted run is opened
     require_unchanged(ready.stamps, ready.census)
     unfinished.begin(plan, key, ready.census)
