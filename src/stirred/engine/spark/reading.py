@@ -483,7 +483,7 @@ def estimate_bytes(flow: SparkFlow) -> int:
     rows = flow.rows
     if rows is None:  # from the footers of files that only Spark can open
         rows = int(flow.engine.watch.run(flow.frame.count, step="count rows"))
-    return rows * row_width(flow.schema)
+    return int(rows * row_width(flow.schema))
 
 
 def row_width(schema: pa.Schema) -> int:
