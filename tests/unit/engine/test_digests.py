@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stirred.engine import Local, Spark, digests
-from stirred.publish.packet.checksums import seal
+from stirred.publish.packet import seal
 
 
 @pytest.fixture

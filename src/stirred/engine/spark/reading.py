@@ -483,7 +483,7 @@ def estimate_bytes(flow: SparkFlow) -> int:
     rows = flow.rows
     if rows is None:  # from the footers of files that only Spark can open
         rows = int(flow.engine.watch.run(flow.frame.count, step="count rows"))
-    return int(rows * row_width(flow.schema))
+    return rows * row_width(flow.schema)
 
 
 def row_width(schema: pa.Schema) -> int:
@@ -497,7 +497,7 @@ def row_width(schema: pa.Schema) -> int:
 
 def _column_width(kind: pa.DataType) -> int:
     try:
-        return -(-kind.bit_width // 8)
+        return int(-(-kind.bit_width // 8))
     except ValueError:  # texts have no fixed width
         return TEXT_BYTES
 
