@@ -138,7 +138,7 @@ def test_executors_that_differ_are_named_before_a_record_is_read(
     ("settings", "told"),
     [
         ({"spark.driver.maxResultSize": "1k"}, "the results of a step are too large for the driver"),
-        ({"spark.executor.pyspark.memory": "200m"}, "memory"),
+        ({"spark.executor.pyspark.memory": "200m"}, "leave spark.executor.pyspark.memory unset"),
     ],
     ids=["small maxResultSize", "little memory for Python"],
 )

@@ -58,8 +58,8 @@ FAULTS = (
     Fault(
         r"\b(?:ImportError|ModuleNotFoundError)\b",
         "a Python package cannot be loaded on an executor",
-        "its Python raised an ImportError",
-        INSTALL_FIX,
+        "a library is missing there, or there is too little memory to load it (spark.executor.pyspark.memory)",
+        INSTALL_FIX + "; leave spark.executor.pyspark.memory unset",
     ),
     Fault(
         r'Cannot run program "[^"\n]*python',
