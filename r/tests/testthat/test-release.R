@@ -87,7 +87,7 @@ test_that("errors of the program are conditions", {
   expect_match(e$fix, "region")
   expect_identical(e$code, 2L)
   expect_error(stirred_call("no-such-verb"), class = "stirred_error")
-  expect_error(stirred_swap(data.frame(a = 1), "a", "a", 0.1), "no census", class = "stirred_error")
+  expect_error(stirred_swap(list(a = 1), "a", "a", 0.1), "no census", class = "stirred_error")
   expect_error(stirred_census(data.frame(a = 1), "b"), "no column b", class = "stirred_error")
 })
 
@@ -115,7 +115,7 @@ test_that("a plain data frame is a census of its own", {
 
 test_that("a plan is checked, and two packets are compared", {
   skip_without_program()
-  homes <- make_homes()[c("tenure", "district", "region")]
+  homes <- make_homes()[c("tenure", "district", "region", "garden")]
   first <- suppressMessages(stirred_swap(homes, c("region", "tenure"), "district", 0.1, tables = list(c("district", "tenure"))))
   told <- stirred_check(first$plan)
   expect_match(paste(unlist(told), collapse = " "), "county|district")
@@ -126,7 +126,7 @@ test_that("a plan is checked, and two packets are compared", {
 
 test_that("losses against shares are plotted", {
   skip_without_program()
-  homes <- make_homes()[c("tenure", "district", "region")]
+  homes <- make_homes()[c("tenure", "district", "region", "garden")]
   made <- suppressMessages(stirred_swap(homes, c("region", "tenure"), "district", 0.1))
   losses <- stirred_losses(made, shares = c(0.05, 0.2))
   expect_true(all(c(0.05, 0.2) %in% losses$share) && all(is.finite(losses$loss)))
