@@ -1,10 +1,10 @@
 """Declare the settings of stirring."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from stirred.mechanisms.config import Exact, Share
+from stirred.mechanisms.config import Exact, Share, Varied
 from stirred.mechanisms.swap.config import MatchedSwapConfig, SwapOutputConfig
 
 
@@ -23,14 +23,14 @@ class StirringConfig(MatchedSwapConfig):
         "shuffle_levels",
     }
 
-    rate: Share | None = Field(
+    rate: Annotated[Share | None, Varied("rate", instead_of=("loss",))] = Field(
         default=None,
         description="the share of records that moves by cycles, in every stratum; by types as many records change their "
         'type as if this share had moved by cycles, and fewer move; an exact text: "1/20" is five percent',
         examples=["1/20"],
         json_schema_extra={"asked": True},  # or a loss: a new plan begins with a rate
     )
-    loss: Exact | None = Field(
+    loss: Annotated[Exact | None, Varied("epsilon", instead_of=("rate",))] = Field(
         default=None,
         description="the largest ε of one exchange of two records, an exact text; with a rate both are kept or refused",
         examples=["8"],

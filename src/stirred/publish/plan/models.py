@@ -174,6 +174,11 @@ class PlanConfig(StrictModel):
     engine: Literal["local", "spark"] = Field(
         default="local", description="this machine, or a cluster", examples=["local"]
     )
+    accept_open_network: str = Field(
+        default="",
+        description="why a cluster without authentication or encryption of its network is used; it stands in the receipt",
+        examples=["the cluster has a network of its own, without other users"],
+    )
     invalid: Literal["refuse", "drop"] = Field(
         default="refuse",
         description="what is done with records that break the schema: refuse the run, or drop their households",

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from stirred._support import make_file_name
 from stirred.errors import StirredError
 from stirred.languages.phrase import CODES
-from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.config import MechanismConfig, list_varied
 from stirred.mechanisms.registry import find_registration, list_mechanisms
 from stirred.publish.check import same_invariant
 from stirred.web import commands
@@ -33,7 +33,6 @@ from stirred.web.workbench import Workbench
 
 # Method: the method, its promise and its main settings; sentence, invariants and budget change as a slider moves.
 
-BUDGETS = ("rho_squared", "epsilon", "total", "rate", "loss")
 FIXED = ("name", "label", "from")  # keys of every [[mechanism]]
 
 
@@ -50,12 +49,12 @@ def promise_routes() -> list[Route]:
 
 
 def main_fields(config: type[MechanismConfig], settings: Mapping[str, object]) -> list[FormField]:
-    """Return the settings that decide the promise: required ones, lists of variables, and budgets."""
-    found = fields_of(config, settings)
+    """Return the settings that decide the promise: required ones, lists of variables, rates and budgets."""
+    found, varied = fields_of(config, settings), list_varied(config)
     return [
         field
         for place, field in enumerate(found)
-        if place == 0 or field.required or field.kind == "variables" or field.name in BUDGETS
+        if place == 0 or field.required or field.kind == "variables" or field.name in varied
     ]
 
 
