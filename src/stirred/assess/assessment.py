@@ -32,7 +32,9 @@ class TableAssessment:
         bool  # equal to the truth in every cell: listed separately, so that it does not improve the averages
     )
     promised: bool = False  # whether the release states that every cell is exact
-    quoted: pl.DataFrame | None = field(default=None, repr=False)  # the number to quote of every published cell
+    quoted: pl.DataFrame | None = field(
+        default=None, repr=False
+    )  # the number to quote of every published cell
 
     def quoted_pair(self) -> TablePair:
         """Return the same cells with the number to quote in the place of the count; the count where nothing else is."""

@@ -142,7 +142,11 @@ def round_up(value: float) -> Decimal:
     if nearest >= exact:
         return nearest
     up = exact.quantize(nearest, ROUND_CEILING)
-    return Context(prec=2, rounding=ROUND_CEILING).plus(up) if up < 10 else up.quantize(Decimal(1), ROUND_CEILING)
+    return (
+        Context(prec=2, rounding=ROUND_CEILING).plus(up)
+        if up < 10
+        else up.quantize(Decimal(1), ROUND_CEILING)
+    )
 
 
 def write_half(half: Array, share: Array, *, large: bool) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal
+from itertools import takewhile
 from math import ceil, sqrt
-from os.path import commonprefix
 
 import numpy as np
 
@@ -710,8 +710,8 @@ def name_tiles(parents: Mapping[str, str]) -> dict[str, str]:
     short = {code: tile_name(code, parent) for code, parent in parents.items()}
     if len(set(short.values())) == len(short):
         return short
-    above = sorted(set(parents.values()))
-    shared = commonprefix(above) if len(above) > 1 else ""
+    letters = zip(*sorted(set(parents.values())), strict=False)
+    shared = "".join(same[0] for same in takewhile(lambda each: len(set(each)) == 1, letters))
     return {code: f"{tile_name(parent, shared)}-{short[code]}" for code, parent in parents.items()}
 
 

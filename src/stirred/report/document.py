@@ -296,7 +296,7 @@ MAX_DECIMALS = 6  # of a column of numbers
 
 def _common_decimals(values: Sequence[object]) -> int | None:
     """Return the decimals of a column of small floats: two digits of the smallest; None where each number has its own."""
-    found = [abs(one) for one in values if isinstance(one, float) and isfinite(one)]
+    found = [abs(float(one)) for one in values if isinstance(one, float) and isfinite(one)]
     some = [one for one in found if one]
     whole = all(one == int(one) for one in found)
     if len(found) < 2 or len(found) < sum(one is not None for one in values) or whole or max(some) >= 100:

@@ -36,7 +36,7 @@ def write_promise(
     labels: Mapping[str, str] | None = None,
     folded: bool = False,
 ) -> Section:
-    """Write the section on the guarantee: a sentence, and the card with every bound that was computed, which a click opens."""
+    """Write the section on the guarantee: a sentence, and the card with every computed bound, which a click opens."""
     card = Card(specification, title=Phrase("report.promise.card"), labels=labels or {})
     status = Phrase(f"card.status.{specification.evidence.status}")
     lead = Phrase(
@@ -49,7 +49,10 @@ def write_promise(
         lead = Phrase("report.promise.none", status=status)
     blocks: list[Block] = [CardBlock(card=card)]
     if not folded:
-        blocks = [Paragraphs(paragraphs=(card.sentence(),)), Fold(title=Phrase("report.promise.whole"), blocks=tuple(blocks))]
+        blocks = [
+            Paragraphs(paragraphs=(card.sentence(),)),
+            Fold(title=Phrase("report.promise.whole"), blocks=tuple(blocks)),
+        ]
     return Section(
         title=title or Phrase("report.promise.title"),
         lead=lead,

@@ -166,7 +166,7 @@ def write_utility(
     if measured:
         about = f"About the counts, over {CELL_SET}; metrics.csv has the numbers to quote beside them."
         if several:
-            about = f"About the counts, over cells with a record in the census or in one of these releases."
+            about = "About the counts, over cells with a record in the census or in one of these releases."
         words = Paragraphs(paragraphs=(about, "; ".join(f"{k}: {v}" for k, v in METRICS.items()) + "."))
         blocks.append(Fold(title="All metrics, by table and size", blocks=(*measured, words)))
     return Section(title="How far the numbers moved", lead=lead, blocks=tuple(blocks))
@@ -235,7 +235,9 @@ def _metric_table(assessment: Assessment) -> Block:
     )
     columns = ["table", "size", "cells", *[name for name in wanted if name in wide.columns]]
     rows = wide.select(columns).rows()
-    return make_table(f"Metrics of the counts of {assessment.name}", columns, rows, numeric=columns[2:], digits=2)
+    return make_table(
+        f"Metrics of the counts of {assessment.name}", columns, rows, numeric=columns[2:], digits=2
+    )
 
 
 def write_relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:

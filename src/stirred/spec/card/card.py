@@ -672,9 +672,7 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:] + ("" if words.endswith(".") else ".")
 
 
-def _build_line(
-    name: str, words: str, *, items: Sequence[str] = (), strong: str = ""
-) -> dict[str, object]:
+def _build_line(name: str, words: str, *, items: Sequence[str] = (), strong: str = "") -> dict[str, object]:
     return {"name": name, "words": words, "items": items, "strong": strong}
 
 
