@@ -26,7 +26,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "check": {
         "packet": ("stirred.cli.packet", "look up a number; verify, sign and compare packets"),
     },
-    "doubt": {
+    "test": {
         "assess": ("stirred.cli.assess", "hold packets against the truth: utility, audit, attack, universe"),
         "audit": (
             "stirred.cli.audit",

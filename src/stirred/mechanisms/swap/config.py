@@ -51,7 +51,7 @@ class SwapOutputConfig(MechanismConfig):
     )
     untouched: Literal["publish", "drop", "refuse"] = Field(
         default="publish",
-        description="what becomes of vacant units and group quarters, which are never swapped",
+        description="what becomes of vacant units and group quarters, which take no part in the swap",
         examples=["publish"],
     )
     release_identifiers: dict[str, str] = Field(
