@@ -16,8 +16,8 @@ from pathlib import Path
 from playwright.sync_api import Page, expect, sync_playwright
 
 VIEWS = {
-    "wide": (1200, 860, "light"),
-    "wide-dark": (1200, 860, "dark"),
+    "wide": (1280, 860, "light"),
+    "wide-dark": (1280, 860, "dark"),
     "phone": (390, 1100, "light"),
     "phone-dark": (390, 1100, "dark"),
 }

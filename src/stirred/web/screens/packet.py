@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from stirred.errors import InputError
 from stirred.publish.packet.checksums import list_entries, verify
+from stirred.publish.packet.lookup import read_labels
 from stirred.publish.side_by_side import tables_of
 from stirred.report.document import Report
 from stirred.report.first_screen import first_screen
@@ -59,6 +60,7 @@ def look(request: Request) -> Response:
         receipt=packet.receipt(),
         replies=report,
         checks=packet.checks(),
+        levels=read_labels(packet.folder),
         tables=packet.tables(),
         parts=[name for name, place in REPORTS.items() if (packet.folder / place).is_file()],
         assessed=[
