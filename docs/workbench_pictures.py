@@ -99,6 +99,7 @@ def designed(page: Page, origin: str) -> None:
         done = page.locator("#jobs article").first
         expect(done).to_have_attribute("data-state", "done", timeout=LONG)
     page.goto(f"{origin}/compare")
+    page.get_by_text("Draw risk against error over several rates").click()
     page.get_by_role("button", name="Draw risk against error").click()
     expect(page.get_by_role("link", name="its report")).to_be_visible(timeout=LONG)
 

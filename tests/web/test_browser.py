@@ -133,7 +133,7 @@ def test_a_killed_server_comes_back_with_the_run(browser: Browser, server: objec
     page.goto(f"{origin}/run")
     expect(page.locator("#job-1")).to_have_attribute("data-state", "done", timeout=LONG)
     page.goto(f"{origin}/look/1")
-    expect(page.get_by_text("Who is protected?").first).to_be_visible()
+    expect(page.frame_locator("iframe.report").get_by_text("Who is protected?").first).to_be_visible()
     page.close()
 
 

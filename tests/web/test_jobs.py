@@ -93,8 +93,8 @@ def test_a_run_is_made_again_by_the_command_that_is_shown(started: Workbench, cl
     assert not verify(again.folder)
     sums = [(packet.public / "checksums.txt").read_bytes() for packet in (first, again)]
     assert sums[0] == sums[1]
-    look = client.get("/look/1")
-    assert "Who is protected?" in look.words
+    assert 'src="/look/1/report/public"' in client.get("/look/1").text
+    assert "Who is protected?" in client.get("/look/1/report/public").words
     archive = client.get("/packet/1/download/public").body
     assert archive[:2] == b"PK"
     assert b"public/receipt.json" in archive

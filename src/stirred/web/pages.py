@@ -228,16 +228,16 @@ def name_levels(levels: Callable[[], Levels], text: object, own: Levels | None =
 
 def _words(bench: Workbench) -> dict[str, object]:
     """Return what every template may use: the report's words in English, the card, the form token."""
-    language = Language.of("en")
+    language, named = Language.of("en"), partial(name_levels, levels_of(bench))
     return {
         "csrf": bench.session.csrf,
         "version": VERSION,
         "language": language,
-        "said": language.translate,
+        "said": named,
         "say": language.say,
         "names": {name: Phrase(f"report.chapter.{name}") for name in CHAPTERS},
         "card": lambda card: card_fragment(card, level=3),
-        "named": partial(name_levels, levels_of(bench)),
+        "named": named,
         "method_label": name_method,
         "report": Report(title="", subtitle="", audience="internal", sections=()),
     }
