@@ -13,7 +13,7 @@ from stirred.census.schema import collect_labels
 from stirred.errors import StirredError
 from stirred.languages import Language, Phrase
 from stirred.mechanisms.registry import list_mechanisms
-from stirred.report.document import CHAPTERS, Levels, Report, label_codes
+from stirred.report.document import CHAPTERS, Levels, Report, label_codes, relabel
 from stirred.report.html import environment as report_environment
 from stirred.spec.card.card import write_fragment as card_fragment
 from stirred.spec.card.template_cache import TemplateCache
@@ -237,7 +237,7 @@ def _words(bench: Workbench) -> dict[str, object]:
         "say": language.say,
         "names": {name: Phrase(f"report.chapter.{name}") for name in CHAPTERS},
         "card": lambda card: card_fragment(card, level=3),
-        "named": named,
+        "named": lambda text, own=None: relabel(named(text, own), {}),  # names of variables without underscores
         "method_label": name_method,
         "report": Report(title="", subtitle="", audience="internal", sections=()),
     }

@@ -11,7 +11,7 @@ VISIT_METHOD = "permutation-swapping"
 ADDRESSES = ("/data", "/promise", "/promise", "/run", "/look")
 TITLES = ("Data", "Method", "Promise", "Run", "Look")
 SENTENCES = (
-    "These 2,000 households are invented; the codebook below says what a record looks like, and nothing else is read.",
+    "These households are invented; the codebook below says what a record looks like, and nothing else is read.",
     "A method decides how a number may differ from the truth: the one that is ticked lets households exchange places.",
     "Move the slider: the more households change places, the less anyone can learn, and the further counts are off.",
     "A run draws the swap with a fresh key, checks that every exact number stayed the same, and writes a packet here.",
