@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.census.progress import estimate_left, write_left
 from stirred.cli.process import write_event, write_line
 from stirred.closed_files import append_closed
 from stirred.kernels import COMPILING, tell_compiling
@@ -259,6 +258,8 @@ def write_step(began: float, words: str) -> None:
 
 def _line_a_step(began: float, *, late: bool = False) -> "ProgressEvents":
     """Print the name of each step when it begins, with the seconds since the start; a long one says how far it is."""
+    from stirred.census.progress import estimate_left, write_left
+
     told, first = dict[str, float](), dict[str, float]()  # when a step under way was last told, and began
 
     def report(step: str, done: int, total: int) -> None:
@@ -301,6 +302,8 @@ def log_progress(path: Path, inner: "ProgressEvents") -> "Iterator[ProgressEvent
 
 def _tell_events(write: Callable[..., None]) -> "ProgressEvents":
     """Return a progress that writes an event when a step begins or ends, and at most one a second between."""
+    from stirred.census.progress import estimate_left
+
     began = last = time.monotonic()
     first = dict[str, float]()  # when a step began
 
