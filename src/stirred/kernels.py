@@ -90,16 +90,16 @@ _clock = CompileClock()
 @cache
 def _listen_to_compiler() -> None:
     """Let the compiler start and stop the clock."""
-    from numba.core.event import Event, Listener, register
+    events: Any = importlib.import_module("numba.core.event")
 
-    class ClockListener(Listener):  # type: ignore[misc]
-        def on_start(self, event: Event) -> None:  # noqa: ARG002
+    class ClockListener(events.Listener):  # type: ignore[misc]
+        def on_start(self, event: object) -> None:  # noqa: ARG002
             _clock.begin()
 
-        def on_end(self, event: Event) -> None:  # noqa: ARG002
+        def on_end(self, event: object) -> None:  # noqa: ARG002
             _clock.end()
 
-    register("numba:compile", ClockListener())
+    events.register("numba:compile", ClockListener())
 
 
 class Kernel:

@@ -237,7 +237,7 @@ def _words(bench: Workbench) -> dict[str, object]:
         "say": language.say,
         "names": {name: Phrase(f"report.chapter.{name}") for name in CHAPTERS},
         "card": lambda card: card_fragment(card, level=3),
-        "named": lambda text, own=None: relabel(named(text, own), {}),  # names of variables without underscores
+        "named": lambda text, own=None: relabel(named(text, own), {}),  # block group, not block_group
         "method_label": name_method,
         "report": Report(title="", subtitle="", audience="internal", sections=()),
     }
