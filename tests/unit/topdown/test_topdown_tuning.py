@@ -7,7 +7,6 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from stirred.census import read
@@ -253,9 +252,7 @@ PERSONS = Workload.preset("pl94-persons")
 
 
 def asked_for(monkeypatch, text: str, workload: Workload = PERSONS) -> Goal:
-    monkeypatch.setattr(
-        worst_groups, "count_blocks", lambda variable, code, persons, districts: persons // 50 + code
-    )
+    monkeypatch.setattr(worst_groups, "count_blocks", lambda variable, code, persons: persons // 50 + code)
     return worst_groups.read_goals(workload, "block", [Goal.parse(text)])[0]
 
 
@@ -265,8 +262,6 @@ def test_a_goal_for_a_group_in_packed_districts_is_read(monkeypatch) -> None:
     assert str(goal) == "black voting age in packed districts of 6,000 persons"
     assert asked_for(monkeypatch, "hispanic in packed districts <= 9").by == ("hispanic", "block")
     assert asked_for(monkeypatch, "asian in packed districts <= 9", SMALL).by == ("race", "block")
-    cracked = asked_for(monkeypatch, "mae black in cracked districts <= 50")
-    assert (cracked.districts, cracked.areas) == ("cracked", 102)
     for text in ("martian in packed districts <= 3", "black in lonely districts <= 3"):
         with pytest.raises(InputError, match="is not understood") as caught:
             asked_for(monkeypatch, text)
@@ -318,15 +313,3 @@ def test_packed_districts_of_the_stand_in_have_their_persons(monkeypatch) -> Non
     assert 1 < count("race", 2, 500) < count("race", 2, 1_500)
     with pytest.raises(InputError, match="larger than the stand-in"):
         count("race", 2, 10**6)
-    with pytest.raises(InputError, match="no cracked district"):
-        count("race", 5, 1_500, "cracked")
-
-
-def test_cracked_districts_mix_blocks_with_and_without_the_group() -> None:
-    """By hand: two blocks of the group alone, then others until it is just below a half, and so on."""
-    order = pl.DataFrame({"own": [10] * 6 + [0] * 10, "adults": [10] * 16, "persons": [20] * 16})
-    # 1 of 1; 1 of 2; 1 of 3; 2 of 4; 2 of 5: 100 persons are 5 blocks, 40 % of the group: below 43.2 %
-    with pytest.raises(InputError, match="no cracked district"):
-        worst_groups._count_cracked(order, 100)
-    # 120 persons: 3 of 6, then 3 of 6 once more (blocks 7 to 12), then nobody of the group is left
-    assert worst_groups._count_cracked(order, 120) == 6
