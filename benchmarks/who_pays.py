@@ -86,9 +86,7 @@ FEW_BLOCKS = 20  # below which a kind is not printed
 NOMINAL = (0.5, 0.9, 0.95)
 ALL, ADULTS = 0, 1  # sums over age, and voting age
 SIZE_STARTS = (1, 5, 20, 100, 1_000)  # of published numbers, as in the measured coverage of the program
-SIZED = tuple(
-    (level, *more) for level in SPINE[2:] for more in ((), ("hispanic",), ("votingage",), ("race",))
-)
+SIZED = tuple((level, *more) for level in SPINE[2:] for more in ((), ("hispanic",), ("race",)))
 PRESETS = ("pl94", "pl94-stirred")
 MODES: tuple[Mode, ...] = ("classic", "gls", "guided")
 ROWS = tuple(f"{preset}:{mode}" for preset in PRESETS for mode in MODES)
