@@ -2,8 +2,8 @@
 
   python benchmarks/who_pays_tables.py FILE… [--page docs/benchmarks/who-pays.md]
 
-Files may hold other rows and parts of the same census; of what is there twice, the last counts. The text of the page above the
-marker stays, and everything below it is written anew.
+Files may hold other rows and parts of the same census; of what is there twice, the one with more draws counts. The text of
+the page above the marker stays, and everything below it is written anew.
 """
 
 import argparse
