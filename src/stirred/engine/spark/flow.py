@@ -58,7 +58,7 @@ class SparkFlow:
         with translate_errors():
             for row in self._send().toLocalIterator():
                 batch = pa.ipc.read_record_batch(pa.py_buffer(row["message"]), self.schema)
-                self.engine.gathered_rows += batch.num_rows
+                self.engine.count_gathered(batch)
                 yield pa.Table.from_batches([batch])
 
     def _send(self) -> Any:
@@ -160,7 +160,9 @@ class SparkParts:
                 self.part_task, str(temporary.resolve()), len(str(self.number)), tuple(ascending)
             )
             marks = self.frame.mapInArrow(guard_task(task), WIRE_SPARK_SCHEMA).select("part", "flow")
-            with_rows = self.engine.watch.run(marks.toArrow, steps, self.number).column("flow")
+            sent = self.engine.watch.run(marks.toArrow, steps, self.number)
+            self.engine.count_gathered(sent)
+            with_rows = sent.column("flow")
             files = sorted(temporary.glob("part-*.parquet"))
             if len(files) != (pc.sum(with_rows).as_py() or 0):
                 raise InputError(
