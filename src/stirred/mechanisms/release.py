@@ -289,11 +289,23 @@ class CountAsText:
     parts: int
 
     def __call__(self, table: pa.Table) -> pa.Table:
-        kinds = as_frame(table.slice(0, 0)).schema
-        # numbers that are equal have one text: 0.0 and -0.0
-        same = [pl.col(name) + 0.0 if kinds[name].is_float() else pl.col(name) for name in self.keys]
-        text = as_frame(table).lazy().select(one.cast(pl.String) for one in same)
+        frame = as_frame(table).lazy()
+        text = frame.select(
+            write_text(name, kind) for name, kind in frame.select(self.keys).collect_schema().items()
+        )
         return _place_rows(count_cells(text, self.keys).collect(), self.keys, self.parts)
+
+
+def write_text(name: str, kind: pl.DataType) -> pl.Expr:
+    """Return the expression for values as text; numbers that are equal have one text, zeros with either sign too.
+
+    >>> pl.DataFrame({"a": [0.0, -0.0, 1.5]}).select(write_text("a", pl.Float64()))["a"].to_list()
+    ['0.0', '0.0', '1.5']
+    """
+    text = pl.col(name).cast(pl.String)
+    return (
+        pl.when(text == "-0.0").then(pl.lit("0.0")).otherwise(text).alias(name) if kind.is_float() else text
+    )
 
 
 @dataclass(frozen=True, slots=True)
