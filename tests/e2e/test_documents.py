@@ -13,7 +13,9 @@ from e2e.pages import BLOCK, PAGES, ROOT, RUN, SHOWN, Block, blocks, called, com
 from stirred.spec.files import document
 
 # what a test machine cannot do: fetch packages, submit to a cluster, run other vendors' programs, run itself
-CANNOT_RUN = re.compile(r"fetches packages|first step|YARN|not in Debian|Tumult|the blocks|installs Coq")
+CANNOT_RUN = re.compile(
+    r"fetches packages|first step|YARN|not in Debian|Tumult|the blocks|the same lines|installs Coq"
+)
 
 
 def name(page: Path) -> str:

@@ -16,7 +16,6 @@ def test_totals() -> None:
     assert UNITS.rho_squared == Fraction(11417641, 152349649)
     assert round(float(PERSONS.rho_squared + UNITS.rho_squared), 8) == 2.63116925
     assert sum(promise.cost_by_level(PERSONS).values()) == PERSONS.rho_squared
-    assert sum(promise.cost_by_query(PERSONS).values()) == PERSONS.rho_squared
 
 
 def test_level_budgets_of_the_certificate() -> None:

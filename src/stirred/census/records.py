@@ -24,7 +24,6 @@ from stirred.census.variables import (
     find_forms,
     list_sources,
     open_columns,
-    select_raw,
 )
 from stirred.errors import DataError, InputError, SchemaError, did_you_mean
 from stirred.frames import collect_frame
@@ -347,10 +346,6 @@ class CensusFiles:
                 if partner in self.files:
                     return partner
         return ""
-
-    def scan_raw(self, record_type: str) -> pl.LazyFrame:
-        """Return the variables under their names, with the types of the file; used by validation."""
-        return select_raw(self.schema, self.schema.record(record_type), self.file(record_type))
 
     def scan(
         self, record_type: str, columns: Sequence[str] | None = None, *, ordered: bool = True

@@ -71,11 +71,9 @@ class ExpectedEffect:
     def floor(self) -> str:
         """Return what is asked at least, in words."""
         if self.kind == "cells":
-            return (
-                f"at least {_percent(float(MIN_SHARE_OF_CELLS))} % of the counts must be expected to change"
-            )
+            return f"at least {_percent(float(MIN_SHARE_OF_CELLS))}% of the counts must be expected to change"
         return (
-            f"at least {_percent(float(MIN_SHARE_OF_RECORDS))} % of the records, and {MIN_RECORDS} record, must be "
+            f"at least {_percent(float(MIN_SHARE_OF_RECORDS))}% of the records, and {MIN_RECORDS} record, must be "
             "expected to change places"
         )
 

@@ -269,7 +269,7 @@ def list_coverage_of(names: Sequence[str]) -> "tuple[MeasuredCoverage, ...]":
     """Return what was measured of the intervals of these mechanisms; without names, of all of Stirred's.
 
     >>> [one.key for one in list_coverage_of(["permutation-swapping", "stirring"])]
-    ['swap']
+    ['swap', 'stirring']
     """
     found = {one.key: one for name in names or [""] for one in list_measured_coverage(name)}
     return tuple(found.values())

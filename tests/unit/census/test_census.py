@@ -275,7 +275,7 @@ def test_no_frame_is_given_to_two_callers(tmp_path: Path) -> None:
     given = Census.of({"geography": {"spine": ["county"]}}, {"household": {"county": ["a", "b"]}})
     for census in (read(tmp_path), given):
         kept = [*census.files.values()]
-        for ask in (census.source, census.file, census.scan_raw, census.scan):
+        for ask in (census.source, census.file, census.scan):
             kept += [ask("household"), ask("household")]
         kept += [*census._opened.values(), *census._scanned.values()]
         assert len({id(frame._ldf) for frame in kept}) == len(kept)

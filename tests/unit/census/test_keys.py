@@ -92,7 +92,7 @@ def test_the_release_is_that_of_one_identifier() -> None:
     made = [swap.release(census, key=st.Key.for_tests(1)) for census in (parts, whole)]
     for name in ("household", "person"):
         left, right = (pl.DataFrame(release.microdata[name]) for release in made)
-        assert left.equals(right)
+        assert left.equals(right.select(left.columns))
         assert not {"dwelling", "number", "line"} & set(left.columns)
 
 

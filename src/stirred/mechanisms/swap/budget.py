@@ -112,7 +112,7 @@ def rates_for(b: int, epsilon: Budget | Rate, *, decimals: int = 6) -> tuple[Fra
         raise BudgetError(
             f"no swap rate gives a stratum of {b} records ε = {target}",
             why=f"the smallest is {least} (about {least.upper(2)}), "
-            f"at a swap rate of {float(at):.6f} ({_write_percent(at)} %)",
+            f"at a swap rate of {float(at):.6f} ({_write_percent(at)}%)",
             fix=f"ask for ε ≥ {least.upper(6)}, or match on more variables so that strata are smaller",
         )
     while decimals <= 60:

@@ -191,14 +191,6 @@ def cost_by_level(workload: Workload) -> dict[str, Fraction]:
     }
 
 
-def cost_by_query(workload: Workload) -> dict[str, Fraction]:
-    """Return ρ² by query, summed over all levels of a path."""
-    return {
-        query.name: sum((workload.rho(level, query.name) for level in workload.levels), Fraction(0))
-        for query in workload.queries
-    }
-
-
 def cost_of_attribute(workload: Workload, axis: str) -> Fraction:
     """Return the ρ² of changing one attribute of one person: the queries that distinguish its levels."""
     number = workload.histogram.axes.index(workload.histogram.axis(axis))
