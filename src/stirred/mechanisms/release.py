@@ -291,15 +291,15 @@ class CountAsText:
     def __call__(self, table: pa.Table) -> pa.Table:
         frame = as_frame(table).lazy()
         text = frame.select(
-            write_text(name, kind) for name, kind in frame.select(self.keys).collect_schema().items()
+            cast_text(name, kind) for name, kind in frame.select(self.keys).collect_schema().items()
         )
         return _place_rows(count_cells(text, self.keys).collect(), self.keys, self.parts)
 
 
-def write_text(name: str, kind: pl.DataType) -> pl.Expr:
+def cast_text(name: str, kind: pl.DataType) -> pl.Expr:
     """Return the expression for values as text; numbers that are equal have one text, zeros with either sign too.
 
-    >>> pl.DataFrame({"a": [0.0, -0.0, 1.5]}).select(write_text("a", pl.Float64()))["a"].to_list()
+    >>> pl.DataFrame({"a": [0.0, -0.0, 1.5]}).select(cast_text("a", pl.Float64()))["a"].to_list()
     ['0.0', '0.0', '1.5']
     """
     text = pl.col(name).cast(pl.String)

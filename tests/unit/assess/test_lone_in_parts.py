@@ -3,23 +3,20 @@
 import random
 from collections import Counter
 from collections.abc import Sequence
-from math import gcd
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pytest
 
 from stirred import CellKey, Key
-from stirred.assess.attack.uniqueness import compare_with_census, measure_uniqueness
+from stirred.assess.attack import uniqueness
 from stirred.census import Census
 from stirred.engine import Engine, Local
 from stirred.frames import frame_of
 from stirred.mechanisms.identifiers import count_values
 from stirred.mechanisms.release import Release, find_values
-from stirred.mechanisms.swap.parts import CountPart, SumPart
-from stirred.mechanisms.tables.cell_key.cells import COUNT, LEAST, STEP, join_steps
+from stirred.mechanisms.swap import parts
 from stirred.publish.documents import ground_of
 from stirred.spec import Budget, Domain, Hamming, Multiplicative, Multiverse, Specification
 
@@ -95,11 +92,11 @@ def list_rows(records: dict[str, dict[str, list[Any]]], record_type: str, by: Se
 @pytest.mark.parametrize("engine", [Local(), InParts()], ids=["memory", "parts"])
 def test_unique_records_are_those_of_plain_counting(engine: Engine) -> None:
     release = make_release()
-    found = measure_uniqueness(release, engine)
+    found = uniqueness.measure_uniqueness(release, engine)
     assert {(one.record_type, one.place) for one in found} == {
         ("household", ""), ("household", "block"), ("person", ""), ("person", "block")
     }  # fmt: skip
-    beside = compare_with_census(found, release, CENSUS, engine)
+    beside = uniqueness.compare_with_census(found, release, CENSUS, engine)
     assert len(beside) == len(found)
     for alone, both in zip(found, beside, strict=True):
         after = Counter(list_rows(SHOWN, alone.record_type, alone.by))
@@ -144,23 +141,6 @@ def test_levels_of_too_many_areas_are_not_drawn(
         assert ground.ancestors["block"] == {f"b{i}": (f"c{i // 2}",) for i in range(6)}
 
 
-def test_the_step_of_weights_does_not_depend_on_parts() -> None:
-    """All differences of all weights, by hand; the smallest weight of a part stands for its batches."""
-    rng = random.Random(5)
-    for unit in (1, 6, 250):
-        weights = [[unit * rng.randrange(1, 40) + 7 for _ in range(4)] for _ in range(9)]
-        everything = sorted(one for batch in weights for one in batch)
-        wanted = gcd(*(one - everything[0] for one in everything))
-        batches = pl.DataFrame(
-            [(len(batch), min(batch), gcd(*(one - min(batch) for one in batch))) for batch in weights],
-            schema=[COUNT, LEAST, STEP],
-            orient="row",
-        )
-        parts = [join_steps(batches[i::4]) for i in range(4)]
-        joined = pl.DataFrame([(1, *one) for one in parts], schema=[COUNT, LEAST, STEP], orient="row")
-        assert join_steps(batches) == join_steps(joined) == (everything[0], wanted)
-
-
 @pytest.mark.parametrize("settings", [{}, {"weight": "w", "magnitudes": ["rent"], "weight_base": "100"}])
 def test_cells_with_keys_are_perturbed_in_parts(settings: dict[str, Any]) -> None:
     homes = {**TRUTH["household"], "w": [4 + 2 * (i % 5) for i in range(90)]}
@@ -186,8 +166,8 @@ def test_cells_with_keys_are_perturbed_in_parts(settings: dict[str, Any]) -> Non
 
 def test_cells_of_a_swapped_table_are_added_up_once_more() -> None:
     table = pa.table({name: TRUTH["household"][name] for name in ("county", "size")})
-    count = CountPart(("county", "size"))
+    count = parts.CountPart(("county", "size"))
     pieces = pa.concat_tables([count(0, table.slice(0, 40)), count(1, table.slice(40))])
-    found = frame_of(SumPart(("county", "size"))(0, pieces))
+    found = frame_of(parts.SumPart(("county", "size"))(0, pieces))
     wanted = Counter(zip(*(TRUTH["household"][name] for name in ("county", "size")), strict=True))
     assert {row[:-1]: row[-1] for row in found.rows()} == dict(wanted)
