@@ -24,9 +24,10 @@ from stirred.census.readers.sources import redact_errors
 from stirred.census.schema import VariableSchema
 from stirred.census.singled import MAX_FEW_VALUES, MIN_RECORDS_JUDGED, singles_out
 from stirred.chance.words import Hasher, combine_chunks, is_text
-from stirred.engine import Engine, Local
+from stirred.engine import Engine, Flow, Local
+from stirred.engine.tables import PART_COLUMN, PlaceRows
 from stirred.errors import PrivacyError
-from stirred.frames import frame_of
+from stirred.frames import arrow_of, frame_of
 from stirred.languages import Phrase, unit
 
 MAX_RANGE_LEVELS = 200  # a range with more levels is a number that was not coarsened, such as an income
@@ -57,6 +58,11 @@ VALUE, FILLED, FIRST_PATTERN = 0, 1, 2  # what a row of a batch's counts is abou
 COUNT_SCHEMA = pa.schema(
     [("column", pa.int32()), ("about", pa.int32()), ("word", pa.uint64()), ("n", pa.int64())]
 )
+# of a part: for values how many there are and how many of them one record has, for the rest the sum
+SUM_SCHEMA = pa.schema(
+    [("column", pa.int32()), ("about", pa.int32()), ("n", pa.int64()), ("unique", pa.int64())]
+)
+BYTES_PER_COUNT = 64  # bytes of a row of counts, working space included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,22 +284,17 @@ def count_values(
     share = min(1.0, MAX_VALUES_COUNTED / max(records, 1))
     kernel = CountValues(tuple(columns), np.uint64(min(share * 2.0**64, 2**64 - 1)), lookalikes)
     with redact_errors(record_type):
-        cells = frame_of(
-            engine.records(census, record_type, list(columns)).map(kernel, COUNT_SCHEMA).gather()
-        )
-    summed = cells.group_by("column", "about", "word").agg(pl.col("n").sum())
-    values = summed.filter(pl.col("about") == VALUE).group_by("column")
-    different = {
-        column: (number, unique)
-        for column, number, unique in values.agg(pl.len(), (pl.col("n") == 1).sum()).iter_rows()
+        flow = engine.records(census, record_type, list(columns)).map(kernel, COUNT_SCHEMA)
+        summed = frame_of(_sum_counts(flow, engine, min(records, MAX_VALUES_COUNTED) * len(columns)))
+    sums = {
+        (column, about): (n, unique)
+        for column, about, n, unique in summed.group_by("column", "about").agg(pl.all().sum()).iter_rows()
     }
-    others = {
-        (column, about): n for column, about, _, n in summed.filter(pl.col("about") != VALUE).iter_rows()
-    }
+    others = {place: n for place, (n, _) in sums.items()}
     found = {}
     for place, name in enumerate(columns):
         filled = others.get((place, FILLED), 0)
-        number, unique = different.get(place, (0, 0))
+        number, unique = sums.get((place, VALUE), (0, 0))
         found[name] = ColumnCounts(
             filled=filled,
             values=min(filled, round(number / share)),
@@ -305,6 +306,30 @@ def count_values(
             },
         )
     return found
+
+
+def _sum_counts(flow: Flow, engine: Engine, values: int) -> pa.Table:
+    """Add up the counts of batches: here, or where they are too many, in parts that hold every count of a value."""
+    if engine.fits(BYTES_PER_COUNT * values):
+        return add_counts(0, flow.gather())
+    parts = engine.parts_for(BYTES_PER_COUNT * values)
+    placed = PlaceRows(("column", "about", "word"), parts)
+    met = engine.exchange(flow.map(placed, placed.schema(COUNT_SCHEMA)), by=PART_COLUMN, parts=parts)
+    return met.map(add_counts, SUM_SCHEMA).gather()
+
+
+def add_counts(_: int, table: pa.Table) -> pa.Table:
+    """Return for each column how many values there are and how many of them one record has, and the other sums.
+
+    >>> counts = [("column", [0, 0, 0]), ("about", [VALUE] * 3), ("word", [5, 5, 7]), ("n", [1, 1, 1])]
+    >>> add_counts(0, pa.table(dict(counts), schema=COUNT_SCHEMA)).to_pylist()
+    [{'column': 0, 'about': 0, 'n': 2, 'unique': 1}]
+    """
+    summed = frame_of(table).group_by("column", "about", "word").agg(pl.col("n").sum())
+    is_value, n = pl.col("about") == VALUE, pl.col("n")
+    number = pl.when(is_value).then(1).otherwise(n).sum().cast(pl.Int64).alias("n")
+    unique = (is_value & (n == 1)).sum().cast(pl.Int64).alias("unique")
+    return arrow_of(summed.group_by("column", "about").agg(number, unique)).cast(SUM_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)

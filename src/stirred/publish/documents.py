@@ -1,5 +1,6 @@
 """Write the documents of a packet: specification, card, registry entry, script and the two reports."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow as pa
 
-from stirred._support import find_missing, missing_extra
+from stirred._support import find_missing, missing_extra, pads
 from stirred.assess.assessment import Assessment, RelationAssessment, assess_relation, assess_tables
 from stirred.assess.attack.majority import guess_by_area
 from stirred.assess.attack.uniqueness import (
     MAX_RECORDS,
+    Uniqueness,
     choose_questions,
     compare_with_census,
     count_cells_of_one,
@@ -46,6 +48,7 @@ from stirred.mechanisms.release import (
     Release,
     count_records,
     filter_participants,
+    find_values,
     join_household,
     require_schema,
     scan_records,
@@ -87,22 +90,33 @@ def labels_of(schema: Schema) -> Labels:
     )
 
 
-def ground_of(schema: Schema, census_file: Path, releases: Sequence[Release]) -> Ground:
+def _find_areas(
+    data: "pa.Table | pads.Dataset", spine: Sequence[str], wanted: Sequence[int], engine: Engine
+) -> pl.DataFrame:
+    """Return the areas of the finest wanted level that can be drawn, below those above it; no column where none can."""
+    for place in reversed(wanted):
+        found = find_values(data, spine[: place + 1], engine=engine, most=MAX_AREAS)
+        if found is not None:  # otherwise the level is not drawn; a nation has millions of blocks
+            return found
+    return pl.DataFrame()
+
+
+def ground_of(
+    schema: Schema, census_file: Path, releases: Sequence[Release], engine: Engine | None = None
+) -> Ground:
     """Return the nesting of areas in the released records, and the borders that census.toml names."""
     above: dict[str, dict[str, tuple[str, ...]]] = {}
     for release in releases:
         for data in release.microdata.values():
-            frame = scan_records(data)
-            spine = [level for level in schema.spine if level in frame.collect_schema().names()]
-            for place, level in enumerate(spine[1:], 1):
-                if level not in above:
-                    areas = collect_frame(frame.select(spine[: place + 1]).unique())
-                    if (
-                        areas.height > MAX_AREAS
-                    ):  # nor are the levels below drawn; a nation has millions of blocks
-                        break
-                    rows = areas.select(pl.all().cast(pl.String)).rows()
-                    above[level] = {row[-1]: tuple(map(str, row[:-1])) for row in rows if row[-1] is not None}
+            spine = [level for level in schema.spine if level in data.schema.names]
+            wanted = [place for place, level in enumerate(spine) if place and level not in above]
+            areas = _find_areas(data, spine, wanted, engine or Local())
+            for place in wanted[: bisect_left(wanted, areas.width)]:
+                named = areas.select(pl.col(spine[: place + 1]).cast(pl.String))
+                rows = named.unique(maintain_order=True).rows()
+                above[spine[place]] = {
+                    row[-1]: tuple(map(str, row[:-1])) for row in rows if row[-1] is not None
+                }
     return Ground(
         levels=schema.spine,
         ancestors=above,
@@ -319,10 +333,13 @@ def public_risk(
     engine: Engine,
     labels: Mapping[str, str],
     measured: MeasuredRisk | None = None,
+    lone: "Lone | None" = None,
 ) -> list[Section]:
     """Return the public sections on uniqueness, exact numbers and attacks, from the releases alone."""
     known = [replace(release, schema=schema) for release in releases]
-    found = [one for release in known for one in measure_uniqueness(release, engine)]
+    if lone is None:
+        lone = [measure_uniqueness(release, engine) for release in known]
+    found = [one for of_release in lone for one in of_release]
     section = risk.write_unique(
         found,
         count_cells_of_one(tables),
@@ -341,13 +358,13 @@ def public_risk(
     return [replace(one, folded=True) for one in parts if one is not None]
 
 
-def internal_risk(truth: Census, releases: Sequence[Release], engine: Engine) -> list[Section]:
+def internal_risk(truth: Census, releases: Sequence[Release], engine: Engine, lone: "Lone") -> list[Section]:
     """Return the section that compares uniqueness in the census and in the release; none if empty."""
     known = [replace(release, schema=truth.schema) for release in releases]
     found = [
         one
-        for release in known
-        for one in compare_with_census(measure_uniqueness(release, engine), release, truth, engine)
+        for release, of_release in zip(known, lone, strict=True)
+        for one in compare_with_census(of_release, release, truth, engine)
     ]
     section = risk.write_before_and_after(found)
     return [] if section is None else [section]
@@ -608,6 +625,7 @@ if __name__ == "__main__":
 # The papers of a packet: specification, card, registry entry, script and the two reports.
 
 Shown = Mapping[str, tuple[Sequence[str], pa.Table]]  # name → variables, table
+Lone = Sequence[tuple[Uniqueness, ...]]  # of each release, how many of its records are unique
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -621,6 +639,7 @@ class PacketDocuments:
     ground: Ground
     risks: Mapping[str, risk.PlainRisk]
     labels: Mapping[str, str]  # words for variables
+    lone: Lone
 
     @classmethod
     def build(
@@ -635,9 +654,10 @@ class PacketDocuments:
         promise: PlanPromise | None = None,
     ) -> "PacketDocuments":
         """Build everything that is computed from the releases alone."""
-        ground = ground_of(schema, plan.folder / plan.census_file, releases)
+        ground = ground_of(schema, plan.folder / plan.census_file, releases, engine)
         labels = labels_of(schema).variables
         measured = measure_risk(plan, schema, releases, tables)
+        lone = [measure_uniqueness(replace(release, schema=schema), engine) for release in releases]
         plain = measured.plain(labels)
         risks = {} if plain is None else {"": plain}
         report = Report(
@@ -647,7 +667,7 @@ class PacketDocuments:
             private=all(release.private for release in releases),
             sections=tuple(
                 public_sections(
-                    plan, schema, specification, releases, tables, engine, ground, promise, measured
+                    plan, schema, specification, releases, tables, engine, ground, promise, measured, lone
                 )
             ),
             first=first_screen({"": specification}, tables={"": tables}, labels=labels, risks=risks),
@@ -662,6 +682,7 @@ class PacketDocuments:
             ground=ground,
             risks=risks,
             labels=labels,
+            lone=lone,
         )
 
     def write_public(self, folder: Path) -> None:
@@ -711,7 +732,7 @@ class PacketDocuments:
             ),
             sections=(
                 *_build_comparison(found, self.ground),
-                *internal_risk(truth, releases, engine),
+                *internal_risk(truth, releases, engine, self.lone),
                 *self.report.sections,
             ),
         )
@@ -790,6 +811,7 @@ def public_sections(
     ground: Ground,
     promise: PlanPromise | None = None,
     measured: MeasuredRisk | None = None,
+    lone: Lone | None = None,
 ) -> list[Section]:
     """Return the sections of the public report, in reading order."""
     checks = [check for release in releases for check in release.checks]
@@ -805,7 +827,7 @@ def public_sections(
     if (module := find_missing("report")) is not None:
         return [*parts, _explain_no_charts(module), sections.write_method(_method(plan))]
     labels = labels_of(schema).variables
-    parts += public_risk(plan, schema, specification, releases, tables, engine, labels, measured)
+    parts += public_risk(plan, schema, specification, releases, tables, engine, labels, measured, lone)
     for number, (step, release) in enumerate(zip(plan.steps, releases, strict=True), 1):
         shown_of = () if step.source is not None else step.mechanism.exhibits(release, engine=engine)
         drawn = [draw_exhibit(exhibit, mark=f"-{number}" if number > 1 else "") for exhibit in shown_of]

@@ -1,5 +1,7 @@
 """Weights and magnitudes: sums are exact whatever the batches, noise follows the largest contributor and stays secret."""
 
+import random
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,15 @@ from stirred.chance import Key
 from stirred.engine import Local
 from stirred.errors import DataError, InputError
 from stirred.frames import arrow_of, frame_of
-from stirred.mechanisms.tables.cell_key.cells import RecordKeys, TotalCells, read_largest
+from stirred.mechanisms.tables.cell_key.cells import (
+    COUNT,
+    LEAST,
+    STEP,
+    RecordKeys,
+    TotalCells,
+    join_steps,
+    read_largest,
+)
 from stirred.mechanisms.tables.cell_key.perturbation import Flex
 
 N = 500
@@ -168,3 +178,20 @@ def test_the_largest_multiplier(q: float) -> None:
     tried = float(flex.of(np.geomspace(1, 1e9, 20_001)).max())
     assert tried <= flex.most + 1e-12
     assert tried == pytest.approx(flex.most, rel=1e-4)
+
+
+def test_the_step_of_weights_does_not_depend_on_parts() -> None:
+    """All differences of all weights, by hand; the smallest weight of a part stands for its batches."""
+    rng = random.Random(5)
+    for unit in (1, 6, 250):
+        weights = [[unit * rng.randrange(1, 40) + 7 for _ in range(4)] for _ in range(9)]
+        everything = sorted(one for batch in weights for one in batch)
+        wanted = gcd(*(one - everything[0] for one in everything))
+        batches = pl.DataFrame(
+            [(len(batch), min(batch), gcd(*(one - min(batch) for one in batch))) for batch in weights],
+            schema=[COUNT, LEAST, STEP],
+            orient="row",
+        )
+        parts = [join_steps(batches[i::4]) for i in range(4)]
+        joined = pl.DataFrame([(1, *one) for one in parts], schema=[COUNT, LEAST, STEP], orient="row")
+        assert join_steps(batches) == join_steps(joined) == (everything[0], wanted)

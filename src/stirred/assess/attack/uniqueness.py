@@ -17,10 +17,13 @@ from stirred.errors import InputError
 from stirred.frames import collect_frame, frame_of
 from stirred.mechanisms.release import (
     Release,
+    compare_lone_in_parts,
+    count_lone,
     count_records,
     filter_participants,
     join_household,
     join_variables,
+    open_records,
     require_schema,
     scan_records,
 )
@@ -165,21 +168,12 @@ def measure_uniqueness(
 
     Types with more than ``most`` records are left out; None counts all of them.
     """
-    schema = require_schema(release)
     found = []
     for record_type in sorted(release.microdata):  # a release that was taken up again has its own order
         for by, place in choose_questions(release, record_type, most=most):
-            cells = _swappable_cells(
-                schema, record_type, count_records(release, by, record_type=record_type, engine=engine)
-            )
+            records, alone = count_lone(release, by, record_type=record_type, engine=engine)
             found.append(
-                Uniqueness(
-                    record_type=record_type,
-                    by=by,
-                    place=place,
-                    records=int(cells["count"].sum()),
-                    alone=_select_alone(cells).height,
-                )
+                Uniqueness(record_type=record_type, by=by, place=place, records=records, alone=alone)
             )
     return tuple(found)
 
@@ -211,14 +205,24 @@ def compare_with_census(
         known = [name for name in one.by if has_variables(census, one.record_type, [name])]
         if one.place not in ("", *known) or known in ([], [one.place]):
             continue  # variables of the mechanism's own
-        cells = count_records(release, known, record_type=one.record_type, engine=engine)
-        after = _text(_select_alone(_swappable_cells(census.schema, one.record_type, cells)), known)
-        cells = frame_of(census.counts(one.record_type, known))
-        before = _text(_select_alone(_swappable_cells(census.schema, one.record_type, cells)), known)
-        same = before.join(after, on=known, how="semi", nulls_equal=True)
-        beside = replace(one, by=tuple(known), alone=after.height)
-        held.append(replace(beside, before=before.height, as_shown=same.height))
+        before, after, same = _compare_lone(census, release, one.record_type, known, engine)
+        held.append(replace(one, by=tuple(known), alone=after, before=before, as_shown=same))
     return tuple(held)
+
+
+def _compare_lone(
+    census: Census, release: Release, record_type: str, by: Sequence[str], engine: Engine
+) -> tuple[int, int, int]:
+    """Return how many records are alone in the census, in the release, and in both with the same values."""
+    records = open_records(release, record_type, engine)
+    if not records.fits_memory(len(join_variables(release, record_type, by).collect_schema())):
+        return compare_lone_in_parts(records, census, by)
+    cells = count_records(release, by, record_type=record_type, engine=engine)
+    after = _text(_select_alone(_swappable_cells(census.schema, record_type, cells)), by)
+    cells = frame_of(census.counts(record_type, by))
+    before = _text(_select_alone(_swappable_cells(census.schema, record_type, cells)), by)
+    same = before.join(after, on=list(by), how="semi", nulls_equal=True)
+    return before.height, after.height, same.height
 
 
 def count_cells_of_one(tables: Mapping[str, tuple[Sequence[str], pa.Table]]) -> tuple[int, int]:

@@ -62,7 +62,7 @@ class SparkFlow:
         with translate_errors():
             for row in self._send().toLocalIterator():
                 batch = pa.ipc.read_record_batch(pa.py_buffer(row["message"]), self.schema)
-                self.engine.gathered_rows += batch.num_rows
+                self.engine.count_gathered(batch)
                 yield pa.Table.from_batches([batch])
 
     def _send(self) -> Any:
@@ -167,7 +167,9 @@ class SparkParts:
             )
             marks = self.frame.mapInArrow(guard_task(task), WIRE_SPARK_SCHEMA).select("part", "flow")
             step = describe_step("write", [kernel for kernel, _ in self.kernels])
-            with_rows = self.engine.watch.run(marks.toArrow, steps, self.number, step=step).column("flow")
+            sent = self.engine.watch.run(marks.toArrow, steps, self.number, step=step)
+            self.engine.count_gathered(sent)
+            with_rows = sent.column("flow")
             files = sorted(temporary.glob("part-*.parquet"))
             if len(files) != (pc.sum(with_rows).as_py() or 0):
                 raise InputError(

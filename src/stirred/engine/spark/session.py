@@ -354,7 +354,7 @@ class Cluster:
         self.watch = ActionWatch(self.context)
         self.workers = self.context.accumulator(set(), _make_accumulator())
         self.probe = probe
-        self.gathered_rows = 0
+        self.gathered_rows = self.gathered_bytes = 0
         self.kept_tables: dict[tuple[object, ...], Any] = {}  # flows over what was written to scratch
         self.scratch, self._clean = folder.path, folder.remove
         self._folder = folder  # holds the lock
@@ -380,10 +380,15 @@ class Cluster:
     def gather(
         self, wired: Any, schema: pa.Schema, steps: Steps | None = None, total: int = 0, *, step: str = ""
     ) -> pa.Table:
-        """Collect the rows of a data frame of messages in this process, and count them in ``gathered_rows``."""
+        """Collect the rows of a data frame of messages in this process, and count them and their bytes."""
         table = join_messages(self.watch.run(wired.toArrow, steps, total, step=step), schema)
-        self.gathered_rows += table.num_rows
+        self.count_gathered(table)
         return table
+
+    def count_gathered(self, table: pa.Table | pa.RecordBatch) -> None:
+        """Count rows that this process was sent, and the bytes of their values, lists included."""
+        self.gathered_rows += table.num_rows
+        self.gathered_bytes += table.nbytes
 
     @property
     def worker_processes(self) -> set[tuple[str, int]]:

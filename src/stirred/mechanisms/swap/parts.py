@@ -17,7 +17,7 @@ from stirred.chance import Key
 from stirred.chance.words import Hasher, Words, cast_links, combine_chunks, find_missing
 from stirred.engine import Engine, Flow, Local, Parts, Progress, Steps
 from stirred.engine.tables import PART_COLUMN as PART_COLUMN
-from stirred.engine.tables import to_plain
+from stirred.engine.tables import PlaceRows, to_plain
 from stirred.errors import DataError, InputError
 from stirred.mechanisms.swap.fingerprints import (
     ROWS_PER_DIGEST,
@@ -358,6 +358,17 @@ class CountPart:
         return to_plain(count_table(encode_table(records, self.names), self.names))
 
 
+@dataclass(frozen=True, slots=True)
+class SumPart:
+    """Add up the cells of one contingency table that other parts have counted."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, _: int, cells: pa.Table) -> pa.Table:
+        counts = combine_chunks(cells["count"]).to_numpy()
+        return to_plain(count_table(encode_table(cells, self.names), self.names, counts))
+
+
 # ---- parts of the published order -----------------------------------------------------------------------------------
 
 
@@ -652,8 +663,14 @@ class PartSwappedRecords:
     def table(self, by: tuple[str, ...]) -> pa.Table:
         """Add up the cells of all parts and return them sorted."""
         schema = pa.schema([*(self.source.homes.schema.field(name) for name in by), ("count", pa.int64())])
-        cells = self.placed.map(CountPart(by), schema).gather()
-        return count_table(encode_table(cells, by), by, cells["count"].to_numpy())
+        cells = self.placed.map(CountPart(by), schema)
+        if by and self.placed.number > 1:  # a cell may have a row in every part: they are added up before
+            placed = PlaceRows(by, self.placed.number)
+            flow = cells.flow().map(placed, placed.schema(schema))
+            met = self.source.engine.exchange(flow, by=PART_COLUMN, parts=self.placed.number)
+            cells = met.map(SumPart(by), schema)
+        found = cells.gather()
+        return count_table(encode_table(found, by), by, found["count"].to_numpy())
 
     def _plan_parts(self) -> dict[str, Parts]:
         """Return the published parts of each record type."""

@@ -495,7 +495,16 @@ def _count_by_parts(census: "Census", kernel: CountKernel, engine: Engine, parts
         flow = engine.records(census, name, wanted)
         placed = PlaceByText(link, parts)
         flows.append(flow.map(placed, placed(flow.schema.empty_table()).schema))
-    return engine.exchange(*flows, by=PART_COLUMN, parts=parts).map(kernel, _empty_cells().schema).gather()
+    cells = engine.exchange(*flows, by=PART_COLUMN, parts=parts).map(kernel, _empty_cells().schema).flow()
+    # a cell has a row in nearly every part: they are added up before they come here
+    by_cell = PlaceRows(KEY_COLUMNS, parts)
+    met = engine.exchange(cells.map(by_cell, by_cell.schema(cells.schema)), by=PART_COLUMN, parts=parts)
+    return met.map(add_cells, cells.schema).gather()
+
+
+def add_cells(_: int, cells: pa.Table) -> pa.Table:
+    """Return the cells of a part, each once."""
+    return arrow_of(frame_of(cells).group_by(KEY_COLUMNS).agg(pl.col(COUNT).sum()))
 
 
 @dataclass(frozen=True, slots=True)

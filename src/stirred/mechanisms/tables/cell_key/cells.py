@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.chance.words import Hasher, combine_chunks, is_text
-from stirred.engine import Flow
-from stirred.engine.tables import plain_schema, plain_type, to_plain
+from stirred.engine import Engine, Flow
+from stirred.engine.tables import PART_COLUMN, PlaceRows, plain_schema, plain_type, to_plain
 from stirred.errors import DataError, PrivacyError
 from stirred.frames import arrow_of, frame_of
 from stirred.kernels import compile_kernel
@@ -266,7 +266,17 @@ class KeyedCells:
             return None
         return to_plain(self._fill_cells(found, sum_keys(found, self.keys.of(table), self.keys.modulus)))
 
-    def merge(self, parts: pa.Table) -> pl.DataFrame | None:
+    def merge(self, parts: pa.Table) -> pl.DataFrame:
+        """Return all cells of some batches, sorted."""
+        quick = self._merge_by_place(parts)
+        if quick is not None:
+            return quick
+        sums = [pl.col(COUNT).sum(), key_sum(self.keys.modulus)]
+        if not self.by:
+            return frame_of(parts).select(sums)
+        return frame_of(parts).group_by(list(self.by)).agg(sums).sort(list(self.by), nulls_last=False)
+
+    def _merge_by_place(self, parts: pa.Table) -> pl.DataFrame | None:
         """Return all cells of some batches, sorted, or None where there are too many combinations."""
         if not self.by or not parts.num_rows:
             return None
@@ -307,15 +317,7 @@ def _is_simple(kind: pa.DataType) -> bool:
 
 def count_keyed_cells(flow: Flow, cells: KeyedCells) -> pl.DataFrame:
     """Return all cells that have records, sorted: the variables, the count and the cell key."""
-    gathered = flow.map(cells, cells.schema(flow.schema)).gather()
-    quick = cells.merge(gathered)
-    if quick is not None:
-        return quick
-    parts = frame_of(gathered)
-    sums = [pl.col(COUNT).sum(), key_sum(cells.keys.modulus)]
-    if not cells.by:
-        return parts.select(sums)
-    return parts.group_by(list(cells.by)).agg(sums).sort(list(cells.by), nulls_last=False)
+    return cells.merge(flow.map(cells, cells.schema(flow.schema)).gather())
 
 
 # Count cells with their keys, weights and the totals of magnitudes, each with its largest contributors.
@@ -374,19 +376,36 @@ class TotalCells:
 
     def merge(self, parts: pl.DataFrame) -> pl.DataFrame:
         """Return all cells of some batches, sorted."""
+        self.require_fits(parts)
+        found = self.add_step(self.add_up(parts), parts)
+        return found.sort(list(self.by), nulls_last=False) if self.by else found
+
+    @property
+    def summed(self) -> dict[str, str]:
+        """Return the columns of sums, with the variable that each adds up."""
+        weights = {WEIGHT: self.weight} if self.weight else {}
+        return weights | {f"__total{place}": name for place, name in enumerate(self.magnitudes)}
+
+    def require_fits(self, parts: pl.DataFrame) -> None:
+        """Raise an error where the sum of a variable over all records does not fit; ``parts`` may be its sums."""
+        for column, name in self.summed.items():
+            _require_fits(parts[column], name)
+
+    def add_up(self, parts: pl.DataFrame) -> pl.DataFrame:
+        """Return all cells of some batches; a sum of a cell fits where that of all cells does."""
         made = [pl.col(COUNT).sum(), key_sum(self.keys.modulus)]
         if self.weight:
-            _require_fits(parts[WEIGHT], self.weight)
-            full = parts.filter(pl.col(COUNT) > 0)
-            steps = np.concatenate([np.diff(np.sort(full[LEAST].to_numpy())), full[STEP].to_numpy()])
-            step = int(np.gcd.reduce(steps)) if steps.size else 0
-            made += [pl.col(WEIGHT).sum(), pl.lit(step, pl.Int64).alias(STEP)]
-        for place, name in enumerate(self.magnitudes):
-            _require_fits(parts[f"__total{place}"], name)
+            made.append(pl.col(WEIGHT).sum())
+        for place in range(len(self.magnitudes)):
             together = pl.concat_list(self.largest(place)).explode()
             made += [pl.col(f"__total{place}").sum(), *self._largest_values(place, together)]
-        found = self._group_cells(parts, made)
-        return found.sort(list(self.by), nulls_last=False) if self.by else found
+        return self._group_cells(parts, made)
+
+    def add_step(self, cells: pl.DataFrame, parts: pl.DataFrame) -> pl.DataFrame:
+        """Append the step of the weights of all records, which ``parts`` have with their smallest weights."""
+        if not self.weight:
+            return cells
+        return cells.with_columns(pl.lit(join_steps(parts)[1], pl.Int64).alias(STEP))
 
     def largest(self, place: int) -> list[str]:
         """Return the columns of the largest contributors of a magnitude."""
@@ -428,6 +447,22 @@ def _find_step(weights: pl.Series) -> tuple[int, int]:
     return least, int(np.gcd.reduce(values - least))
 
 
+def join_steps(parts: pl.DataFrame) -> tuple[int, int]:
+    """Return the smallest weight of some batches, and the number that all differences of their weights are multiples of.
+
+    Differences within a batch are multiples of its step, those between two batches of their steps and the difference of
+    their smallest weights: the number is the same however records are divided.
+
+    >>> join_steps(pl.DataFrame({COUNT: [2, 2], LEAST: [10, 16], STEP: [4, 8]}))
+    (10, 2)
+    """
+    full = parts.filter(pl.col(COUNT) > 0)
+    least = np.sort(full[LEAST].to_numpy())
+    if not least.size:
+        return 0, 0
+    return int(least[0]), int(np.gcd.reduce(np.concatenate([np.diff(least), full[STEP].to_numpy()])))
+
+
 def total_cells(flow: Flow, cells: TotalCells) -> pl.DataFrame:
     """Return all cells that have records, sorted, with their totals."""
     return cells.merge(frame_of(flow.map(cells, cells.schema(flow.schema)).gather()))
@@ -457,6 +492,46 @@ def read_largest(
 
 # The tables that a release shows: perturbed counts, weighted counts and totals; cells at 0 have no row.
 
+SHOWN = "__shown"
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCells:
+    """The cells of a part that are shown, with their perturbed counts; true counts only where totals need them."""
+
+    cells: KeyedCells | TotalCells
+    table: Perturbation
+    threshold: int
+
+    def __call__(self, _: int, batches: pa.Table) -> pa.Table:
+        by = list(self.cells.by)
+        if isinstance(self.cells, TotalCells):
+            merged = self.cells.add_up(frame_of(batches))
+            shown = ShownCells.of(merged, by, self.table, self.threshold)
+            found = shown.cells
+        else:
+            shown = ShownCells.of(self.cells.merge(batches), by, self.table, self.threshold)
+            found = shown.cells.select(by)
+        return to_plain(arrow_of(found.with_columns(shown.counts.cast(pl.Int64).alias(SHOWN))))
+
+
+@dataclass(frozen=True, slots=True)
+class SumWeights:
+    """The sums of a part, which must fit, and the smallest weight with the step of the weights."""
+
+    cells: TotalCells
+
+    def __call__(self, _: int, batches: pa.Table) -> pa.Table:
+        parts = frame_of(batches)
+        made = {COUNT: pl.Series([parts.height], dtype=pl.Int64)}
+        for column in self.cells.summed:
+            total = float(parts[column].cast(pl.Float64).sum() or 0.0)
+            made[column] = pl.Series([total], dtype=pl.Float64)
+        if self.cells.weight:
+            for column, number in zip((LEAST, STEP), join_steps(parts), strict=True):
+                made[column] = pl.Series([number], dtype=pl.Int64)
+        return arrow_of(pl.DataFrame(made))
+
 
 @dataclass(frozen=True, slots=True)
 class ShownCells:
@@ -474,6 +549,33 @@ class ShownCells:
         # a perturbed 0 is left out, as a cell without records is: which of the two it is must not be seen
         shown = count >= max(threshold, 1)
         return ShownCells(cells.filter(shown), tuple(by), count.filter(shown))
+
+    @staticmethod
+    def in_parts(
+        flow: Flow,
+        cells: "KeyedCells | TotalCells",
+        table: Perturbation,
+        threshold: int,
+        engine: Engine,
+        parts: int,
+    ) -> "ShownCells":
+        """Count and perturb cells in parts, each whole in one of them; only those that are shown come here."""
+        placed, batches = PlaceRows(cells.by, parts), flow.map(cells, cells.schema(flow.schema))
+        met = engine.exchange(
+            batches.map(placed, placed.schema(batches.schema)), by=PART_COLUMN, parts=parts
+        ).keep()
+        try:
+            kernel = ShowCells(cells, table, threshold)
+            sample = kernel(0, batches.schema.empty_table())
+            found = frame_of(met.map(kernel, sample.schema).gather())
+            if isinstance(cells, TotalCells):
+                sums = SumWeights(cells)
+                summed = frame_of(met.map(sums, sums(0, batches.schema.empty_table()).schema).gather())
+                cells.require_fits(summed)
+                found = cells.add_step(found, summed)
+        finally:
+            met.drop()
+        return ShownCells(found.drop(SHOWN), cells.by, found[SHOWN].alias(COUNT))
 
     def table(self) -> pa.Table:
         """Return the published table of counts."""

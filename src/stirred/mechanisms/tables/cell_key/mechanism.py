@@ -22,7 +22,7 @@ from stirred.mechanisms.contents import MAX_OUTPUTS, Content, Law, Row, make_con
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit, Listing, Series
 from stirred.mechanisms.proposal import Proposal, find_root
-from stirred.mechanisms.release import Release, format_table
+from stirred.mechanisms.release import BYTES_PER_VALUE, Release, format_table
 from stirred.mechanisms.tables.base import MadeTables, RecordTables, name_table, propose_tables, read_records
 from stirred.mechanisms.tables.cell_key.cells import (
     COUNT,
@@ -320,7 +320,7 @@ class CellKey(RecordTables):
         made: dict[str, pa.Table] = {}
         for by in self.tables:
             flow = self._open_flow(census, engine, list(dict.fromkeys([*by, column, *self._summed_columns])))
-            made |= self._make_tables(flow, by, keys)
+            made |= self._make_tables(flow, by, keys, engine, self._count_parts(census, engine, by))
         return MadeTables(tables=made)
 
     def require_weight(self, weight: str, *, record_type: str, census: "Census") -> None:  # noqa: ARG002
@@ -420,12 +420,22 @@ class CellKey(RecordTables):
             dict.fromkeys([*([self.config.weight] if self.config.weight else []), *self.config.magnitudes])
         )
 
-    def _make_tables(self, flow: Flow, by: Sequence[str], keys: RecordKeys) -> dict[str, pa.Table]:
+    def _count_parts(self, census: "Census", engine: Engine, by: Sequence[str]) -> int:
+        """Return into how many parts the cells of a table are divided; 0 where they are added up in this process."""
+        rows = census.count(self.config.record)
+        size = rows * BYTES_PER_VALUE * (len(by) + 2 + 3 * len(self._summed_columns))
+        return engine.parts_for(size) if by and not engine.fits(size) else 0
+
+    def _make_tables(
+        self, flow: Flow, by: Sequence[str], keys: RecordKeys, engine: Engine, parts: int
+    ) -> dict[str, pa.Table]:
         """Return the table of counts, and one table for each weight and magnitude."""
-        name = name_table(by)
+        name, table, threshold = name_table(by), self.perturbation, self.config.threshold
         if not self._summed_columns:
-            cells = count_keyed_cells(flow, KeyedCells(tuple(by), keys))
-            return {name: ShownCells.of(cells, by, self.perturbation, self.config.threshold).table()}
+            counted = KeyedCells(tuple(by), keys)
+            if parts:
+                return {name: ShownCells.in_parts(flow, counted, table, threshold, engine, parts).table()}
+            return {name: ShownCells.of(count_keyed_cells(flow, counted), by, table, threshold).table()}
         kernel = TotalCells(
             by=tuple(by),
             keys=keys,
@@ -433,7 +443,11 @@ class CellKey(RecordTables):
             magnitudes=tuple(self.config.magnitudes),
             contributors=len(self.config.epsilon),
         )
-        shown = ShownCells.of(total_cells(flow, kernel), by, self.perturbation, self.config.threshold)
+        shown = (
+            ShownCells.in_parts(flow, kernel, table, threshold, engine, parts)
+            if parts
+            else ShownCells.of(total_cells(flow, kernel), by, table, threshold)
+        )
         made = {name: shown.table()}
         if self.config.weight:
             base = Fraction(self.config.weight_base)
