@@ -14,7 +14,7 @@ PINNED := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-has
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all demo test test-slow proof lint kernels format bench docs programs browser java r constraints clean
+.PHONY: help setup setup-all demo test test-slow proof lint kernels format bench docs dist programs browser java r constraints clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,9 @@ bench: setup-all  ## every benchmark at its default size
 docs: setup-all  ## the documentation as HTML in build/docs
 	@$(BIN)/python -m sphinx -q -W -b html docs build/docs
 	@echo "open build/docs/index.html"
+
+dist: setup-all  ## sdist and wheel in build/dist, checked, installed in an empty environment and run there; fetches packages
+	@$(BIN)/python tools/check_dist.py
 
 programs:  # one after the other, since both may call apt-get
 	@bash tools/browser

@@ -37,7 +37,9 @@ from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.run.upper_tree import UpperTree, build_whole_tree
 from stirred.mechanisms.topdown.workload import Mode, load_workloads
 
-WASHINGTON = Path(__file__).resolve().parents[2] / "shared" / "data" / "wa2010" / "blocks.parquet"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+WASHINGTON = DATA / "wa2010" / "blocks.parquet"
+RHODE_ISLAND = DATA / "us2020" / "ri_blocks.parquet"
 GROUPS = {"hisp": 1, "white": 1, "black": 2, "aian": 3, "asian": 4, "nhpi": 5, "other": 6, "two": 7}
 SPINE = ["state", "county", "tract", "block_group", "block"]
 ENDS = {"state": 2, "county": 5, "tract": 11, "block_group": 12}
@@ -70,32 +72,57 @@ def with_units(people: pl.DataFrame, units: pl.DataFrame) -> Census:
     return Census.of(schema, {"person": people, "household": both})
 
 
-def vacant(blocks: pl.Series, households: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Simulated vacant units: a rate for every block group."""
+def vacant(
+    blocks: pl.Series, households: NDArray[np.int64], rng: np.random.Generator, seasonal: float = 0.0
+) -> NDArray[np.int64]:
+    """Simulated vacant units: a rate for every block group; in a share of them many homes are seasonal."""
     _, group = np.unique(blocks.str.slice(0, 12).to_numpy(), return_inverse=True)
     rate = rng.beta(2.0, 25.0, int(group.max()) + 1)
-    return rng.binomial((1.1 * households).astype(np.int64), rate[group])
+    empty = rng.binomial((1.1 * households).astype(np.int64), rate[group])
+    if seasonal:
+        more = rng.random(len(rate)) < seasonal
+        empty += more[group] * rng.binomial(4 * households, rng.uniform(0.2, 0.7, len(households)))
+    return empty
 
 
-def hawaii_with_units(counties: tuple[str, ...] = ()) -> Census:
+def hawaii_with_units(counties: tuple[str, ...] = (), seasonal: float = 0.0) -> Census:
     """Hawaii 2020 or some counties, with simulated housing units; everybody lives in a household."""
     people = pl.DataFrame(hawaii().scan("person", [*SPINE, "race", "hispanic", "age"]).collect())
     if counties:
         people = people.filter(pl.col("county").cast(pl.String).is_in(counties))
+    return house(people, np.random.default_rng(2020), seasonal)
+
+
+def house(people: pl.DataFrame, rng: np.random.Generator, seasonal: float) -> Census:
+    """Put persons with a block into simulated households, and add vacant units."""
     counts = people.group_by("block").len().sort("block")
-    rng = np.random.default_rng(2020)
     households = np.zeros(counts.height, np.int64)
     for i, (persons, factor) in enumerate(
         zip(counts["len"], np.exp(rng.normal(0, 0.14, counts.height)), strict=True)
     ):
         sizes = np.maximum(1, np.rint(rng.choice(7, size=int(persons), p=HOUSEHOLDS) * factor + 1))
         households[i] = int(np.searchsorted(np.cumsum(sizes), persons)) + 1
-    empty = vacant(counts["block"], households, rng)
+    empty = vacant(counts["block"], households, rng, seasonal)
     units = counts.select("block", units=pl.Series(households), vacant=pl.Series(empty), quarters=pl.lit(0))
     return with_units(people.with_columns(gq_type=pl.lit(0)).with_row_index("person_id"), units)
 
 
-def washington(counties: tuple[str, ...] = ("035", "061")) -> Census:
+def rhode_island() -> Census:
+    """Rhode Island 2020: real totals of blocks; race, origin, age and housing units are drawn at random."""
+    blocks = pl.read_parquet(RHODE_ISLAND).filter(pl.col("pop") > 0).sort("geoid")
+    rows = blocks.select(block=pl.col("geoid").repeat_by("pop")).explode("block")
+    rng = np.random.default_rng(44)
+    people = placed(rows).with_columns(
+        race=pl.Series(
+            rng.choice(np.arange(1, 8), rows.height, p=(0.71, 0.06, 0.01, 0.04, 0.01, 0.09, 0.08))
+        ),
+        hispanic=pl.Series(rng.choice((1, 2), rows.height, p=(0.83, 0.17))),
+        age=pl.Series(rng.choice((10, 30), rows.height, p=(0.19, 0.81))),
+    )
+    return house(people, rng, 0.0)
+
+
+def washington(counties: tuple[str, ...] = ("035", "061"), seasonal: float = 0.0) -> Census:
     """Counties of Washington 2010: real persons and households by block, simulated vacant units."""
     blocks = pl.read_parquet(WASHINGTON).filter(pl.col("county").is_in(counties))
     blocks = blocks.drop("block").rename({"geoid": "block"})
@@ -116,7 +143,7 @@ def washington(counties: tuple[str, ...] = ("035", "061")) -> Census:
     rng = np.random.default_rng(2010)
     households = blocks["households"].to_numpy().astype(np.int64)
     units = blocks.select(
-        "block", units=pl.Series(households), vacant=pl.Series(vacant(blocks["block"], households, rng)),
+        "block", units=pl.Series(households), vacant=pl.Series(vacant(blocks["block"], households, rng, seasonal)),
         quarters=((pl.col("households") == 0) & (pl.col("pop") > 0)).cast(pl.Int64),
     )  # fmt: skip
     return with_units(placed(pl.concat(parts)).with_row_index("person_id"), units)

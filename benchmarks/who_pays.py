@@ -1,26 +1,31 @@
-"""Who pays for TopDown's noise: bias and error by kind of block, packed and cracked districts, segregation, coverage.
+"""Who pays for TopDown's noise: bias and error by kind of block, districts, areas, segregation and coverage.
 
-  python benchmarks/who_pays.py [--census segregated|integrated|demo|state|hawaii|washington|pierce|king|CENSUS.toml]
-                                [--modes classic,gls,guided] [--draws 4] [--first 0] [--state whole] [--releases 0]
-                                [--replicates 8] [--json FILE] [--tribal]
+  python benchmarks/who_pays.py [--census segregated,integrated,demo,state,hawaii,kitsap,pierce,king,snohomish,
+                                rhode-island,CENSUS.toml] [--rows pl94:classic,pl94-stirred:gls,…] [--draws 10] [--first 100]
+                                [--state sample] [--releases 0] [--replicates 8] [--processes 1] [--json FILE] [--tribal]
+  python benchmarks/who_pays_tables.py FILE… [--page docs/benchmarks/who-pays.md]
 
 Averages over all areas hide who pays. Here blocks are sorted by their *true* character (a group's share at least twice
 that of the block group, a majority, mostly vacant, crowded, a prison …), and for each kind of block the sum of the
 errors is given in parts of the true sum, with the mean absolute error. Districts of about 5,000 and 50,000 persons
 are packed (blocks in the order of a group's share among those of voting age) and cracked (blocks with many and with
 none, mixed so that the group stays just below a half); a flip is a district that is on the other side of a half.
-Areas that cut block groups are runs of blocks in the order of their codes, which follows the streets; no file here
-has voting districts together with race. ``classic`` has the shares of 2020, the others those of pl94-stirred, at one ρ².
+Areas are runs of blocks in the order of their codes, which follows the streets; each begins at a random block and has a
+random size (500 to 10,000 persons, seeded, the same for every row), and those that do not cut a block group are left
+out. A row is a preset (its shares of one ρ²) with a mode; every row sees the same censuses, and rows with the same
+shares see the same noise. What is printed is the mean over draws ± its standard error.
 
 ``segregated`` and ``integrated`` are one synthetic census: homes keep their places, and the households of every
-block group are moved into them by householder's group, or at random. Hawaii is 2020, Washington (Kitsap; ``--state
-whole`` adds Snohomish), Pierce and King are 2010; their vacant units are simulated (topdown_accuracy.py). The
-Oregon file has neither blocks nor race. Without ``--state whole`` Hawaii is its counties but Honolulu, and the
-synthetic census has 30,000 households (else 430,000).
+block group are moved into them by householder's group, or at random. Hawaii is 2020, the counties of Washington (Kitsap,
+Pierce, King, Snohomish) are 2010. Their vacant units are simulated (topdown_accuracy.py), and so are seasonal homes: in
+one block group of twenty-five half of the units and more stand empty. ``rhode-island`` has real totals of 2020
+and voting districts by block; race and age are drawn at random there, so its totals alone say anything. Without
+``--state whole`` Hawaii is its counties but Honolulu, and the synthetic census has 30,000 households (else 430,000).
+The Oregon file has neither blocks nor race.
 
 With ``--releases`` the last table says how often 50, 90 and 95 % intervals hold the truth by kind of block, of the
 blocks that are in the table, and how wide they are (in brackets, persons): what neither the release nor a replicate has
-gets no interval.
+gets no interval. Beside it stands the coverage of 95 % intervals by level and published size.
 
 ``--tribal`` measures something else, alone: the error of one area beside the spine (every seventh run of blocks, made
 into one tribal area of the state, ``aiannh``), where states are whole, where they are split into the area and the
@@ -29,12 +34,17 @@ remainder, as pl94 and pl94-stirred do, and where block groups are made anew for
 
 import argparse
 import json
+import multiprocessing
+import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache, lru_cache
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import polars as pl
@@ -53,7 +63,7 @@ from stirred.mechanisms.topdown.run.release import estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.run.upper_tree import UpperTree, build_whole_tree
 from stirred.mechanisms.topdown.workload import Mode, SpineOptions, load_workloads
-from topdown_accuracy import chosen, drawn, hawaii_with_units, washington
+from topdown_accuracy import RHODE_ISLAND, SPINE, chosen, hawaii_with_units, rhode_island, washington
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -69,10 +79,18 @@ DISTRICTS = (5_000, 50_000)  # persons
 MOST_DISTRICTS = 20  # of one kind and group
 LEAST_SHARE = 0.3  # of the group in a packed district that is looked at
 JUST_BELOW = 0.48  # of the group in a cracked district
-AREA_PERSONS = 1_500  # of an area that cuts block groups
+AREAS = 300  # drawn, that cut block groups
+AREA_PERSONS = (500, 10_000)  # the least and the most of such an area
+SEASONAL = 0.04  # of block groups, with many empty homes
 FEW_BLOCKS = 20  # below which a kind is not printed
 NOMINAL = (0.5, 0.9, 0.95)
 ALL, ADULTS = 0, 1  # sums over age, and voting age
+SIZE_STARTS = (1, 5, 20, 100, 1_000)  # of published numbers, as in the measured coverage of the program
+SIZED = tuple((level, *more) for level in SPINE[2:] for more in ((), ("hispanic",), ("race",)))
+PRESETS = ("pl94", "pl94-stirred")
+MODES: tuple[Mode, ...] = ("classic", "gls", "guided")
+ROWS = tuple(f"{preset}:{mode}" for preset in PRESETS for mode in MODES)
+COUNTIES = {"kitsap": "035", "pierce": "053", "king": "033", "snohomish": "061"}
 
 
 @dataclass(frozen=True)
@@ -85,6 +103,7 @@ class Truth:
     parent: Ints
     county: Ints
     codes: NDArray[np.str_]
+    districts: tuple[Ints, ...] = ()  # voting districts: the blocks of each
 
     @property
     def above(self) -> Ints:
@@ -187,9 +206,22 @@ def cracked(truth: Truth, group: int, persons: int) -> list[Ints]:
 
 
 def areas(truth: Truth) -> list[Ints]:
-    """Runs of blocks that begin and end inside block groups."""
+    """Return runs of blocks with a random beginning and a random size that begin or end inside a block group."""
     order = np.lexsort([truth.codes, truth.county])
-    return cut(order, truth.persons[:, ALL, EVERYBODY], AREA_PERSONS)
+    size, county, parent = truth.persons[order, ALL, EVERYBODY], truth.county[order], truth.parent[order]
+    before = np.concatenate([[0], np.cumsum(size)])
+    rng = np.random.default_rng(42)
+    least, most = AREA_PERSONS
+    starts = rng.choice(np.flatnonzero(size > 0), AREAS)
+    sizes = np.exp(rng.uniform(np.log(least), np.log(most), AREAS))
+    found = []
+    for first, persons in zip(starts, sizes, strict=True):
+        last = int(np.searchsorted(before, before[first] + persons))  # the first block after the area
+        if last >= len(order) or county[last - 1] != county[first]:
+            continue
+        if (first and parent[first] == parent[first - 1]) or parent[last] == parent[last - 1]:
+            found.append(order[first:last])
+    return found
 
 
 def segregation(persons: Ints, group: int) -> tuple[float, float, float]:
@@ -203,10 +235,11 @@ def segregation(persons: Ints, group: int) -> tuple[float, float, float]:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the report for one mode: numbers by draw, and how they are printed."""
+    """One line of the report for one row: numbers by draw, how they are printed, and what they are about."""
 
     each: Floats
     form: str = "{:.3g} ± {:.2g}"
+    about: tuple[str, ...] = ()  # numbers of blocks, persons, districts, the true index …
 
     @property
     def text(self) -> str:
@@ -219,17 +252,15 @@ BIAS = "{:+.1f} ± {:.1f} %"
 
 
 def measured(truth: Truth, runs: Ints) -> dict[str, dict[str, Line]]:
-    """Every line of every table, of one mode; ``runs`` is draws × blocks × age × groups."""
+    """Every line of every table, of one row; ``runs`` is draws × blocks × age × groups."""
     error = runs - truth.persons
-    found: dict[str, dict[str, Line]] = {
-        "bias": {}, "error": {}, "districts": {}, "areas": {}, "segregation": {}, "score": {},
-    }  # fmt: skip
+    found: dict[str, dict[str, Line]] = {part: {} for part in HEADS}
     for name, where, age, group in kinds(truth):
         if where.sum() >= FEW_BLOCKS or (where.any() and group == EVERYBODY and where.sum() >= 5):
             own, true = error[:, where, age, group], truth.persons[where, age, group].sum()
-            label = f"{name} | {int(where.sum()):,} | {int(true):,}"
-            found["bias"][label] = Line(100.0 * own.sum(axis=1) / max(int(true), 1), BIAS)
-            found["error"][label] = Line(np.abs(own).mean(axis=1))
+            about = (f"{int(where.sum()):,}", f"{int(true):,}")
+            found["bias"][name] = Line(100.0 * own.sum(axis=1) / max(int(true), 1), BIAS, about)
+            found["error"][name] = Line(np.abs(own).mean(axis=1), about=about)
     for number, name in enumerate(GROUPS):
         if name not in MINORITIES:
             continue
@@ -244,24 +275,31 @@ def measured(truth: Truth, runs: Ints) -> dict[str, dict[str, Line]]:
                     2 * true[:, number] > true[:, EVERYBODY]
                 )
                 off = (sums - true)[..., number]
-                label = f"{name}, {how}, {persons:,} | {len(many)} | {int(true[:, number].mean()):,}"
-                found["districts"][f"{label} | error"] = Line(np.abs(off).mean(axis=1))
-                found["districts"][f"{label} | bias"] = Line(off.mean(axis=1), "{:+.1f} ± {:.1f}")
-                found["districts"][f"{label} | flips"] = Line(flips.sum(axis=1).astype(float))
+                label, about = (
+                    f"{name}, {how}, {persons:,}",
+                    (f"{len(many)}", f"{int(true[:, number].mean()):,}"),
+                )
+                found["districts"][f"{label}: error"] = Line(np.abs(off).mean(axis=1), about=about)
+                found["districts"][f"{label}: bias"] = Line(off.mean(axis=1), "{:+.1f} ± {:.1f}", about)
+                found["districts"][f"{label}: flips"] = Line(flips.sum(axis=1).astype(float), about=about)
         own = np.array([segregation(run, number) for run in runs])
         true_values = segregation(truth.persons, number)
         for i, index in enumerate(("dissimilarity", "isolation", "exposure to White")):
-            found["segregation"][f"{name}, {index} | {true_values[i]:.3f}"] = Line(
-                own[:, i], "{:.3f} ± {:.3f}"
+            found["segregation"][f"{name}, {index}"] = Line(
+                own[:, i], "{:.3f} ± {:.3f}", (f"{true_values[i]:.3f}",)
             )
-    many = areas(truth)
-    off = np.stack([error[:, one].sum(axis=1) for one in many], axis=1)  # draws × areas × age × groups
-    for number, name in (
+    summed = (
         (EVERYBODY, "everybody"),
         *((list(GROUPS).index(name), name) for name in MINORITIES),
-    ):
-        age = ALL if number == EVERYBODY else ADULTS
-        found["areas"][f"{name} | {len(many):,}"] = Line(np.abs(off[:, :, age, number]).mean(axis=1))
+    )
+    for title, many in (("random areas", areas(truth)), ("voting districts", truth.districts)):
+        for number, name in summed if many else ():
+            off = np.stack([error[:, one].sum(axis=1) for one in many], axis=1)
+            age = ALL if number == EVERYBODY else ADULTS
+            if title == "random areas" or number == EVERYBODY:  # districts have no races of their own
+                found["areas"][f"{title}: {name}"] = Line(
+                    np.abs(off[:, :, age, number]).mean(axis=1), about=(f"{len(many):,}",)
+                )
     found["score"] = {
         "total by block": Line(np.abs(error[:, :, ALL, EVERYBODY]).mean(axis=1)),
         "groups of voting age by block": Line(np.abs(error[:, :, ADULTS, :EVERYBODY]).mean(axis=(1, 2))),
@@ -282,73 +320,139 @@ HEADS = {
     "error": ("mean absolute error of such a block", "blocks | persons"),
     "districts": (
         "voting age of the group in districts: error, bias and flips at a half",
-        "districts | persons | ",
+        "districts | persons",
     ),
     "areas": ("mean absolute error in areas that cut block groups", "areas"),
     "segregation": ("segregation over blocks", "true"),
     "score": ("joint score", ""),
 }
+COVERAGE_HEADS = {
+    "coverage": ("intervals that hold the truth, of 100 (and their mean width)", "cells"),
+    "sizes": ("95 % intervals that hold the truth, of 100, by published size", ""),
+}
 
 
-def printed(how: Mapping[str, dict[str, dict[str, Line]]]) -> None:
-    """Print a table for each part of the report, with one column per mode."""
+def join_score(parts: Mapping[str, float], beside: Mapping[str, float]) -> float:
+    """Return the joint score: the geometric mean of the ratios to another row; below 1 is better.
+
+    The parts are the four of "joint score". A part that a census does not have is left out.
+
+    >>> join_score({"a": 2.0, "b": 1.0}, {"a": 1.0, "b": 2.0})
+    1.0
+    """
+    ratios = [
+        value / beside[name] for name, value in parts.items() if value == value and beside.get(name, 0.0) > 0
+    ]
+    return float(np.exp(np.mean(np.log(ratios)))) if ratios else float("nan")
+
+
+def printed(
+    how: Mapping[str, Mapping[str, Mapping[str, Line]]], heads: Mapping[str, tuple[str, str]]
+) -> None:
+    """Print a table for each part of the report, with one column per row of presets and modes."""
     names = list(how)
-    for part, (title, more) in HEADS.items():
-        heads = ["", *(more.split("|") if more else []), *names]
-        print(f"\n{title}\n\n| " + " | ".join(head.strip() for head in heads) + " |\n|" + "---|" * len(heads))
-        for label in how[names[0]][part]:
-            print(
-                f"| {label} | " + " | ".join(how[name][part][label].text for name in names) + " |", flush=True
-            )
+    for part, (title, more) in heads.items():
+        shown = ["", *(more.split("|") if more else []), *names]
+        print(f"\n{title}\n\n| " + " | ".join(head.strip() for head in shown) + " |\n|" + "---|" * len(shown))
+        for label, line in how[names[0]].get(part, {}).items():
+            texts = [own.text if (own := how[name][part].get(label)) else "–" for name in names]
+            print("| " + " | ".join([label, *line.about, *texts]) + " |", flush=True)
+
+
+def list_truth(workload: Workload, above: UpperTree, by: tuple[str, ...]) -> pl.DataFrame:
+    """The true table of one level by origin or race, with the codes of a release, as text."""
+    level, *more = by
+    depth = above.spine.levels.index(level)
+    query = workload.histogram.query("table", tuple("cenrace" if name == "race" else name for name in more))
+    counts = sum_answers(above.truth[depth], query).reshape(above.spine.size(depth), -1)
+    codes = np.repeat(np.asarray(above.spine.codes[depth]).astype(str), counts.shape[1])
+    values = np.tile(np.arange(1, counts.shape[1] + 1).astype(str), counts.shape[0])
+    return pl.DataFrame({level: codes, **dict.fromkeys(more, values), "truth": counts.ravel()})
+
+
+@dataclass(frozen=True)
+class Held:
+    """How often the intervals of one release held: shares of 100, widths, cells of blocks."""
+
+    share: float
+    width: float
+    cells: int
+    blocks: int
 
 
 def covered(
-    census: Census, workload: Workload, mode: Mode, keys: range, replicates: int, truth: Truth
-) -> dict[str, Line]:
-    """How often intervals hold the truth, by kind of block and nominal level (of the cells a table has)."""
+    census: Census,
+    workload: Workload,
+    mode: Mode,
+    number: int,
+    replicates: int,
+    above: UpperTree,
+    truth: Truth,
+) -> dict[str, dict[str, Held]]:
+    """How often intervals of one release hold the truth: by kind of block and nominal level, and by published size."""
     mechanism = TopDown(workload=workload, mode=mode, replicates=replicates)
-    held: dict[str, list[float]] = {}
-    wide: dict[str, list[float]] = {}
-    sizes: dict[str, tuple[int, int]] = {}
-    for number in keys:
-        release = mechanism.release(census, key=Key.for_tests(number).bind("coverage"))
-        tables: dict[tuple[str, float], pl.DataFrame] = {}
-        for name, where, age, group in kinds(truth):
-            alone = list(GROUPS.values())[group] if group < EVERYBODY else (None, None)
-            if None not in alone or where.sum() < FEW_BLOCKS:  # white alone is in no table of one variable
-                continue
-            axis, value = ("hispanic", 2) if alone[0] is not None else ("race", 1 + (alone[1] or 0))
-            by = ["block"] if group == EVERYBODY else ["block", "votingage", axis]
-            for nominal in NOMINAL:
-                if (by[-1], nominal) not in tables:
-                    records = join_variables(release, "person", by)
-                    table = tabulate_uncertainty(
-                        release, require_schema(release), by, records, release.folder, level=nominal
-                    )
-                    assert table is not None
-                    tables[by[-1], nominal] = table.with_columns(pl.col(by).cast(pl.String))
-                cells = tables[by[-1], nominal]
-                if group < EVERYBODY:
-                    cells = cells.filter((pl.col("votingage") == "1") & (pl.col(axis) == str(value)))
-                true = pl.DataFrame({"block": truth.codes[where], "truth": truth.persons[where, age, group]})
-                both = true.join(cells, on="block")
-                inside = (both["low"] <= both["truth"]) & (both["truth"] <= both["high"])
-                label = f"{name} | {100 * nominal:.0f}"
-                held.setdefault(label, []).append(100.0 * float(inside.mean() or 0.0))  # type: ignore[arg-type]
-                wide.setdefault(label, []).append(float((both["high"] - both["low"]).mean() or 0.0))  # type: ignore[arg-type]
-                sizes[label] = (both.height, int(where.sum()))
+    release = mechanism.release(census, key=Key.for_tests(number).bind("coverage"))
+
+    @cache
+    def tabulate(by: tuple[str, ...], nominal: float) -> pl.DataFrame:
+        records = join_variables(release, "person", by)
+        schema = require_schema(release)
+        table = tabulate_uncertainty(release, schema, by, records, release.folder, level=nominal)
+        assert table is not None
+        return table.with_columns(pl.col(by).cast(pl.String))
+
+    found: dict[str, dict[str, Held]] = {"coverage": {}, "sizes": {}}
+    for name, where, age, group in kinds(truth):
+        alone = list(GROUPS.values())[group] if group < EVERYBODY else (None, None)
+        if None not in alone or where.sum() < FEW_BLOCKS:  # white alone is in no table of one variable
+            continue
+        axis, value = ("hispanic", 2) if alone[0] is not None else ("race", 1 + (alone[1] or 0))
+        by = ("block",) if group == EVERYBODY else ("block", "votingage", axis)
+        true = pl.DataFrame({"block": truth.codes[where], "truth": truth.persons[where, age, group]})
+        for nominal in NOMINAL:
+            cells = tabulate(by, nominal)
+            if group < EVERYBODY:
+                cells = cells.filter((pl.col("votingage") == "1") & (pl.col(axis) == str(value)))
+            both = true.join(cells, on="block")
+            inside = (both["low"] <= both["truth"]) & (both["truth"] <= both["high"])
+            found["coverage"][f"{name} | {100 * nominal:.0f}"] = Held(
+                100.0 * float(cast(float, inside.mean() or 0.0)),
+                float(cast(float, (both["high"] - both["low"]).mean() or 0.0)),
+                both.height,
+                int(where.sum()),
+            )
+    for by in SIZED:
+        true = list_truth(workload, above, by)
+        both = tabulate(by, 0.95).join(true, on=by, how="left").with_columns(pl.col("truth").fill_null(0))
+        both = both.filter(pl.col("standard_error") > 0)
+        size = np.digitize(both["count"].to_numpy(), SIZE_STARTS)
+        inside = ((both["low"] <= both["truth"]) & (both["truth"] <= both["high"])).to_numpy()
+        wide = (both["high"] - both["low"]).to_numpy()
+        for one in range(len(SIZE_STARTS) + 1):
+            if (size == one).any():
+                own = size == one
+                found["sizes"][f"{' × '.join(by)} | {one}"] = Held(
+                    100.0 * float(inside[own].mean()), float(wide[own].mean()), int(own.sum()), int(own.sum())
+                )
+    return found
+
+
+def join_held(releases: Sequence[Mapping[str, Held]]) -> dict[str, Line]:
+    """Join what several releases held to lines; one release alone has the standard error of a binomial."""
     lines = {}
-    for label, each in held.items():
-        cells, blocks = sizes[label]
-        share = min(max(float(np.mean(each)) / 100.0, 0.0), 1.0)
-        least = (
-            100.0 * (share * (1.0 - share) / max(cells * len(each), 1)) ** 0.5
-        )  # binomial: one release has no other
-        lines[f"{label} | {cells:,} of {blocks:,}"] = Line(
-            np.array(each),
-            ("{:.1f} ± {:.1f}" if len(each) > 1 else f"{{:.1f}} ± {least:.1f}")
-            + f" ({np.mean(wide[label]):.1f})",
+    for label in dict.fromkeys(label for one in releases for label in one):
+        own = [one[label] for one in releases if label in one]
+        each, cells = np.array([held.share for held in own]), sum(held.cells for held in own)
+        share = min(max(float(each.mean()) / 100.0, 0.0), 1.0)
+        least = 100.0 * (share * (1.0 - share) / max(cells, 1)) ** 0.5
+        spread = "{:.1f}" if len(own) > 1 else f"{least:.1f}"
+        form = f"{{:.1f}} ± {spread} ({np.mean([held.width for held in own]):.1f})"
+        about = (
+            (f"{cells // len(own):,} of {own[0].blocks:,}",)
+            if own[0].cells != own[0].blocks
+            else (f"{cells // len(own):,}",)
         )
+        lines[label] = Line(each, form, about)
     return lines
 
 
@@ -426,84 +530,146 @@ def found(name: str, folder: Path, *, whole: bool) -> Census:
     """The census of that name."""
     if name in {"segregated", "integrated"}:
         return sorted_homes(whole, apart=name == "segregated")
-    if name == "hawaii" and not whole:
-        return hawaii_with_units(("15001", "15005", "15007", "15009"))
-    if name in {"washington", "king"}:
-        return washington(("033",) if name == "king" else ("035", "061") if whole else ("035",))
-    return chosen(name, folder)
+    if name == "hawaii":
+        return hawaii_with_units(() if whole else ("15001", "15005", "15007", "15009"), seasonal=SEASONAL)
+    if name in COUNTIES:
+        return washington((COUNTIES[name],), seasonal=SEASONAL)
+    return rhode_island() if name == "rhode-island" else chosen(name, folder)
+
+
+def list_districts(name: str, codes: NDArray[np.str_]) -> tuple[Ints, ...]:
+    """The blocks of every voting district, where a file says which they are."""
+    if name != "rhode-island":
+        return ()
+    table = pl.read_csv(RHODE_ISLAND.with_name("ri_block_vtd.csv"), infer_schema=False)
+    both = pl.DataFrame({"geoid": codes}).join(table, on="geoid", how="left", maintain_order="left")
+    district = both["vtd"].fill_null("").to_numpy()
+    return tuple(np.flatnonzero(district == one) for one in np.unique(district) if one and "ZZZ" not in one)
+
+
+def load_row(row: str) -> tuple[Workload, Mode]:
+    """The workload of persons and the mode of ``preset:mode``."""
+    preset, mode = row.split(":")
+    return load_workloads(f"{preset}-persons", None)[0], cast(Mode, mode)
+
+
+@lru_cache(maxsize=1)
+def _open(name: str, whole: bool) -> Census:
+    with tempfile.TemporaryDirectory() as folder:
+        return found(name, Path(folder), whole=whole)
+
+
+@lru_cache(maxsize=4)
+def _tabulated(name: str, whole: bool, preset: str) -> tuple[UpperTree, Truth]:
+    workload, mode = load_row(f"{preset}:gls")
+    key = Key.for_tests(0).bind("accuracy")
+    task = Task(
+        census=_open(name, whole),
+        workload=workload,
+        settings=Settings(mode=mode),
+        key=key,
+        engine=Local(workers=1),
+    )
+    above = build_whole_tree(task)
+    truth = known(task.census, workload, above)
+    return above, replace(truth, districts=list_districts(name, truth.codes))
+
+
+def draw(name: str, whole: bool, row: str, number: int) -> tuple[Ints, float]:
+    """One release in memory: persons of every block by age and group, and the processor seconds of the estimate."""
+    workload, mode = load_row(row)
+    above, _ = _tabulated(name, whole, row.split(":")[0])
+    key = Key.for_tests(number).bind("accuracy")
+    task = Task(
+        census=_open(name, whole),
+        workload=workload,
+        settings=Settings(mode=mode),
+        key=key,
+        engine=Local(workers=1),
+    )
+    begun = time.process_time()
+    levels = estimate_run(task, above, None, key).levels
+    return folded(workload, levels[-1]).astype(np.int32), time.process_time() - begun
+
+
+def cover(name: str, whole: bool, row: str, number: int, replicates: int) -> dict[str, dict[str, Held]]:
+    """The coverage of one release."""
+    workload, mode = load_row(row)
+    above, truth = _tabulated(name, whole, row.split(":")[0])
+    return covered(_open(name, whole), workload, mode, number, replicates, above, truth)
+
+
+def list_numbers(parts: Mapping[str, Mapping[str, Line]]) -> dict[str, dict[str, list[object]]]:
+    """The numbers of every line by draw, rounded to six digits, and what it is about."""
+    return {
+        part: {
+            label: [[float(f"{one:.6g}") for one in line.each], line.form, list(line.about)]
+            for label, line in lines.items()
+        }
+        for part, lines in parts.items()
+    }
 
 
 def main() -> None:
     """Measure and print."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    asked.add_argument("--census", default="segregated")
-    asked.add_argument("--modes", default="classic,gls,guided")
-    asked.add_argument("--draws", type=int, default=4)
+    asked.add_argument("--census", default="segregated", help="one or several, with commas")
+    asked.add_argument("--rows", default=",".join(ROWS), help="presets and modes, with commas")
+    asked.add_argument("--named", default="", help="what to add to the name of a row, such as «before»")
+    asked.add_argument("--draws", type=int, default=10)
     asked.add_argument(
-        "--first", type=int, default=0, help="the number of the first key; for --releases 500 is added"
+        "--first", type=int, default=100, help="the number of the first key; for --releases 500 is added"
     )
     asked.add_argument("--state", choices=("sample", "whole"), default="sample")
     asked.add_argument("--releases", type=int, default=0)
     asked.add_argument("--replicates", type=int, default=8)
-    asked.add_argument("--json", type=Path)
+    asked.add_argument("--processes", type=int, default=1, help="draws at the same time, each on one core")
+    asked.add_argument("--json", type=Path, help="a file to which each census adds one line")
     asked.add_argument("--tribal", action="store_true")
     told = asked.parse_args()
-    published, returned = (load_workloads(name, None)[0] for name in ("pl94-persons", "pl94-stirred-persons"))
-    assert Fraction(published.rho_squared) == returned.rho_squared, "the same budget, or nothing is compared"
-    rows: dict[str, tuple[Workload, Mode]] = {
-        "classic": (published, "classic"), "gls": (returned, "gls"), "guided": (returned, "guided"),
-    }  # fmt: skip
-    print(" ".join(f"{name}={value}" for name, value in vars(told).items()))
-    with tempfile.TemporaryDirectory() as folder:
-        census = found(told.census, Path(folder), whole=told.state == "whole")
-        if told.tribal:
-            tribal(census, returned, told.draws, told.first)
-            return
-        how, held = {}, {}
-        for name in told.modes.split(","):
-            workload, mode = rows[name]
-            begun = time.process_time()
-            above, runs = drawn(census, workload, mode, told.draws, told.first)
-            took = (time.process_time() - begun) / told.draws
-            truth = known(census, workload, above)
-            how[name] = measured(truth, np.stack([folded(workload, run[-1]) for run in runs]))
-            how[name]["score"]["processor seconds per draw, with tabulation"] = Line(np.full(2, took))
-            if told.releases:
-                keys = range(500 + told.first, 500 + told.first + told.releases)
-                held[name] = covered(census, workload, mode, keys, told.replicates, truth)
-        printed(how)
-        if held:
-            print(
-                "\nintervals that hold the truth, of 100 (and their mean width)\n\n| | nominal | cells | "
-                + " | ".join(held)
-                + " |"
-            )
-            print("|" + "---|" * (3 + len(held)))
-            for label in next(iter(held.values())):
-                texts = [
-                    next(
-                        (
-                            v.text
-                            for k, v in one.items()
-                            if k.rsplit(" | ", 1)[0] == label.rsplit(" | ", 1)[0]
-                        ),
-                        "–",
-                    )
-                    for one in held.values()
-                ]
-                print(f"| {label} | " + " | ".join(texts) + " |")
-        if told.json:
-            parts = {name: list_numbers(lines) for name, lines in how.items()} | {
-                "coverage": list_numbers(held)
+    rows, whole = told.rows.split(","), told.state == "whole"
+    budgets = {Fraction(load_row(row)[0].rho_squared) for row in rows}
+    assert len(budgets) == 1, "the same budget, or nothing is compared"
+    print(" ".join(f"{name}={value}" for name, value in vars(told).items()), flush=True)
+    if told.tribal:
+        tribal(_open(told.census, whole), load_row("pl94-stirred:gls")[0], told.draws, told.first)
+        return
+    if told.processes > 1:  # read by the processes that are started now
+        os.environ |= {"POLARS_MAX_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(told.processes, mp_context=context) as pool:
+        waiting = []
+        for name in told.census.split(","):
+            numbers = range(told.first, told.first + told.draws)
+            drawn = {row: [pool.submit(draw, name, whole, row, number) for number in numbers] for row in rows}
+            keys = range(500 + told.first, 500 + told.first + told.releases)
+            held = {
+                row: [pool.submit(cover, name, whole, row, number, told.replicates) for number in keys]
+                for row in rows
             }
-            told.json.write_text(json.dumps(parts))
-
-
-def list_numbers(parts: Mapping[str, Mapping[str, Line]]) -> dict[str, dict[str, list[float]]]:
-    """The numbers of every line, by draw."""
-    return {
-        part: {label: line.each.tolist() for label, line in lines.items()} for part, lines in parts.items()
-    }
+            waiting.append((name, drawn, held))
+        for name, drawn, held in waiting:
+            how = {}
+            _, truth = _tabulated(name, whole, rows[0].split(":")[0])
+            for row in rows:
+                results = [one.result() for one in drawn[row]]
+                lines = measured(truth, np.stack([run.astype(np.int64) for run, _ in results]))
+                lines["score"]["processor seconds per estimate"] = Line(
+                    np.array([took for _, took in results])
+                )
+                releases = [one.result() for one in held[row]]
+                for part in COVERAGE_HEADS if releases else ():
+                    lines[part] = join_held([release[part] for release in releases])
+                how[row + told.named] = lines
+            print(f"\n{name}, {told.state}: {len(truth.codes):,} blocks", flush=True)
+            printed(how, HEADS | (COVERAGE_HEADS if told.releases else {}))
+            if told.json:
+                about = {"census": name, "state": told.state, "blocks": len(truth.codes)}
+                rounded = {row: list_numbers(lines) for row, lines in how.items()}
+                with told.json.open("a") as file:
+                    file.write(
+                        json.dumps(about | {"asked": vars(told) | {"json": ""}, "rows": rounded}) + "\n"
+                    )
 
 
 if __name__ == "__main__":

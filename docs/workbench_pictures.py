@@ -16,8 +16,8 @@ from pathlib import Path
 from playwright.sync_api import Page, expect, sync_playwright
 
 VIEWS = {
-    "wide": (1200, 860, "light"),
-    "wide-dark": (1200, 860, "dark"),
+    "wide": (1280, 860, "light"),
+    "wide-dark": (1280, 860, "dark"),
     "phone": (390, 1100, "light"),
     "phone-dark": (390, 1100, "dark"),
 }
@@ -99,6 +99,7 @@ def designed(page: Page, origin: str) -> None:
         done = page.locator("#jobs article").first
         expect(done).to_have_attribute("data-state", "done", timeout=LONG)
     page.goto(f"{origin}/compare")
+    page.get_by_text("Draw risk against error over several rates").click()
     page.get_by_role("button", name="Draw risk against error").click()
     expect(page.get_by_role("link", name="its report")).to_be_visible(timeout=LONG)
 

@@ -56,6 +56,7 @@ ROOMS = {
     ),
     "engine": (
         "tests/spark tests/contract/test_engines.py tests/unit/swapping/test_parts.py "
+        "tests/slow/test_cluster_operator.py tests/unit/engine/test_digests.py "
         "tests/unit/topdown/test_topdown_shards.py"
     ),
     "catalog": "tests/unit/publish/test_das2020.py",

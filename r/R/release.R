@@ -31,9 +31,12 @@ stirred_cellkey <- function(data, tables, reason, key = NULL, ..., out = tempfil
 # A budget or rate as exact text: 0.05 is the decimal number that was typed.
 write_exact <- function(x) if (is.null(x) || is.character(x)) x else write_number(x)
 
+# A plain data frame is a census of one row each, whose places are those that the mechanism moves, coarsest first.
 release_with <- function(mechanism, data, settings, key, tables, out, title, progress) {
+  places <- unlist(if (is.null(settings$hierarchy)) settings$swap else settings$hierarchy)
+  if (is.data.frame(data) && length(places)) data <- stirred_census(data, spine = places)
   if (!inherits(data, "stirred_census")) {
-    stop_stirred("this is no census", why = "places, identifier and sizes of a data frame are not known", fix = "stirred_swap(stirred_census(df, spine = , id = ), match = , ...)")
+    stop_stirred("this is no census", why = "places, identifier and sizes are not known", fix = "stirred_swap(stirred_census(df, spine = , id = ), match = , ...)")
   }
   plan <- write_plan(mechanism, data, settings, tables, title)
   stirred_run(plan, out = out, key = key, census = data, progress = progress)

@@ -18,7 +18,7 @@ A message names the column, the rule and a count; it never shows a value of a re
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from os import PathLike
 
 
@@ -126,17 +126,25 @@ def require_path(name: str, value: object, *, fix: str) -> None:
     require_kind(name, value, (str, PathLike), wanted="a path", fix=fix)
 
 
+MIN_LIKENESS = 0.5  # of a name that is suggested, as difflib measures it
+MAX_LESS_LIKE = 0.15  # how much less like than the closest name
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest known names that are close to an unknown name.
+    """Suggest known names that are close to an unknown name; none that is much farther than the closest.
 
     >>> did_you_mean("das-2002", ["das-2010", "das-2020", "pl-2020"])
-    'did you mean das-2020, das-2010 or pl-2020?'
+    'did you mean das-2020 or das-2010?'
+    >>> did_you_mean("--houeholds", ["--help", "--households", "--out"])
+    'did you mean --households?'
     >>> did_you_mean("x", ["state", "size"])
     'known: size, state'
     """
     names = sorted(set(known))
-    close = get_close_matches(name, names, n=3, cutoff=0.5)
+    close = get_close_matches(name, names, n=3, cutoff=MIN_LIKENESS)
     if not close:
         return "known: " + ", ".join(names)
+    best = SequenceMatcher(None, close[0], name).ratio()
+    close = get_close_matches(name, close, n=3, cutoff=max(MIN_LIKENESS, best - MAX_LESS_LIKE))
     head = ", ".join(close[:-1])
     return f"did you mean {head} or {close[-1]}?" if head else f"did you mean {close[0]}?"

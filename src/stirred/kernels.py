@@ -9,11 +9,13 @@ import and as much again to load its first kernel, which a run that calls none d
 
 import importlib
 import sys
-from collections.abc import Callable
-from functools import update_wrapper
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, update_wrapper
 from numbers import Number
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Timer
+from time import monotonic
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -31,6 +33,73 @@ SLOWEST_KERNELS = {
 
 
 _compile_lock = Lock()
+
+# Compiling takes a minute on a new machine and nothing afterwards: whoever waits is told once, if it takes long.
+
+COMPILING = "compiling, first time only"
+QUIET_SECONDS = 1.0  # of compiling that nobody is told about
+_told: list[Callable[[], None]] = []  # what is called when compiling takes longer
+
+
+@contextmanager
+def tell_compiling(tell: Callable[[], None]) -> Iterator[None]:
+    """Call ``tell`` once, from another thread, if kernels that no cache has are compiled for long in the block."""
+    _told.append(tell)
+    try:
+        yield
+    finally:
+        if tell in _told:
+            _told.remove(tell)
+
+
+class CompileClock:
+    """Adds up the seconds of compiling and tells those who wait; loading from the cache is no compiling."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+        self._depth = 0
+        self._began = 0.0
+        self._timer: Timer | None = None
+
+    def begin(self) -> None:
+        """Start the clock; kernels within kernels are compiled in the time of the outer one."""
+        self._depth += 1
+        if self._depth == 1:
+            self._began = monotonic()
+            self._timer = Timer(max(0.0, QUIET_SECONDS - self.spent), self._tell)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def end(self) -> None:
+        """Stop the clock."""
+        self._depth -= 1
+        if self._depth == 0:
+            self.spent += monotonic() - self._began
+            if self._timer is not None:
+                self._timer.cancel()
+
+    @staticmethod
+    def _tell() -> None:
+        while _told:
+            _told.pop()()
+
+
+_clock = CompileClock()
+
+
+@cache
+def _listen_to_compiler() -> None:
+    """Let the compiler start and stop the clock."""
+    events: Any = importlib.import_module("numba.core.event")
+
+    class ClockListener(events.Listener):  # type: ignore[misc]
+        def on_start(self, event: object) -> None:  # noqa: ARG002
+            _clock.begin()
+
+        def on_end(self, event: object) -> None:  # noqa: ARG002
+            _clock.end()
+
+    events.register("numba:compile", ClockListener())
 
 
 class Kernel:
@@ -57,6 +126,7 @@ class Kernel:
 
         with _compile_lock:
             if self._dispatcher is None:
+                _listen_to_compiler()
                 function = self.__wrapped__
                 try:
                     made = numba.njit(cache=True, nogil=True, error_model="numpy")(function)

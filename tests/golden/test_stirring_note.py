@@ -1,4 +1,4 @@
-"""The numbers of docs/theory/stirring.md: losses by enumeration, and the open question by linear programmes over tables."""
+"""The numbers of the note on stirring and its supplement: losses enumerated, the open question by linear programmes."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction

@@ -296,3 +296,24 @@ def test_what_was_laid_in_scratch_is_laid_once_and_removed(spark: Spark, census:
     assert len(set(spark.scratch.iterdir()) - before) == int(in_memory)
     spark.stop()
     assert not spark.scratch.exists()
+
+
+def test_copies_in_scratch_are_sealed_and_closed(spark: Spark) -> None:
+    names = pa.table({"name": [f"a rather rare surname {i}" for i in range(200)]})
+    flow = spark.stream_released(names)
+    (path,) = spark.scratch.glob("*.parquet")
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert b"rare surname" not in path.read_bytes()
+    assert flow.gather().sort_by("name") == names.sort_by("name")
+
+
+def test_jobs_are_named_by_code_and_never_by_a_value(spark: Spark) -> None:
+    names = pa.table({"part": pa.array([0, 1] * 50, pa.int64()), "name": ["a rather rare surname"] * 100})
+    spark.name_work("permutation-swapping")
+    spark.exchange(spark.stream_released(names), by="part", parts=2).keep().drop()
+    store = spark.context._jsc.sc().statusStore()
+    told = [store.job(job) for job in spark.context.statusTracker().getJobIdsForGroup(None)]
+    said = [job.description().get() for job in told if job.description().isDefined()]
+    assert "stirred: permutation-swapping: keep" in said
+    assert not any("surname" in words for words in said)
+    assert spark.context.getLocalProperty("spark.job.description") is None

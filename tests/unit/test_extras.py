@@ -1,5 +1,6 @@
 """The core works without any extra, and a command that needs one names it."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -120,3 +121,16 @@ def test_the_demo_installs_pinned_versions_of_the_core_with_two_extras() -> None
     names = {line.split("==")[0] for line in small if "==" in line}
     assert {"numba", "polars", "vl-convert-python", "highspy", "piqp"} <= names
     assert not names & {"altair", "pyspark", "playwright", "opendp", "pandas", "duckdb", "mypy"}
+
+
+def test_one_version_everywhere() -> None:
+    """A version of an R package is digits alone: 0.99.N stands for the candidate 1.0.0rcN."""
+    root = Path(__file__).parents[2]
+    version = PROJECT["version"]
+    candidate = re.fullmatch(r"1\.0\.0rc(\d+)", version)
+    stated = re.search(r"(?m)^version: (.*)$", (root / "CITATION.cff").read_text(encoding="utf-8"))
+    in_r = re.search(r"(?m)^Version: (.*)$", (root / "r" / "DESCRIPTION").read_text(encoding="utf-8"))
+    assert stated is not None
+    assert in_r is not None
+    assert stated[1] == version
+    assert in_r[1] == (f"0.99.{candidate[1]}" if candidate else version)

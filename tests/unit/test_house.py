@@ -212,7 +212,7 @@ OWN_TEXTS = {
     "languages/phrase.py",
     "assess/attack/reconstruction.py",
     "cli/spec.py",
-    "engine/spark/session.py",
+    "engine/spark/faults.py",
     "mechanisms/topdown/run/subtrees/steps.py",
     "publish/second_process.py",
     "publish/run/state.py",
@@ -248,7 +248,7 @@ OWN_WRITERS = {
         publish/run/execute.py publish/run/state.py
         publish/run/writer.py""",
     "they write to a folder of scratch, or to one that Python makes and removes": """
-        assess/audit/pairs.py mechanisms/topdown/measurement_files.py publish/composition.py""",
+        assess/audit/pairs.py engine/spark/reading.py mechanisms/topdown/measurement_files.py publish/composition.py""",
     "they write what is public where a person said: plans, cards, pages, synthetic censuses, keys to verify with": """
         census/synthetic/writing.py census/synthetic/stand_in.py cli/demo.py cli/plan.py cli/spec.py
         mechanisms/tables/cell_key/perturbation.py paper/documents.py publish/side_by_side.py publish/demo.py

@@ -133,7 +133,7 @@ def test_a_killed_server_comes_back_with_the_run(browser: Browser, server: objec
     page.goto(f"{origin}/run")
     expect(page.locator("#job-1")).to_have_attribute("data-state", "done", timeout=LONG)
     page.goto(f"{origin}/look/1")
-    expect(page.get_by_text("Who is protected?").first).to_be_visible()
+    expect(page.frame_locator("iframe.report").get_by_text("Who is protected?").first).to_be_visible()
     page.close()
 
 
@@ -159,4 +159,23 @@ def test_the_demo_census_cancelled_and_resumed(browser: Browser, server: object,
     with page.expect_download() as got:
         page.get_by_role("link", name="Download the internal part").click()
     assert "internal/metrics.csv" in zipfile.ZipFile(got.value.path()).namelist()
+    page.close()
+
+
+@pytest.mark.slow
+def test_a_visit_is_five_buttons(browser: Browser, server: object) -> None:
+    page = opened(browser, server.address, viewport={"width": 390, "height": 844})  # type: ignore[attr-defined]
+    page.get_by_role("button", name="Start the visit").click()
+    for step, label in enumerate(
+        ("choose a method", "propose a plan", "keep this promise", "run plan", "look at the packet", ""),
+        start=1,
+    ):
+        button = page.locator("#visit-next", has_text=label or "End the visit")
+        expect(button).to_be_visible(timeout=LONG)
+        expect(page.locator("#visit")).to_contain_text(f"step {min(step, 4) if step < 6 else 5} of 5")
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        axe(page, f"visit, {label}")
+        button.click()
+    expect(page.get_by_role("button", name="Start the visit")).to_be_visible()
+    assert page.errors == []  # type: ignore[attr-defined]
     page.close()

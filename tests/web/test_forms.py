@@ -216,7 +216,7 @@ def test_the_guards_tell_their_counts_where_the_choice_is_made(client: BenchClie
     assert "The guards have not looked" in client.get("/promise").words
     bench.data.change(read=True)
     fine = client.post("/promise/answer?part=0", form)
-    assert "records published as they are none: all 5 strata have two swap values" in fine.words
+    assert "records published unchanged none: all 5 strata have two swap values" in fine.words
     assert "measured on the released file by the run" in fine.words
     some = client.post("/promise/answer?part=0", {**form, "s.match": ["county", "size"], "s.swap": ["block"]})
     assert "2 of 300 records, in 2 of 15 strata: 2 alone in their stratum" in some.words

@@ -93,8 +93,8 @@ def test_a_run_is_made_again_by_the_command_that_is_shown(started: Workbench, cl
     assert not verify(again.folder)
     sums = [(packet.public / "checksums.txt").read_bytes() for packet in (first, again)]
     assert sums[0] == sums[1]
-    look = client.get("/look/1")
-    assert "Who is protected?" in look.words
+    assert 'src="/look/1/report/public"' in client.get("/look/1").text
+    assert "Who is protected?" in client.get("/look/1/report/public").words
     archive = client.get("/packet/1/download/public").body
     assert archive[:2] == b"PK"
     assert b"public/receipt.json" in archive
@@ -132,14 +132,20 @@ def test_steps_have_percentages_where_a_command_tells_them(bench: Workbench, cli
         say("read", 4, 4)
         say("swap", 0, 4)
     log = bench.workspace.packets / "0001.log"
-    log.write_text(log.read_text() + '{"step": "swap", "state": "under way", "percent": 25}\n{"st')
-    (drawn.folder / "stderr").write_text("   0.0 s  releases\n  12.0 s  releases 66 %\nerror: a table 5 %\n")
+    log.write_text(
+        log.read_text() + '{"step": "swap", "state": "under way", "percent": 25, "seconds_left": 52}\n{"st'
+    )
+    (drawn.folder / "stderr").write_text(
+        "   0.0 s  releases\n  12.0 s  releases 66 %, about 6 s left\nerror: a table 5 %\n"
+    )
     steps = steps_of_job(run, bench.workspace.packets, running=True)
     assert [(step.name, step.done, step.percent) for step in steps] == [
         ("read", True, None),
         ("swap", False, 25),
     ]
-    assert [step.percent for step in steps_of_job(drawn, log.parent, running=True)] == [66]
+    assert [step.left for step in steps] == ["", "about 50 s left"]
+    (step,) = steps_of_job(drawn, log.parent, running=True)
+    assert (step.percent, step.left) == (66, "about 6 s left")
     assert all(step.done for step in steps_of_job(run, log.parent, running=False))
     for job in (run, drawn):
         (job.folder / "started").touch()

@@ -66,6 +66,8 @@ ROUTES = {
 }
 # routes whose fields are numbers, words of a list, or names of settings and variables
 NO_PATHS = {
+    "/visit/start",
+    "/visit/end",
     "/data/demo",
     "/data/describe",
     "/data/read",

@@ -87,7 +87,7 @@ test_that("errors of the program are conditions", {
   expect_match(e$fix, "region")
   expect_identical(e$code, 2L)
   expect_error(stirred_call("no-such-verb"), class = "stirred_error")
-  expect_error(stirred_swap(data.frame(a = 1), "a", "a", 0.1), "no census", class = "stirred_error")
+  expect_error(stirred_swap(list(a = 1), "a", "a", 0.1), "no census", class = "stirred_error")
   expect_error(stirred_census(data.frame(a = 1), "b"), "no column b", class = "stirred_error")
 })
 
@@ -100,4 +100,78 @@ test_that("a program that is not there is named", {
   Sys.setenv(PATH = tempdir(), STIRRED_COMMAND = "", R_USER_CONFIG_DIR = tempfile())
   expect_error(stirred_call("demo"), "was not found", class = "stirred_error")
   expect_error(install_stirred(command = tempfile()), class = "stirred_error")
+})
+
+test_that("a plain data frame is a census of its own", {
+  skip_without_program()
+  homes <- make_homes()[c("tenure", "district", "region", "garden")]
+  made <- suppressMessages(stirred_swap(homes, match = c("region", "tenure"), swap = "district", rate = 0.1))
+  expect_identical(names(made$data), names(homes))
+  expect_identical(unclass(table(made$data$district, made$data$tenure)), unclass(table(homes$district, homes$tenure)))
+  expect_s3_class(suppressMessages(stirred_stir(homes, c("region", "tenure"), "district", rate = 0.1)), "stirred_release")
+  expect_error(stirred_topdown(homes, "small"), "no census", class = "stirred_error")
+  expect_error(stirred_swap("homes.csv", "tenure", "district", 0.1), "no census", class = "stirred_error")
+})
+
+test_that("a plan is checked, and two packets are compared", {
+  skip_without_program()
+  homes <- make_homes()[c("tenure", "district", "region", "garden")]
+  first <- suppressMessages(stirred_swap(homes, c("region", "tenure"), "district", 0.1, tables = list(c("district", "tenure"))))
+  told <- stirred_check(first$plan)
+  expect_match(paste(unlist(told), collapse = " "), "county|district")
+  second <- suppressMessages(stirred_stir(homes, c("region", "tenure"), "district", rate = 0.1, tables = list(c("district", "tenure"))))
+  page <- stirred_compare(first, second)
+  expect_true(file.exists(page) && file.size(page) > 1000)
+})
+
+test_that("losses against shares are plotted", {
+  skip_without_program()
+  homes <- make_homes()[c("tenure", "district", "region", "garden")]
+  made <- suppressMessages(stirred_swap(homes, c("region", "tenure"), "district", 0.1))
+  losses <- stirred_losses(made, shares = c(0.05, 0.2))
+  expect_true(all(c(0.05, 0.2) %in% losses$share) && all(is.finite(losses$loss)))
+  # more that moves costs less
+  own <- losses[losses$method == losses$method[1], ]
+  expect_lt(own$loss[own$share == 0.2], own$loss[own$share == 0.05])
+  grDevices::pdf(NULL)
+  expect_no_error(plot(made, what = "loss"))
+  grDevices::dev.off()
+})
+
+test_that("TopDown measures a workload of a file", {
+  skip_without_program()
+  homes <- make_homes()[c("tenure", "district", "region")]
+  homes$tenure[is.na(homes$tenure)] <- "own"
+  census <- stirred_census(homes, spine = c("region", "district"))
+  workload <- tempfile(fileext = ".toml")
+  writeLines(c(
+    "name = \"homes\"",
+    "title = \"Tenure by district\"",
+    "record = \"household\"",
+    "rho_squared = \"1\"",
+    "levels = [\"region\", \"district\"]",
+    "[[axis]]",
+    "name = \"tenure\"",
+    "labels = [\"rent\", \"own\", \"other\"]",
+    "[axis.source]",
+    "cases = [{ tenure = [\"rent\"] }, { tenure = [\"own\"] }, {}]",
+    "[[query]]",
+    "name = \"total\"",
+    "[[query]]",
+    "name = \"detailed\"",
+    "of = [\"tenure\"]",
+    "[level_shares]",
+    "region = \"1/2\"",
+    "district = \"1/2\"",
+    "[query_shares.region]",
+    "total = \"1/2\"",
+    "detailed = \"1/2\"",
+    "[query_shares.district]",
+    "total = \"1/2\"",
+    "detailed = \"1/2\""
+  ), workload)
+  made <- suppressMessages(stirred_topdown(census, workload, rho_squared = "1", tables = list(c("district", "tenure"))))
+  expect_s3_class(made, "stirred_release")
+  expect_true(nzchar(made$rho_squared))
+  expect_identical(nrow(made$tables[[1]]) > 0L, TRUE)
 })

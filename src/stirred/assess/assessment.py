@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from stirred.assess.conclusions import Conclusions, cramers_v, cross_table
 from stirred.assess.utility import (
-    BLOCK_BINS,
-    CELL_BINS,
     METRIC_SCHEMA,
     TablePair,
     detailed_summary,
@@ -34,6 +32,21 @@ class TableAssessment:
         bool  # equal to the truth in every cell: listed separately, so that it does not improve the averages
     )
     promised: bool = False  # whether the release states that every cell is exact
+    quoted: pl.DataFrame | None = field(
+        default=None, repr=False
+    )  # the number to quote of every published cell
+
+    def quoted_pair(self) -> TablePair:
+        """Return the same cells with the number to quote in the place of the count; the count where nothing else is."""
+        if self.quoted is None:
+            return self.pair
+        keys, counted = list(self.by), self.pair.frame.drop("protected")
+        joined = (
+            counted.join(self.quoted, on=keys, how="left", nulls_equal=True)
+            if keys
+            else pl.concat([counted, self.quoted], how="horizontal")
+        )
+        return TablePair(by=self.by, frame=joined.with_columns(pl.col("protected").fill_null(0.0)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,19 +73,25 @@ class Assessment:
     def metrics(self) -> pl.DataFrame:
         """Return all metrics in the long layout of the Bureau's Detailed Summary Metrics, without exact tables."""
         frames = [
-            measure_errors(item.pair, table=item.name, level=item.by[0], edges=_size_edges(item.by))
+            measure_errors(item.pair, table=item.name, level=item.by[0])
             for item in self.tables
             if not item.exact
         ]
         return pl.concat(frames) if frames else pl.DataFrame(schema=METRIC_SCHEMA)
 
     def summary(self) -> pl.DataFrame:
-        """Return one row for each table and size class in the Bureau's layout; exact tables have error 0."""
+        """Return one row for each table, number and size class in the Bureau's layout; exact tables have error 0.
+
+        ``Number`` is the count, or the number to quote where it is another one; ``Cell_Set`` says which cells are held
+        against the census.
+        """
         frames = [
-            detailed_summary(
-                item.pair, characteristic=item.name, geography=item.by[0], edges=_size_edges(item.by)
+            detailed_summary(pair, characteristic=item.name, geography=item.by[0]).with_columns(
+                pl.lit(number).alias("Number"), pl.lit(CELL_SET).alias("Cell_Set")
             )
             for item in self.tables
+            for number, pair in (("count", item.pair), ("quote", item.quoted_pair()))
+            if (number == "count" or item.quoted is not None) and pair.frame.height
         ]
         # a table of records that do not exist has no cell, and no class of sizes
         frames = [frame for frame in frames if frame.height]
@@ -87,9 +106,7 @@ class Assessment:
         return tuple(t.name for t in self.tables if t.promised and not t.exact)
 
 
-def _size_edges(by: Sequence[str]) -> Sequence[int]:
-    """Return the size classes: those of areas for totals of areas, those of cells for all other tables."""
-    return BLOCK_BINS if len(by) == 1 else CELL_BINS
+CELL_SET = "cells with a record in the census or in this release"
 
 
 def assess_tables(
@@ -114,9 +131,23 @@ def assess_tables(
                 pair=pair,
                 exact=pair.exact,
                 promised=_states_exact(published),
+                quoted=_find_quoted(published, by),
             )
         )
     return Assessment(name=name, tables=tuple(found))
+
+
+def _find_quoted(published: pa.Table, by: Sequence[str]) -> pl.DataFrame | None:
+    """Return the number to quote of every cell as ``protected``, or None where it is the count."""
+    if "estimate" not in published.column_names or "weighted" in published.column_names:
+        return None
+    frame = pl.DataFrame(pl.from_arrow(published))
+    count = pl.col("count").cast(pl.Float64)
+    number = pl.coalesce(pl.col("estimate").cast(pl.Float64), count)
+    if "quote" in frame.columns:
+        number = pl.when(pl.col("quote") == "estimate").then(number).otherwise(count)
+    keys = [pl.col(name).cast(pl.String) for name in by]
+    return frame.select(*keys, number.alias("protected"))
 
 
 def has_variables(census: Census, record_type: str, by: Sequence[str]) -> bool:

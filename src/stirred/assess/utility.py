@@ -193,7 +193,7 @@ def all_metrics(reference: Array, protected: Array) -> list[Metric]:
 
 # The Bureau's population-size classes for areas, and the classes of a cell's own count.
 AREA_BINS = (0, 1_000, 5_000, 10_000, 50_000, 100_000)
-CELL_BINS = (0, 10, 100)
+CELL_BINS = (0, 1, 10, 100, 1_000)  # empty cells are a class of their own
 BLOCK_BINS = (0, 1, 10, 50, 100, 250, 500, 1_000)
 
 
@@ -278,8 +278,8 @@ def _floats(frame: pl.DataFrame, name: str) -> Array:
 def bin_labels(edges: Sequence[int]) -> list[str]:
     """Return the names of the size classes.
 
-    >>> bin_labels((0, 10, 100))
-    ['0–9', '10–99', '100+']
+    >>> bin_labels((0, 1, 10, 100))
+    ['0', '1–9', '10–99', '100+']
     """
     last = f"{edges[-1]:,}+"
     names = [str(a) if b == a + 1 else f"{a:,}–{b - 1:,}" for a, b in pairwise(edges)]

@@ -396,7 +396,7 @@ def what_if(row: WhatIf, rate: Fraction) -> Specification:
 
 
 def stirred_what_if(row: WhatIf, rate: Fraction) -> Specification:
-    r"""Return the same row if the households were stirred: at least the share p moves in every stratum.
+    r"""Return the same row if the households were stirred by cycles: the share p moves in every stratum.
 
     One exchange loses $|\ln\lambda|$ with $\lambda = (n-1)(1-p)/p$ in a stratum of n, most in the largest one.
 

@@ -4,7 +4,8 @@
   stirred frontier plan.toml --rates 1/100 1/20 1/2 --rho 1/10 1 10 --out frontier/
 
 Every [[mechanism]] of the plan is released by itself, and held against the census: --rates are tried for every
-swap rate, --rho for every total ρ² (the usual zCDP ρ). One that continues another (given = "…") is released with it.
+swap rate, --rho for every total ρ² (the usual zCDP ρ), --epsilon for every total ε and for the largest loss of stirring.
+One that continues another (given = "…") is released with it.
 The plan's tables measure the error. Results are internal. An interrupted run goes on with the same command.
 """
 
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", help="the plan, with one [[mechanism]] for each method")
     parser.add_argument("--rates", nargs="+", default=[], metavar="P", help='swap rates, such as "1/20"')
     parser.add_argument("--rho", nargs="+", default=[], metavar="RHO", help='total ρ², such as "1/2"')
+    parser.add_argument("--epsilon", nargs="+", default=[], metavar="EPSILON", help='total ε, such as "8"')
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write; must not exist")
     parser.add_argument("--key", metavar="FILE", help="the key file (default: DIR.key)")
     add_attack_arguments(parser)
@@ -45,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     out, plan = Path(arguments.out), load(arguments.plan)
     require_room(out)
     require_tables(plan)
-    members = build_family(plan, rates=arguments.rates, rho_squared=arguments.rho)
+    members = build_family(plan, rates=arguments.rates, rho_squared=arguments.rho, epsilon=arguments.epsilon)
     settings = DoubtSettings(**settings_of(arguments))  # type: ignore[arg-type]
     truth, key = plan.checked_census(), load_key(out, arguments.key)
     with show_progress(quiet=arguments.json) as progress:

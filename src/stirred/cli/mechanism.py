@@ -263,4 +263,6 @@ def _promise(
                 ]
                 title = f"{said(exhibit.title)}: {said(part.caption)}"
                 shown.print(table(title, [said(name) for name in part.columns], rows))
+        if exhibit.note:
+            shown.print(said(exhibit.note))
     return 0

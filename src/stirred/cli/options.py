@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser, *, default: str | None = "local") -> None:
-    """Add ``--engine``, ``--master``, ``--memory`` and ``--scratch``."""
+    """Add ``--engine``, ``--master``, ``--memory``, ``--scratch`` and what is accepted of a cluster."""
     where = parser.add_argument_group("where it runs (the result is the same)")
     where.add_argument(
         "--engine",
@@ -40,6 +40,12 @@ def add_engine_arguments(parser: argparse.ArgumentParser, *, default: str | None
         "--scratch", metavar="DIR", type=Path, help="where parts that do not fit lie while they are needed"
     )
     where.add_argument(
+        "--accept-open-network",
+        metavar="REASON",
+        default="",
+        help="use a cluster without authentication or encryption; the reason stands in the receipt",
+    )
+    where.add_argument(
         "--progress",
         choices=PROGRESS_KINDS,
         help="how the steps are told on standard error (default: bars or lines, nothing with --json)",
@@ -47,8 +53,13 @@ def add_engine_arguments(parser: argparse.ArgumentParser, *, default: str | None
 
 
 @contextmanager
-def open_engine(arguments: argparse.Namespace, *, planned: str = "local") -> "Iterator[Engine]":
-    """Yield the engine asked for; stop it at the end if it was started for this command."""
+def open_engine(
+    arguments: argparse.Namespace, *, planned: str = "local", accepted: str = ""
+) -> "Iterator[Engine]":
+    """Yield the engine asked for, and stop it at the end if it was started for this command.
+
+    ``planned`` and ``accepted`` are what the plan says: the engine, and the reason for an open network.
+    """
     from stirred.engine.choice import choose_engine
 
     engine = choose_engine(
@@ -56,6 +67,7 @@ def open_engine(arguments: argparse.Namespace, *, planned: str = "local") -> "It
         memory=arguments.memory,
         scratch=arguments.scratch,
         master=arguments.master,
+        accept_open_network=arguments.accept_open_network or accepted,
     )
     try:
         yield engine

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from stirred.cli.process import write_event, write_line
 from stirred.closed_files import append_closed
+from stirred.kernels import COMPILING, tell_compiling
 
 if TYPE_CHECKING:
     from stirred.engine import Progress as ProgressEvents
@@ -215,13 +216,15 @@ def show_progress(
         yield _nothing
         return
     if kind == "json":
-        yield _tell_events(partial(write_event, "progress"))
+        events = _tell_events(partial(write_event, "progress"))
+        with tell_compiling(partial(events, COMPILING, 0, 1)):
+            yield events
         return
-    if kind == "lines":
-        yield _line_a_step(late=late)
-        return
-    if not sys.stderr.isatty():
-        yield _line_a_step(late=late)
+    if kind == "lines" or not sys.stderr.isatty():
+        began = time.monotonic()
+        note = partial(write_step, began, COMPILING)
+        with tell_compiling(note):
+            yield _line_a_step(began, late=late)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -240,30 +243,41 @@ def show_progress(
                 tasks[step] = shown.add_task(step, total=max(total, 1))
             shown.update(tasks[step], completed=done, total=max(total, 1))
 
-        yield report
+        with tell_compiling(partial(shown.console.print, COMPILING)):
+            yield report
 
 
 def _nothing(step: str, done: int, total: int) -> None:
     """Show no progress."""
 
 
-def _line_a_step(*, late: bool = False) -> "ProgressEvents":
+def write_step(began: float, words: str) -> None:
+    """Write a line about a step, with the seconds since the start."""
+    write_line(f"{time.monotonic() - began:6.1f} s  {words}")
+
+
+def _line_a_step(began: float, *, late: bool = False) -> "ProgressEvents":
     """Print the name of each step when it begins, with the seconds since the start; a long one says how far it is."""
-    began, told = time.monotonic(), dict[str, float]()  # when a step under way was last told
+    from stirred.census.progress import estimate_left, write_left
+
+    told, first = dict[str, float](), dict[str, float]()  # when a step under way was last told, and began
 
     def report(step: str, done: int, total: int) -> None:
         now = time.monotonic()
         begins, last = step not in told, told.get(step, now)
         told[step] = last
+        first.setdefault(step, now)
+        far = ""
+        if not begins and done < total and now - last >= LINE_AFTER_SECONDS:
+            left = estimate_left(done, total, now - first[step])
+            far = f" {percent(done, total)} %" + ("" if left is None else f", {write_left(left)}")
         if done >= total:
             told.pop(step)  # a later release has the same steps
-        far = (
-            "" if begins or done >= total or now - last < LINE_AFTER_SECONDS else f" {percent(done, total)} %"
-        )
+            first.pop(step)
         if far or (begins and not late and (done < total or total == 0)):
             if step in told:
                 told[step] = now
-            write_line(f"{now - began:6.1f} s  {step}{far}")
+            write_step(began, f"{step}{far}")
 
     return report
 
@@ -288,16 +302,24 @@ def log_progress(path: Path, inner: "ProgressEvents") -> "Iterator[ProgressEvent
 
 def _tell_events(write: Callable[..., None]) -> "ProgressEvents":
     """Return a progress that writes an event when a step begins or ends, and at most one a second between."""
+    from stirred.census.progress import estimate_left
+
     began = last = time.monotonic()
+    first = dict[str, float]()  # when a step began
 
     def report(step: str, done: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
         whole = done in (0, total)
+        since = now - first.setdefault(step, now)
+        if done == total:
+            first.pop(step)
         if whole or now - last >= LOG_AFTER_SECONDS:
             last = now
             state = "done" if done == total else "begun" if whole else "under way"
-            far = {} if whole else {"percent": percent(done, total)}
+            far: dict[str, int] = {} if whole else {"percent": percent(done, total)}
+            if not whole and (left := estimate_left(done, total, since)) is not None:
+                far["seconds_left"] = left
             write(step=step, state=state, seconds=round(now - began, 3), **far)
 
     return report

@@ -158,7 +158,7 @@ def add_lookup(parser: argparse.ArgumentParser) -> None:
 
 def _lookup(arguments: argparse.Namespace) -> int:
     """Find the cell and say what it means."""
-    from stirred.publish.packet.lookup import encode_cell, label_cell, list_labels, look_up
+    from stirred.publish.packet.lookup import MEASURES, encode_cell, label_cell, list_labels, look_up
 
     where = {}
     for word in arguments.where:
@@ -168,6 +168,12 @@ def _lookup(arguments: argparse.Namespace) -> int:
                 f"{word!r} names no level",
                 why="a cell is given by a level of each variable",
                 fix="write NAME=LEVEL, such as county=001",
+            )
+        if name in MEASURES:
+            raise InputError(
+                f"{name} is a number of a cell, no variable",
+                why="--where says which cell, and its numbers are what is looked up",
+                fix=f"leave {name}={level} out",
             )
         where[name] = level
     packet = Path(arguments.packet)

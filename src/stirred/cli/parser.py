@@ -3,7 +3,7 @@
 import argparse
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from stirred.errors import InputError, did_you_mean
@@ -83,9 +83,27 @@ class VerbParser(argparse.ArgumentParser):
             raise InputError(
                 what, why=f"{helped} lists what it knows", fix=did_you_mean(found["value"].strip("'"), known)
             )
+        for pattern, explain in _EXPLAINED:
+            if found := pattern.fullmatch(message):
+                what, why, fix = explain(self, found)
+                raise InputError(what, why=why, fix=fix)
         raise InputError(
             f"{self.prog}: {message}", why="the command was not understood", fix=f"{helped} shows examples"
         )
+
+    def find_action(self, flag: str) -> argparse.Action | None:
+        """Return the argument that a message of argparse names, by its flags or its name."""
+        named = {*flag.split("/")}
+        return next(
+            (a for a in self._actions if named & {*a.option_strings, str(a.metavar), a.dest}),
+            None,
+        )
+
+    def find_example(self) -> str:
+        """Return the first example of this command in its help; without one, how its help is shown."""
+        lines = (line.strip() for line in (self.description or "").splitlines())
+        told = next((line for line in lines if line.startswith(f"{self.prog} ")), "")
+        return re.split(r"\s{2,}", told)[0] or f"{self.prog} --help shows examples"
 
     def _flags(self) -> list[str]:
         return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
@@ -108,6 +126,83 @@ class VerbParser(argparse.ArgumentParser):
 _UNKNOWN = re.compile(r"unrecognized arguments: (.*)", re.DOTALL)
 _CHOICE = re.compile(
     r"argument (?P<name>.*?): invalid choice: (?P<value>.*?) \(choose from (?P<known>.*)\)", re.DOTALL
+)
+
+Explained = tuple[str, str, str]  # what, why, fix
+_KINDS = {"int": ("a whole number", "10"), "float": ("a number", "0.5")}
+
+
+def _explain_value(parser: VerbParser, found: re.Match[str]) -> Explained:
+    wanted, example = _KINDS.get(found["kind"], (found["kind"], ""))
+    action = parser.find_action(found["name"])
+    usual = example if action is None or action.default in (None, argparse.SUPPRESS) else str(action.default)
+    flag = "" if action is None or not action.option_strings else f"{action.option_strings[-1]} "
+    what = f"{parser.prog} cannot read {flag or found['name'] + ' '}{found['value']}"
+    return what, f"it is not {wanted}", f"write {wanted}, such as {flag}{usual}"
+
+
+def _explain_nothing(parser: VerbParser, found: re.Match[str]) -> Explained:
+    action = parser.find_action(found["name"])
+    shown = "VALUE" if action is None else _metavar(action)
+    flag = found["name"].split("/")[-1]
+    return (
+        f"{flag} of {parser.prog} needs a value",
+        f"too little follows it: it takes {found['many']}",
+        f"{flag} {shown}",
+    )
+
+
+def _metavar(action: argparse.Action) -> str:
+    if action.choices is not None:
+        return " or ".join(map(str, action.choices))
+    return str(action.metavar or action.dest.upper())
+
+
+def _explain_missing(parser: VerbParser, found: re.Match[str]) -> Explained:
+    names = found["names"].split(", ")
+    told = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f"{parser.prog} needs {told}", "the command cannot begin without it", parser.find_example()
+
+
+def _explain_one_of(parser: VerbParser, found: re.Match[str]) -> Explained:
+    told = " or ".join(found["names"].split())
+    return f"{parser.prog} needs {told}", "none of them is given", parser.find_example()
+
+
+def _explain_both(parser: VerbParser, found: re.Match[str]) -> Explained:
+    return (
+        f"{parser.prog} takes {found['name']} or {found['other']}",
+        "both are given, and one excludes the other",
+        f"leave {found['name']} out, or {found['other']}",
+    )
+
+
+def _explain_beginning(parser: VerbParser, found: re.Match[str]) -> Explained:
+    known = found["known"].split(", ")
+    return (
+        f"{parser.prog} does not know {found['value']}",
+        "it is the beginning of several flags",
+        f"write one of them: {', '.join(known)}",
+    )
+
+
+def _explain_switch(parser: VerbParser, found: re.Match[str]) -> Explained:
+    flag = found["name"].split("/")[-1]
+    return f"{flag} of {parser.prog} takes no value", f"{found['value']} is given to it", flag
+
+
+# what argparse says → what a person is told
+_EXPLAINED: tuple[tuple[re.Pattern[str], Callable[[VerbParser, re.Match[str]], Explained]], ...] = tuple(
+    (re.compile(pattern, re.DOTALL), explain)
+    for pattern, explain in (
+        (r"argument (?P<name>.*?): invalid (?P<kind>\w+) value: '(?P<value>.*)'", _explain_value),
+        (r"argument (?P<name>.*?): expected (?P<many>.* arguments?)", _explain_nothing),
+        (r"the following arguments are required: (?P<names>.*)", _explain_missing),
+        (r"one of the arguments (?P<names>.*) is required", _explain_one_of),
+        (r"argument (?P<name>.*?): not allowed with argument (?P<other>.*)", _explain_both),
+        (r"ambiguous option: (?P<value>.*?) could match (?P<known>.*)", _explain_beginning),
+        (r"argument (?P<name>.*?): ignored explicit argument (?P<value>.*)", _explain_switch),
+    )
 )
 
 

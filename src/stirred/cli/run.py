@@ -122,7 +122,7 @@ def release_plan(
     from stirred.publish.check import prepare
     from stirred.publish.run.part import hold_lock
 
-    with open_engine(arguments, planned=plan.engine) as engine:
+    with open_engine(arguments, planned=plan.engine, accepted=plan.accept_open_network) as engine:
         # all that can be refused is refused before a key is made
         with show_progress(quiet=arguments.json, late=True, kind=arguments.progress) as shown:
             rehearsal = noiseless or is_rehearsal(out, arguments.key)

@@ -75,7 +75,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _read_port(text: str) -> int:
     """Return a port number; refuse what is none."""
     if not text.isdecimal() or int(text) > MAX_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port: a number from 0 to {MAX_PORT}")
+        raise InputError(
+            f"there is no port {text}",
+            why=f"a port is a number from 0 to {MAX_PORT}",
+            fix=f"--port {DEFAULT_PORT}; or --port 0 for any that is free",
+        )
     return int(text)
 
 

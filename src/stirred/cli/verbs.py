@@ -26,7 +26,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "check": {
         "packet": ("stirred.cli.packet", "look up a number; verify, sign and compare packets"),
     },
-    "doubt": {
+    "test": {
         "assess": ("stirred.cli.assess", "hold packets against the truth: utility, audit, attack, universe"),
         "audit": (
             "stirred.cli.audit",
@@ -81,7 +81,7 @@ def require_verb(parser: VerbParser, words: Sequence[str]) -> None:
         raise InputError(
             f"stirred has no command {word!r}",
             why="stirred --help lists all of them",
-            fix=SUGGESTED_COMMANDS[near[0]] if near else did_you_mean(word, known),
+            fix=SUGGESTED_COMMANDS[near[0]] if near else did_you_mean(word, {*known, *RENAMED}),
         )
 
 
@@ -152,11 +152,13 @@ def respell(words: list[str]) -> list[str]:
     ['packet', 'lookup', 'packet/', '--json']
     >>> respell(["help", "packet", "lookup"])
     ['packet', 'lookup', '--help']
+    >>> respell(["help", "lookup"])
+    ['packet', 'lookup', '--help']
     >>> respell(["swap", "census.toml", "--method", "targeted", "--check"])
     ['targeted-swapping', 'census.toml', '--check']
     """
     if words and words[0] == "help":
-        return [*words[1:], "--help"]
+        return respell([*words[1:], "--help"])
     if words and words[0] in RENAMED:
         return [*RENAMED[words[0]], *words[1:]]
     place = next((i for i, word in enumerate(words) if word.partition("=")[0] == "--method"), None)

@@ -102,6 +102,10 @@ class Engine(Protocol):
         """Run the tasks in this process, the first while later ones are made; results are in the order of the tasks."""
         ...
 
+    def digest_files(self, paths: Sequence[Path]) -> list[bytes]:
+        """Return the SHA-256 of plain files in their order, several at a time; no link is followed."""
+        ...
+
     def fits(self, size: int) -> bool:
         """Return whether a job may hold that many bytes in this process; if not, it uses flows and parts."""
         ...

@@ -11,9 +11,16 @@ ENGINE_NAMES = ("local", "spark")
 
 
 def choose_engine(
-    name: str, *, memory: str | None = None, scratch: Path | None = None, master: str | None = None
+    name: str,
+    *,
+    memory: str | None = None,
+    scratch: Path | None = None,
+    master: str | None = None,
+    accept_open_network: str = "",
 ) -> Engine:
     """Return the engine of that name; ``memory`` bounds the local one, ``master`` says where Spark runs.
+
+    ``accept_open_network`` is the reason for which a cluster without authentication or encryption is used.
 
     >>> choose_engine("local", memory="4 GB").name
     'local'
@@ -41,7 +48,7 @@ def choose_engine(
                 why="Spark's executors have their own settings",
                 fix="spark-submit --executor-memory 8g; see docs/how-to/cluster.md",
             )
-        return cast(Engine, Spark(master=master, scratch=scratch))
+        return cast(Engine, Spark(master=master, scratch=scratch, accept_open_network=accept_open_network))
     raise InputError(
         f"there is no engine {name}",
         why="an engine is chosen by its name",

@@ -16,6 +16,7 @@ import pyarrow as pa
 from stirred._support import pads, path_in
 from stirred.census import Census, read
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Read, Steps
+from stirred.engine.digests import digest_plain
 from stirred.engine.scratch import EncryptedWriter, ScratchFolder, SealedFiles
 from stirred.engine.tables import ROWS_PER_BATCH, ReleasedFile, plain_schema, stream_tables, to_plain
 from stirred.engine.threads import map_in_order
@@ -340,6 +341,10 @@ class Local:
             yield from pool.map(kernel, tasks)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)  # as in_order: the garbage collector may be here
+
+    def digest_files(self, paths: Sequence[Path]) -> list[bytes]:
+        """Return the SHA-256 of plain files in their order; hashing releases the interpreter lock."""
+        return list(self.map(digest_plain, paths))
 
     @property
     def memory_bytes(self) -> int:

@@ -1,6 +1,7 @@
 """The settings of a mechanism as one typed model: plan keys, flags, reference, JSON schema and forms come from it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from inspect import Parameter, Signature
@@ -53,6 +54,7 @@ RESERVED_NAMES = frozenset(
         "help",
         "from",
         "accept_small_effect",
+        "accept_open_network",
     )
 )  # flags of every command
 
@@ -66,7 +68,8 @@ class MechanismConfig(StrictModel):
     promise is then part of the specification), ``reads`` (the same, of a release that is read as public data: its promise
     is stated apart), ``levels_of`` (the setting that names the variable whose levels it lists: a label of the codebook is
     then as good as a code), ``overrides`` (it accepts by name what a guard refuses: a form asks for the reason) and
-    ``label`` (what forms call it, where its name does not say it).
+    ``label`` (what forms call it, where its name does not say it). A setting that releases are compared by, such as a swap
+    rate or a total budget, is marked in its type: ``Annotated[Share, Varied("rate")]``.
     """
 
     @classmethod
@@ -143,6 +146,36 @@ class MechanismConfig(StrictModel):
     def _setting_with(self, kind: str) -> str | None:
         names = (name for name, field in type(self).model_fields.items() if read_extra(field).get(kind))
         return next((name for name in names if getattr(self, name) is not None), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """Mark a setting by which releases of one mechanism are compared: a ``rate`` of moves, a total ρ² or a largest ε.
+
+    The mark is no part of the JSON schema. ``where`` is another setting with the value for which this one has that unit;
+    ``instead_of`` are settings that are left out where this one is set.
+    """
+
+    unit: Literal["rate", "rho_squared", "epsilon"]
+    where: tuple[str, str] | None = None
+    instead_of: tuple[str, ...] = ()
+
+
+def list_varied(config: type[MechanismConfig]) -> dict[str, tuple[Varied, ...]]:
+    """Return the settings by which releases are compared, each with its marks.
+
+    >>> from pydantic import Field
+    >>> class Settings(MechanismConfig):
+    ...     area: str = Field(description="the areas that are counted")
+    ...     share: Annotated[Share, Varied("rate")] = Field(description="the share that moves")
+    >>> [(name, mark.unit) for name, marks in list_varied(Settings).items() for mark in marks]
+    [('share', 'rate')]
+    """
+    marks = {
+        name: tuple(one for one in field.metadata if isinstance(one, Varied))
+        for name, field in config.model_fields.items()
+    }
+    return {name: found for name, found in marks.items() if found}
 
 
 def read_extra(field: FieldInfo) -> dict[str, Any]:

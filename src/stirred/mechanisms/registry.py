@@ -29,12 +29,18 @@ class Registration:
     name: str
     target: str  # module:Class
     summary: str
+    label: str = ""  # for people who choose a method
     verb: str = ""  # the command, where that is not the name
     settings: str = ""  # module:Config, where that can be imported without the mechanism
     family: str = ""  # the command of which it is one method, such as swap
     method: str = ""  # its name there: stirred swap --method targeted
     coverage: str = ""  # module:NAME of what was measured of its intervals, where it was
     compared: bool = False  # whether other swaps state what this one would lose in their place
+
+    @property
+    def title(self) -> str:
+        """Return what a list of methods calls it: its label, or its name."""
+        return self.label or self.name
 
     @property
     def command(self) -> str:
@@ -87,6 +93,7 @@ OWN_REGISTRATIONS = (
         name="permutation-swapping",
         target=f"{_SWAPPING}:PermutationSwapping",
         summary="swap records within strata: the Permutation Swapping Algorithm",
+        label="Swap households",
         verb="swap",
         settings=f"{_SETTINGS}:SwapConfig",
         family="swap",
@@ -98,6 +105,7 @@ OWN_REGISTRATIONS = (
         name="stirring",
         target="stirred.mechanisms.stirring.mechanism:Stirring",
         summary="swap records within strata by the law that loses least",
+        label="Stir households",
         settings="stirred.mechanisms.stirring.config:StirringConfig",
         coverage="stirred.mechanisms.stirring.coverage:MEASURED_COVERAGE",
         compared=True,
@@ -106,6 +114,7 @@ OWN_REGISTRATIONS = (
         name="topdown",
         target="stirred.mechanisms.topdown.mechanism:TopDown",
         summary="noisy measurements, then microdata that keep the invariants",
+        label="TopDown",
         settings="stirred.mechanisms.topdown.config:TopDownConfig",
         coverage="stirred.mechanisms.topdown.coverage:MEASURED_COVERAGE",
     ),
@@ -113,30 +122,35 @@ OWN_REGISTRATIONS = (
         name="exact-margins",
         target="stirred.mechanisms.tables.exact_margins:ExactMargins",
         summary="one noisy table whose margins are exact",
+        label="One noisy table with exact margins",
         settings="stirred.mechanisms.tables.config:ExactMarginsConfig",
     ),
     Registration(
         name="safetab-p",
         target="stirred.mechanisms.census2020.safetab.persons.mechanism:SafeTabP",
         summary="totals, and sex by age, of detailed population groups: SafeTab-P",
+        label="Detailed groups of persons",
         settings="stirred.mechanisms.census2020.config:SafeTabPConfig",
     ),
     Registration(
         name="safetab-h",
         target="stirred.mechanisms.census2020.safetab.households.mechanism:SafeTabH",
         summary="households of detailed groups by type and tenure: SafeTab-H",
+        label="Detailed groups of households",
         settings="stirred.mechanisms.census2020.config:SafeTabHConfig",
     ),
     Registration(
         name="phsafe",
         target="stirred.mechanisms.census2020.phsafe.mechanism:PHSafe",
         summary="noisy counts of persons by household: the tables PH1 to PH8",
+        label="Persons by household",
         settings="stirred.mechanisms.census2020.config:PHSafeConfig",
     ),
     Registration(
         name="cell-key",
         target="stirred.mechanisms.tables.cell_key.mechanism:CellKey",
         summary="tables with bounded noise that follows their records (no finite bound)",
+        label="Cell keys",
         verb="cellkey",
         settings="stirred.mechanisms.tables.config:CellKeyConfig",
     ),
@@ -144,18 +158,21 @@ OWN_REGISTRATIONS = (
         name="gaussian-tables",
         target="stirred.mechanisms.tables.gaussian:GaussianTables",
         summary="tables with independent discrete Gaussian noise in every cell",
+        label="Noise in every cell",
         settings="stirred.mechanisms.tables.config:GaussianTablesConfig",
     ),
     Registration(
         name="special-tabulations",
         target="stirred.mechanisms.tables.special:SpecialTabulations",
         summary="tables with small counts left out and counts rounded (no guarantee)",
+        label="Leave out and round",
         settings="stirred.mechanisms.tables.config:SpecialTabulationsConfig",
     ),
     Registration(
         name="targeted-swapping",
         target="stirred.mechanisms.swap.targeted:TargetedSwapping",
         summary="swap risky households in pairs, by the method of recordSwap (no finite bound)",
+        label="Swap risky households",
         settings="stirred.mechanisms.swap.config:TargetedConfig",
         family="swap",
         method="targeted",
@@ -164,6 +181,7 @@ OWN_REGISTRATIONS = (
         name="swapping-2010",
         target="stirred.mechanisms.swap.swapping_2010:Swapping2010",
         summary="swap at-risk households in pairs, as for the 2010 census (no finite bound)",
+        label="Swap as in 2010",
         settings="stirred.mechanisms.swap.config:Swapping2010Config",
         family="swap",
         method="2010",
@@ -172,6 +190,7 @@ OWN_REGISTRATIONS = (
         name="swapping-varying-rates",
         target=f"{_VARIANTS}:VaryingRates",
         summary="a swap whose rate depends on a variable or on rarity",
+        label="Swap at several rates",
         settings=f"{_SETTINGS}:VaryingRatesConfig",
         family="swap",
         method="varying-rates",
@@ -180,6 +199,7 @@ OWN_REGISTRATIONS = (
         name="swapping-imputed-stay",
         target=f"{_VARIANTS}:ImputedStay",
         summary="a swap that leaves imputed records where they are",
+        label="Swap, imputed records stay",
         settings=f"{_SETTINGS}:ImputedStayConfig",
         family="swap",
         method="imputed-stay",
@@ -188,6 +208,7 @@ OWN_REGISTRATIONS = (
         name="swapping-no-vacuous",
         target=f"{_VARIANTS}:NoVacuous",
         summary="a swap without draws that change no table",
+        label="Swap, no draw without effect",
         settings=f"{_SETTINGS}:NoVacuousConfig",
         family="swap",
         method="no-vacuous",
@@ -196,6 +217,7 @@ OWN_REGISTRATIONS = (
         name="swapping-near-places",
         target=f"{_VARIANTS}:NearPlaces",
         summary="a swap that prefers near places",
+        label="Swap between near places",
         settings=f"{_SETTINGS}:NearPlacesConfig",
         family="swap",
         method="near-places",
@@ -204,6 +226,7 @@ OWN_REGISTRATIONS = (
         name="swapping-unit-matching",
         target=f"{_VARIANTS}:UnitMatching",
         summary="two swaps: one in coarser pools, one in the strata",
+        label="Swap twice",
         settings=f"{_SETTINGS}:UnitMatchingConfig",
         family="swap",
         method="unit-matching",
@@ -212,6 +235,7 @@ OWN_REGISTRATIONS = (
         name="swapping-noisy-key",
         target=f"{_VARIANTS}:NoisyKey",
         summary="a swap with a noisy match variable (no finite bound is known)",
+        label="Swap with a noisy match",
         settings=f"{_SETTINGS}:NoisyKeyConfig",
         family="swap",
         method="noisy-key",
@@ -220,6 +244,7 @@ OWN_REGISTRATIONS = (
         name="swapping-noisy-tables",
         target=f"{_VARIANTS}:NoisyTables",
         summary="tables of a swapped file, each cell with noise",
+        label="Swap, then noise in every cell",
         settings=f"{_SETTINGS}:NoisyTablesConfig",
         family="swap",
         method="noisy-tables",

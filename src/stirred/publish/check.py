@@ -51,7 +51,7 @@ def prepare(
     add no noise at all.
     """
     require_room(out)
-    engine_used = engine or choose_engine(plan.engine)
+    engine_used = engine or choose_engine(plan.engine, accept_open_network=plan.accept_open_network)
     stamps = input_stamps(plan.census(engine_used))
     census = plan.checked_census(engine_used, progress=progress)
     require_records(census, engine_used)
@@ -327,7 +327,7 @@ def explain(
     plan: Plan, census: Census | None = None, engine: Engine | None = None, *, trial: bool = True
 ) -> Explanation:
     """Return everything that ``plan check`` prints; write nothing. With ``trial`` draw once and discard it."""
-    engine_used = engine or choose_engine(plan.engine)
+    engine_used = engine or choose_engine(plan.engine, accept_open_network=plan.accept_open_network)
     census = (
         plan.checked_census(engine_used)
         if census is None

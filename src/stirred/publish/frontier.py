@@ -13,6 +13,7 @@ from stirred.chance import Key
 from stirred.closed_files import make_closed_folder
 from stirred.engine import Progress, silent
 from stirred.errors import InputError, StirredError
+from stirred.mechanisms.config import MechanismConfig, Varied, list_varied
 from stirred.publish.assessment import (
     HEADLINES,
     AssessedPacket,
@@ -38,8 +39,6 @@ from stirred.text_formats import parse_toml, write_toml
 
 # The members of a family: every [[mechanism]] of a plan as a release of its own, at several swap rates and budgets.
 
-RATES, BUDGETS = ("rate", "swaprate"), ("rho_squared",)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
@@ -55,29 +54,37 @@ class Member:
         return f"{self.method}, {self.setting}" if self.setting else self.method
 
 
-def build_family(plan: Plan, *, rates: Sequence[str] = (), rho_squared: Sequence[str] = ()) -> list[Member]:
+def build_family(
+    plan: Plan,
+    *,
+    rates: Sequence[str] = (),
+    rho_squared: Sequence[str] = (),
+    epsilon: Sequence[str] = (),
+) -> list[Member]:
     """Return all members of a plan's family; a mechanism that continues another is released with it.
 
     Of a chain only the tables are published.
-    ``rates`` replace the swap rate of every mechanism that has one, ``rho_squared`` the total budget; a mechanism that has
-    neither is one member, at the settings that the plan states.
+    ``rates`` replace the rate of every mechanism that moves records, ``rho_squared`` and ``epsilon`` a total budget or the
+    largest loss in that unit: its Config marks such a setting with ``Varied``. A mechanism to which no value applies is one
+    member, at the settings that the plan states.
     """
+    values = {"rate": rates, "rho_squared": rho_squared, "epsilon": epsilon}
     document = parse_toml(plan.text)
     stated = document["mechanism"]
     stated = [stated] if isinstance(stated, Mapping) else stated
     found = []
     for number, step in enumerate(plan.steps):
         chain = _chain(plan, number)
-        place, key = _find_varied(plan, chain)
-        values = rates if key in RATES else rho_squared if key in BUDGETS else ()
-        for value in values or ("",):
+        place, varied = _find_varied(plan, chain)
+        config = plan.steps[chain[place]].config
+        tried: list[tuple[str, Varied | None, object]]
+        tried = [(key, mark, value) for key, mark in varied for value in values[mark.unit]]
+        for key, mark, value in tried or [_choose_shown(config, varied)]:
             settings = [dict(stated[one]) for one in chain]
-            if value:
-                settings[place] |= {key: value}
-            now = (
-                settings[place].get(key, getattr(plan.steps[chain[place]].config, key, None)) if key else None
-            )
-            shown = "" if now is None else f"{key} {now}"
+            if mark is not None:
+                left = {name: own for name, own in settings[place].items() if name not in mark.instead_of}
+                settings[place] = left | {key: value}
+            shown = f"{key} {value}".strip()
             text = _text(document, settings, title=f"{step.label} {shown}".strip())
             found.append(Member(method=step.label, setting=shown, plan=parse(text, folder=plan.folder)))
     return found
@@ -122,14 +129,28 @@ def _chain(plan: Plan, number: int) -> list[int]:
     return [number] if before is None else [*_chain(plan, before), number]
 
 
-def _find_varied(plan: Plan, chain: Sequence[int]) -> tuple[int, str]:
-    """Return the last mechanism of a chain that has a setting to vary, and that setting."""
+def _find_varied(plan: Plan, chain: Sequence[int]) -> tuple[int, list[tuple[str, Varied]]]:
+    """Return the last mechanism of a chain that has a setting to vary, and its settings in the unit that they have."""
     for place in reversed(range(len(chain))):
-        fields = type(plan.steps[chain[place]].config).model_fields
-        for key in (*RATES, *BUDGETS):
-            if key in fields:
-                return place, key
-    return 0, ""
+        config = plan.steps[chain[place]].config
+        found = [
+            (key, mark)
+            for key, marks in list_varied(type(config)).items()
+            for mark in marks
+            if mark.where is None or getattr(config, mark.where[0]) == mark.where[1]
+        ]
+        if found:
+            return place, found
+    return 0, []
+
+
+def _choose_shown(
+    config: MechanismConfig, varied: Sequence[tuple[str, Varied]]
+) -> tuple[str, Varied | None, object]:
+    """Return the first setting of these that has a value, which names the member; nothing is changed."""
+    own = ((key, getattr(config, key)) for key, _ in varied)
+    key, value = next(((key, value) for key, value in own if value is not None), ("", ""))
+    return key, None, value
 
 
 def _text(document: Mapping[str, object], mechanisms: Sequence[Mapping[str, object]], *, title: str) -> str:
@@ -347,7 +368,7 @@ def _section(
         raise InputError(
             "no release of this family has both a risk and an error",
             why="the attack or the tables found nothing to measure on a census this small or this uniform",
-            fix="take a larger census, name other tables in [assess], or ask for more members with --rates or --rho",
+            fix="take a larger census, name other tables in [assess], or try more --rates, --rho or --epsilon",
         )
     best = min(points, key=lambda point: (point.risk, point.error))
     least = min(points, key=lambda point: (point.error, point.risk))

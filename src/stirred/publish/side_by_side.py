@@ -1,7 +1,6 @@
 """Two or more packets in one report: their promises compared part by part, their numbers side by side."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -137,7 +136,7 @@ def _numbers(labels: Sequence[str], packets: Sequence[Packet]) -> Section:
     if shown is None:
         lead = "The packets publish no table in common that states its errors."
     else:
-        lead = "Half the 95% interval of the middle cell, over cells that none of the releases keeps exact."
+        lead = Phrase("report.accuracy.note.compared_intervals")
     return Section(
         title="Published numbers side by side", lead=lead, blocks=() if shown is None else (shown,)
     )
@@ -191,10 +190,10 @@ def comparison_report(
     assessments = align_cells(assessments)
     parts = utility.write_truth_sections(assessments, ground=ground, tables=tables)
     promises = [
-        replace(
-            sections.write_promise(
-                spec, title=f"The promise of {label}", labels=None if words is None else words.variables
-            ),
+        sections.write_promise(
+            spec,
+            title=f"The promise of {label}",
+            labels=None if words is None else words.variables,
             folded=True,
         )
         for label, spec in zip(labels, specifications, strict=True)

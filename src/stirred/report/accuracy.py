@@ -2,22 +2,25 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Literal
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from stirred.assess.assessment import Assessment
-from stirred.assess.utility import Array, bin_labels
+from stirred.assess.assessment import Assessment, TableAssessment
+from stirred.assess.utility import CELL_BINS, Array, TablePair, bin_labels
 from stirred.frames import median
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import round_digits
 from stirred.report.document import TableBlock, interval_reach, percent
 
 Tables = Mapping[str, tuple[Sequence[str], pa.Table]]
-SIZE_STARTS = (0, 1, 10, 100)  # classes of a cell's published count: empty cells are a class of their own
+SIZE_STARTS = CELL_BINS  # classes of a cell's published count: empty cells are a class of their own
 LARGE = 100  # from this count on an interval is told in per cent
 NO_CELLS = "–"
+WIDE = 1.5  # the widest interval of a class is told where it is so many times that of the middle cell
 ERRORS = ("estimate", "standard_error", "low", "high")
 
 
@@ -83,15 +86,20 @@ def size_names() -> list[str]:
     """Return the classes of sizes as heads of columns.
 
     >>> size_names()
-    ['0', '1–9', '10–99', '100+']
+    ['0', '1–9', '10–99', '100–999', '1,000+']
     """
     return bin_labels(SIZE_STARTS)
 
 
 def summarize_intervals(found: Sequence[PublishedTable]) -> TableBlock:
-    """Return one line per table: the 95 % interval of the middle cell, by published count."""
-    rows = [(one.name, *(_write_reach(one, index) for index in range(len(SIZE_STARTS)))) for one in found]
-    columns = (Phrase("report.chart.table"), *size_names())
+    """Return one line per table: the 95 % interval of the middle cell and the widest, by published count."""
+    filled = [
+        index
+        for index in range(len(SIZE_STARTS))
+        if any(one.select_class(index).height for one in found) or not found
+    ]
+    rows = [(one.name, *(_write_reach(one, index, widest=True) for index in filled)) for one in found]
+    columns = (Phrase("report.chart.table"), *(size_names()[index] for index in filled))
     return TableBlock(
         caption=Phrase("report.accuracy.intervals"),
         columns=columns,
@@ -100,12 +108,45 @@ def summarize_intervals(found: Sequence[PublishedTable]) -> TableBlock:
     )
 
 
-def _write_reach(one: PublishedTable, index: int) -> str:
-    """Return half the interval of the middle cell of a class, "exact", or that there is no such cell."""
+def _write_reach(one: PublishedTable, index: int, *, widest: bool = False) -> str:
+    """Return half the interval of the middle cell of a class, "exact", or that there is no such cell.
+
+    With ``widest`` the widest interval of the class stands beside it, where it is much wider.
+    """
     cells = one.uncertain().filter(pl.col("class") == index)
     if not cells.height:
         return Phrase("report.accuracy.exact") if one.select_class(index).height else NO_CELLS
-    return write_half(cells["half"].to_numpy(), cells["share"].to_numpy(), large=SIZE_STARTS[index] >= LARGE)
+    half, share, large = cells["half"].to_numpy(), cells["share"].to_numpy(), SIZE_STARTS[index] >= LARGE
+    middle = write_half(half, share, large=large)
+    told = share if large else half
+    if widest and float(told.max()) >= WIDE * float(median(told)):
+        return Phrase("report.accuracy.widest", middle=middle, widest=write_widest(half, share, large=large))
+    return middle
+
+
+def write_widest(half: Array, share: Array, *, large: bool) -> str:
+    """Return half the widest interval, rounded up: a number, or per cent of large cells."""
+    if large:
+        return Phrase("report.accuracy.most_percent", percent=round_up(100 * float(share.max())))
+    return Phrase("report.accuracy.most", number=round_up(float(half.max())))
+
+
+def round_up(value: float) -> Decimal:
+    """Return a number with two significant digits, never below it.
+
+    >>> [str(round_up(value)) for value in (4.4585, 0.5, 1.5, 12.1, 99.5)]
+    ['4.5', '0.50', '1.5', '13', '100']
+    """
+    exact = Decimal(repr(float(value)))
+    nearest = round_digits(value)
+    if nearest >= exact:
+        return nearest
+    up = exact.quantize(nearest, ROUND_CEILING)
+    return (
+        Context(prec=2, rounding=ROUND_CEILING).plus(up)
+        if up < 10
+        else up.quantize(Decimal(1), ROUND_CEILING)
+    )
 
 
 def write_half(half: Array, share: Array, *, large: bool) -> str:
@@ -126,13 +167,17 @@ def detail_intervals(found: Sequence[PublishedTable]) -> TableBlock:
                 continue
             outside, _ = PublishedTable(name=one.name, by=one.by, frame=cells).count_outside()
             error = f"{round_digits(median(cells['standard_error'].to_numpy())):,f}" if cells.height else "0"
+            most = NO_CELLS
+            if cells.height:
+                widths = cells["half"].to_numpy(), cells["share"].to_numpy()
+                most = write_widest(*widths, large=SIZE_STARTS[index] >= LARGE)
             rows.append(
                 (
                     *(one.name, name, f"{number:,}", f"{number - cells.height:,}", error),
-                    *(_write_reach(one, index), f"{outside:,}"),
+                    *(_write_reach(one, index), most, f"{outside:,}"),
                 )
             )
-    heads = ("size", "cells", "exact_cells", "error", "interval", "outside")
+    heads = ("size", "cells", "exact_cells", "error", "interval", "widest", "outside")
     columns = (Phrase("report.chart.table"), *(Phrase(f"report.accuracy.head.{name}") for name in heads))
     return TableBlock(
         caption=Phrase("report.accuracy.detail"),
@@ -142,7 +187,9 @@ def detail_intervals(found: Sequence[PublishedTable]) -> TableBlock:
     )
 
 
-# Several releases side by side: only over cells that all of them may change; what a release keeps exact is said instead.
+# Several releases side by side: in a row all are compared over the same cells; what a release keeps exact is said instead.
+
+Measured = Literal["quote", "count"]  # the number whose error is told
 
 
 def compare_intervals(releases: Mapping[str, Tables]) -> TableBlock | None:
@@ -156,7 +203,7 @@ def compare_intervals(releases: Mapping[str, Tables]) -> TableBlock | None:
         if len(stated) < 2:
             continue
         shared = _shared_keys([(stated[release], frame) for release, frame in cells.items()])
-        row = [name]
+        row = [name, f"{len(shared):,}" if cells else NO_CELLS]
         for release in releases:
             if release not in stated:
                 row.append(NO_CELLS)
@@ -170,11 +217,16 @@ def compare_intervals(releases: Mapping[str, Tables]) -> TableBlock | None:
                     else NO_CELLS
                 )
         rows.append(tuple(row))
-    return _side_by_side(rows, list(releases), Phrase("report.accuracy.compared_intervals"))
+    return _beside_cells(rows, list(releases), Phrase("report.accuracy.compared_intervals"))
 
 
-def compare_errors(assessments: Sequence[Assessment], tables: Mapping[str, Tables]) -> TableBlock | None:
-    """Return one line per table with the mean absolute error of each release. Internal, unless the truth is public."""
+def compare_errors(
+    assessments: Sequence[Assessment], tables: Mapping[str, Tables], number: Measured = "quote"
+) -> TableBlock | None:
+    """Return one line per table with the mean absolute error of each release. Internal, unless the truth is public.
+
+    ``number`` is the one whose error is told: the number to quote, or the count.
+    """
     rows = []
     for name in dict.fromkeys(item.name for one in assessments for item in one.tables):
         items = {one.name: item for one in assessments for item in one.tables if item.name == name}
@@ -186,28 +238,39 @@ def compare_errors(assessments: Sequence[Assessment], tables: Mapping[str, Table
                 if not one.has_no_error:
                     zero = one.frame.filter(pl.col("standard_error") == 0)
                     certain |= set(_with_key(item.by, zero)["key"])
-        row = [name]
+        errors: dict[str, str] = {}
+        compared = 0
+        for release, item in erring.items():
+            frame = _with_key(item.by, _pair_of(item, number).frame)
+            frame = frame.filter(~pl.col("key").is_in(list(certain)))
+            compared = max(compared, frame.height)
+            error = (frame["protected"] - frame["reference"]).abs().mean()
+            errors[release] = NO_CELLS if error is None else f"{round_digits(float(str(error))):,f}"
+        row = [name, f"{compared:,}" if erring else NO_CELLS]
         for one_release in assessments:
             if one_release.name not in items:
                 row.append(NO_CELLS)
-            elif one_release.name not in erring:
-                row.append(Phrase("report.accuracy.exact"))
             else:
-                item = erring[one_release.name]
-                frame = _with_key(item.by, item.pair.frame).filter(~pl.col("key").is_in(list(certain)))
-                error = (frame["protected"] - frame["reference"]).abs().mean()
-                row.append(NO_CELLS if error is None else f"{round_digits(float(str(error))):,f}")
+                row.append(errors.get(one_release.name, Phrase("report.accuracy.exact")))
         rows.append(tuple(row))
-    return _side_by_side(rows, [one.name for one in assessments], Phrase("report.accuracy.compared_errors"))
+    caption = Phrase(f"report.accuracy.compared_{'errors' if number == 'quote' else 'counts'}")
+    return _beside_cells(rows, [one.name for one in assessments], caption)
 
 
-def _side_by_side(
+def _pair_of(item: TableAssessment, number: Measured) -> TablePair:
+    """Return the cells before and after: the number to quote, or the count."""
+    return item.quoted_pair() if number == "quote" else item.pair
+
+
+def _beside_cells(
     rows: Sequence[tuple[str, ...]], releases: Sequence[str], caption: str
 ) -> TableBlock | None:
+    """Return a table with the number of cells that are compared, and a column for each release."""
     if not rows:
         return None
-    columns = (Phrase("report.chart.table"), *releases)
-    return TableBlock(caption=caption, columns=columns, rows=tuple(rows), numeric=frozenset(releases))
+    numbers = (Phrase("report.accuracy.head.cells"), *releases)
+    columns = (Phrase("report.chart.table"), *numbers)
+    return TableBlock(caption=caption, columns=columns, rows=tuple(rows), numeric=frozenset(numbers))
 
 
 def _with_key(by: Sequence[str], frame: pl.DataFrame) -> pl.DataFrame:
@@ -222,11 +285,14 @@ def _shared_keys(found: Sequence[tuple[PublishedTable, pl.DataFrame]]) -> list[s
     return sorted(set.intersection(*keys)) if keys else []
 
 
-def summarize_errors(assessment: Assessment) -> TableBlock | None:
-    """Return one line per table of one release: the mean absolute error by the original count. Internal."""
+def summarize_errors(assessment: Assessment, number: Measured = "quote") -> TableBlock | None:
+    """Return one line per table of one release: the mean absolute error by the original count. Internal.
+
+    ``number`` is the one whose error is told: the number to quote, or the count.
+    """
     rows = []
     for item in assessment.tables:
-        before, after = item.pair.arrays()
+        before, after = _pair_of(item, number).arrays()
         classes = np.searchsorted(np.asarray(SIZE_STARTS[1:]), before, side="right")
         row: list[str] = [item.name]
         for index in range(len(SIZE_STARTS)):
@@ -236,28 +302,38 @@ def summarize_errors(assessment: Assessment) -> TableBlock | None:
             else:
                 row.append(f"{round_digits(float(chosen.mean())):,f}" if chosen.size else NO_CELLS)
         rows.append(tuple(row))
-    return _side_by_side(rows, size_names(), Phrase("report.accuracy.errors"))
+    if not rows:
+        return None
+    columns = (Phrase("report.chart.table"), *size_names())
+    caption = Phrase(f"report.accuracy.{'errors' if number == 'quote' else 'errors_of_counts'}")
+    return TableBlock(caption=caption, columns=columns, rows=tuple(rows), numeric=frozenset(columns[1:]))
 
 
 # Counts outside their own interval, the worst table first.
 
-MAX_TABLES_NAMED = 3
+MAX_TABLES_NAMED = 6
 
 
 def list_outside(releases: Mapping[str, Tables]) -> str:
-    """Return the tables with counts outside their own interval, by share, as text; "" where there is none."""
+    """Return the tables with counts outside their own interval, by share, as text; "" where there is none.
+
+    Of several releases each one's worst table stands before any second table.
+    """
     found = []
     for release, tables in releases.items():
+        own = []
         for one in read_published(tables):
             outside, cells = (0, 0) if one.has_no_error else one.count_outside()
             if outside:
                 named = one.name if len(releases) == 1 else f"{release}, {one.name}"
-                found.append((-outside / cells, named, outside, cells))
+                own.append((-outside / cells, named, outside, cells))
+        found += [(rank, *line) for rank, line in enumerate(sorted(own))]
     if not found:
         return ""
+    told = sorted(found) if len(releases) > 1 else found
     said: list[str] = [
         Phrase("report.accuracy.outside_of", table=name, outside=outside, cells=cells)
-        for _, name, outside, cells in sorted(found)[:MAX_TABLES_NAMED]
+        for _, _, name, outside, cells in told[:MAX_TABLES_NAMED]
     ]
     if len(found) > MAX_TABLES_NAMED:
         said.append(Phrase("report.accuracy.outside_more", count=len(found) - MAX_TABLES_NAMED))

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
+from itertools import takewhile
 from math import ceil, sqrt
 
 import numpy as np
 
 from stirred.census.geography import BorderLines
 from stirred.languages import Phrase
-from stirred.mechanisms.exhibits import format_beside_error
+from stirred.mechanisms.exhibits import format_beside_error, round_digits
 from stirred.report.document import Chart, make_table
 
 # The charts of the report, as Vega-Lite specifications; colours come from the page, which knows day, night and print.
@@ -471,6 +472,7 @@ TILE, WIDE = 52, 1_080  # pixels: the largest tile, the widest picture
 MAX_AREAS_LISTED = 60  # areas in the table below the picture
 MAX_PARENTS_NAMED = 24  # parents between which lines are drawn
 TILE_NAME_LETTERS = 7  # that fit on a tile
+FAR_OUT = 1.5  # times the 98th percentile: colours do not reach for single values beyond it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -541,6 +543,10 @@ def areas(
         if lined
         else Phrase("report.areas.tiles", level=level, end=_digits(largest))
     )
+    beyond = sum(abs(number) > largest for number in values.values())
+    if beyond:
+        widest = round_digits(max(map(abs, values.values())))
+        how = Phrase("report.two", first=how, second=Phrase("report.areas.beyond", count=beyond, most=widest))
     rows = sorted(values.items(), key=lambda item: -abs(item[1]))[:MAX_AREAS_LISTED]
     caption = Phrase("report.areas.listed", title=title, number=len(rows))
     return Chart(
@@ -553,12 +559,18 @@ def areas(
 
 
 def colour_end(values: Sequence[float]) -> float:
-    """Return the 98th percentile of the sizes of values, with two digits.
+    """Return the largest size of the values, with two digits, rounded up; a few that stand far out are beyond it.
 
-    >>> colour_end([1.0, -2.0, 3.21])
-    3.2
+    >>> colour_end([1.0, -2.0, 3.21]), colour_end([1.0] * 99 + [50.0])
+    (3.3, 1.0)
     """
-    return float(f"{max(1e-9, float(np.quantile(np.abs(values), 0.98))):.2g}")
+    sizes = np.abs(values)
+    largest, most = float(sizes.max()), float(np.quantile(sizes, 0.98))
+    shown = largest if largest <= FAR_OUT * most else most
+    if not shown:
+        return 1e-9
+    unit = Decimal(1).scaleb(Decimal(repr(shown)).adjusted() - 1)
+    return float(Decimal(repr(shown)).quantize(unit, ROUND_CEILING))
 
 
 def _digits(value: float) -> Decimal:
@@ -566,7 +578,7 @@ def _digits(value: float) -> Decimal:
 
 
 def _colour(title: str, largest: float, *, signed: bool) -> Spec:
-    """Return the colour channel, which ends at the 98th percentile of the values."""
+    """Return the colour channel; values beyond its ends have the last colour."""
     halves = [-largest, -largest / 2, 0, largest / 2, largest] if signed else [0, largest / 2, largest]
     domain = [-largest, 0, largest] if signed else [0, largest]
     legend = {
@@ -615,6 +627,7 @@ def _map(borders: BorderLines, values: Mapping[str, float], colour: Spec, level:
 
 def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str, value: str) -> Spec:
     codes = ground.order(level, list(values))
+    names = name_tiles({code: ground.parent(level, code) for code in codes})
     places = place_tiles(len(codes), shape=2.2)
     rows = [
         {
@@ -623,7 +636,7 @@ def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str
             "x": x,
             "y": y,
             "p": ground.parent(level, code),
-            "n": tile_name(code, ground.parent(level, code)),
+            "n": names[code],
         }
         for code, (x, y) in zip(codes, places, strict=True)
     ]
@@ -653,7 +666,7 @@ def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str
             "tooltip": _tips(level, value),
         },
     }
-    names: Spec = {
+    written: Spec = {
         "name": "names",  # the page leaves them out where tiles are too small for them
         "transform": [
             {"calculate": "datum.x + 0.5", "as": "xm"},
@@ -666,7 +679,7 @@ def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str
             "text": {"field": "n", "type": "nominal"},
         },
     }
-    layers: list[Spec] = [rect, names]
+    layers: list[Spec] = [rect, written]
     parents = sorted({str(row["p"]) for row in rows if row["p"]})
     if 1 < len(parents) <= MAX_PARENTS_NAMED:
         layers += _border_lines(rows, ends)
@@ -684,6 +697,22 @@ def tile_name(code: str, parent: str) -> str:
     """
     short = code.removeprefix(parent).lstrip("0") or code
     return short if len(short) <= TILE_NAME_LETTERS else short[-TILE_NAME_LETTERS:]
+
+
+def name_tiles(parents: Mapping[str, str]) -> dict[str, str]:
+    """Return a name for every tile, from area → parent; where short names repeat, that of the parent stands before.
+
+    >>> name_tiles({"91001000100": "91001", "91003000100": "91003", "91003000200": "91003"})
+    {'91001000100': '1-100', '91003000100': '3-100', '91003000200': '3-200'}
+    >>> name_tiles({"91001000100": "91001", "91001000200": "91001"})
+    {'91001000100': '100', '91001000200': '200'}
+    """
+    short = {code: tile_name(code, parent) for code, parent in parents.items()}
+    if len(set(short.values())) == len(short):
+        return short
+    letters = zip(*sorted(set(parents.values())), strict=False)
+    shared = "".join(same[0] for same in takewhile(lambda each: len(set(each)) == 1, letters))
+    return {code: f"{tile_name(parent, shared)}-{short[code]}" for code, parent in parents.items()}
 
 
 def _border_lines(rows: Sequence[Mapping[str, object]], ends: Spec) -> list[Spec]:

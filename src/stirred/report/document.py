@@ -54,18 +54,18 @@ _CONDITION = re.compile(r"\b(\w+) = (\w+(?: (?:or|oder|ou|o) \w+)*)")
 
 
 def label_codes(text: str, levels: Levels) -> str:
-    """Replace the codes of conditions in a text by labels, where the codebook has them.
+    """Replace the conditions in a text by the labels of their codes, where the codebook has them all.
 
     >>> label_codes("homes (kind = 2 or 3), b = 3", {"kind": {"2": "vacant", "3": "group quarters"}})
-    'homes (kind = vacant or group quarters), b = 3'
+    'homes (vacant or group quarters), b = 3'
     """
 
     def replace_levels(found: re.Match[str]) -> str:
         labels = levels.get(found[1], {})
         parts = found[2].split(" ")
-        return f"{found[1]} = " + " ".join(
-            labels.get(part, part) if place % 2 == 0 else part for place, part in enumerate(parts)
-        )
+        if not all(part in labels for part in parts[::2]):
+            return found[0]
+        return " ".join(labels[part] if place % 2 == 0 else part for place, part in enumerate(parts))
 
     return _CONDITION.sub(replace_levels, text) if levels else text
 
@@ -261,13 +261,22 @@ def make_table(
 ) -> TableBlock:
     """Make a table from any values; floats have four or ``digits`` digits, all numbers thousands separators.
 
+    Small floats of one column have the same decimals, so that they can be compared.
+
     >>> make_table("t", ["a", "n"], [["x", 12345]], numeric=["n"]).rows
     (('x', '12,345'),)
     >>> make_table("t", ["a"], [[0.12345], [1234.5]], digits=2).rows
     (('0.12',), ('1,234',))
+    >>> make_table("t", ["a"], [[0.008607], [0.04264], [0.05]], numeric=["a"]).rows
+    (('0.0086',), ('0.0426',), ('0.0500',))
     """
 
-    def write_cell(value: object) -> str:
+    decimals = [_common_decimals([row[place] for row in rows]) for place in range(len(columns))]
+
+    def write_cell(value: object, place: int) -> str:
+        shared = decimals[place]
+        if digits is None and shared is not None and isinstance(value, float) and isfinite(value):
+            return f"{value:,.{shared}f}".replace("-", "−")
         if digits is not None and isinstance(value, float) and isfinite(value) and value != int(value):
             return f"{round_digits(value, digits):,f}"
         if digits is not None and isinstance(value, float) and isfinite(value):
@@ -277,6 +286,20 @@ def make_table(
     return TableBlock(
         caption=caption,
         columns=tuple(columns),
-        rows=tuple(tuple(map(write_cell, row)) for row in rows),
+        rows=tuple(tuple(write_cell(value, place) for place, value in enumerate(row)) for row in rows),
         numeric=frozenset(numeric),
     )
+
+
+MAX_DECIMALS = 6  # of a column of numbers
+
+
+def _common_decimals(values: Sequence[object]) -> int | None:
+    """Return the decimals of a column of small floats: two digits of the smallest; None where each number has its own."""
+    found = [abs(float(one)) for one in values if isinstance(one, float) and isfinite(one)]
+    some = [one for one in found if one]
+    whole = all(one == int(one) for one in found)
+    if len(found) < 2 or len(found) < sum(one is not None for one in values) or whole or max(some) >= 100:
+        return None
+    needed = 1 - Decimal(repr(min(some))).adjusted()
+    return max(1, needed) if needed <= MAX_DECIMALS else None

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from typing import TYPE_CHECKING
 
 from stirred.assess.attack.uniqueness import Uniqueness
@@ -288,36 +288,59 @@ def describe_undone(found: InversionShares) -> PlainRisk:
 
 
 def describe_guessed(found: AreaGuesses, labels: Mapping[str, str]) -> PlainRisk:
-    """Describe synthetic records by what the area of a record alone tells of it."""
-    first = max(found.guesses, key=lambda one: (one.found - one.guess, one.variable))
-    variable = join_labels([first.variable], labels)
+    """Describe synthetic records by what the area of a record adds to a guess, and by the secret that is hardest to guess.
+
+    The gain is the largest of all variables; a variable that nearly everyone guesses anyway is no example.
+    """
+    gain = max(one.found - one.guess for one in found.guesses)
+    hardest = min(found.guesses, key=lambda one: (one.guess, one.variable))
     who = Phrase(
         f"risk.plain.who.{found.record_type if found.record_type in ('household', 'person') else 'other'}"
     )
+    figure = Phrase("risk.plain.guessed_nothing", who=who)
+    if gain > 0:
+        figure = Phrase("risk.plain.guessed", who=who, gain=_tenths(gain, up=True))
     return PlainRisk(
-        figure=Phrase("risk.plain.guessed", share=of_hundred(first.found), who=who),
+        figure=figure,
         words=Phrase(
-            "risk.plain.guessed_words", area=first.area, variable=variable, guess=of_hundred(first.guess)
+            "risk.plain.guessed_words",
+            count=len(found.guesses),
+            area=hardest.area,
+            variable=join_labels([hardest.variable], labels),
+            found=_tenths(hardest.found),
+            guess=_tenths(hardest.guess),
         ),
     )
 
 
+def _tenths(share: float, *, up: bool = False) -> Decimal:
+    """Return a share as so many of 100 with one decimal, so that two of them can be subtracted.
+
+    >>> str(_tenths(0.7485)), str(_tenths(0.00495, up=True)), str(_tenths(0.00441, up=True))
+    ('74.8', '0.5', '0.5')
+    """
+    exact = 100 * Decimal(repr(float(share)))
+    return exact.quantize(Decimal("0.1"), ROUND_CEILING if up else ROUND_HALF_EVEN)
+
+
 def describe_believed(found: "Sequence[InferredTable]") -> PlainRisk:
-    """Describe tables with stated errors by the one in which guesses gain most."""
+    """Describe tables with stated errors by the one in which guesses gain most, and by what they gain there."""
     worst = max(found, key=lambda one: one.found - one.guess)
+    told, guess = _tenths(worst.found), _tenths(worst.guess)
     return PlainRisk(
-        figure=Phrase("risk.plain.cells", share=of_hundred(worst.found)),
-        words=Phrase("risk.plain.cells_words", table=worst.name, guess=of_hundred(worst.guess)),
+        figure=Phrase("risk.plain.cells", gain=told - guess),
+        words=Phrase("risk.plain.cells_words", table=worst.name, found=told, guess=guess),
     )
 
 
 def write_inversion(found: InversionShares) -> Section:
     """Write the section on the best inversion of a swap, from the release and the public law alone."""
     kind = kind_of(found.record_type)
-    lead = Phrase("risk.undone.lead", share=percent(found.share, 3), guess=percent(found.guess), kind=kind)
+    guess = of_hundred(found.guess)
+    lead = Phrase("risk.undone.lead", share=of_hundred(found.share), guess=guess, kind=kind)
     said = (
-        Phrase("risk.undone.best", best=percent(found.best, 3)),
-        Phrase("risk.undone.sure", sure=percent(found.sure, 3)),
+        Phrase("risk.undone.best", best=of_hundred(found.best)),
+        Phrase("risk.undone.sure", sure=of_hundred(found.sure)),
         Phrase("risk.undone.absolute"),
         Phrase("risk.undone.source"),
     )

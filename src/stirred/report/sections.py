@@ -30,9 +30,13 @@ from stirred.spec.verdict import Answer
 
 
 def write_promise(
-    specification: Specification, *, title: str = "", labels: Mapping[str, str] | None = None
+    specification: Specification,
+    *,
+    title: str = "",
+    labels: Mapping[str, str] | None = None,
+    folded: bool = False,
 ) -> Section:
-    """Write the section on the guarantee: a sentence, a card, and every bound that was computed."""
+    """Write the section on the guarantee: a sentence, and the card with every computed bound, which a click opens."""
     card = Card(specification, title=Phrase("report.promise.card"), labels=labels or {})
     status = Phrase(f"card.status.{specification.evidence.status}")
     lead = Phrase(
@@ -43,11 +47,18 @@ def write_promise(
     )
     if not specification.budget.is_finite:
         lead = Phrase("report.promise.none", status=status)
+    blocks: list[Block] = [CardBlock(card=card)]
+    if not folded:
+        blocks = [
+            Paragraphs(paragraphs=(card.sentence(),)),
+            Fold(title=Phrase("report.promise.whole"), blocks=tuple(blocks)),
+        ]
     return Section(
         title=title or Phrase("report.promise.title"),
         lead=lead,
-        blocks=(CardBlock(card=card),),
+        blocks=tuple(blocks),
         chapter="promise",
+        folded=folded,
     )
 
 

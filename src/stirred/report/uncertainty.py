@@ -6,12 +6,19 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from stirred.assess.utility import bin_labels
 from stirred.languages import Phrase
 from stirred.mechanisms.coverage import CLASS_NAMES, NOMINAL_PERCENT, TRUE_SIZE_COVERAGE, write_range
 from stirred.mechanisms.registry import list_coverage_of
 from stirred.report import charts
-from stirred.report.accuracy import PublishedTable, Tables, detail_intervals, list_outside, read_published
+from stirred.report.accuracy import (
+    PublishedTable,
+    Tables,
+    detail_intervals,
+    list_outside,
+    read_published,
+    round_up,
+    size_names,
+)
 from stirred.report.charts import Ground, areas
 from stirred.report.document import (
     Block,
@@ -24,7 +31,6 @@ from stirred.report.document import (
     percent,
 )
 
-SIZE_CLASS_STARTS = (0, 10, 100, 1_000, 10_000)  # classes of a cell's own number
 MAX_CELLS_DRAWN = 10  # cells that are drawn of each kind
 
 
@@ -105,16 +111,13 @@ def _lead(found: Sequence[PublishedTable], noisy: Sequence[PublishedTable]) -> s
 
 
 def _by_size(found: Sequence[PublishedTable]) -> Chart:
-    """Draw half the interval in per cent of the estimate, by table and size of the cell."""
+    """Draw half the interval in per cent of the estimate, by table and published count; of none there is no per cent."""
     rows: list[dict[str, object]] = []
     size, name = Phrase("report.chart.size"), Phrase("report.chart.table")
     cells = [(one.name, one.uncertain().sort("share")) for one in found]
-    for index, label in enumerate(bin_labels(SIZE_CLASS_STARTS)):
+    for index, label in list(enumerate(size_names()))[1:]:
         for shown, frame in cells:
-            classes = np.searchsorted(
-                np.asarray(SIZE_CLASS_STARTS[1:]), frame["estimate"].to_numpy(), side="right"
-            )
-            shares = 100 * frame["share"].to_numpy()[classes == index]
+            shares = 100 * frame.filter(pl.col("class") == index)["share"].to_numpy()
             if shares.size:
                 low, middle, high = np.interp([0.1, 0.5, 0.9], np.linspace(0, 1, shares.size), shares)
                 rows.append({size: label, name: shown, "low": low, "middle": middle, "high": high})
@@ -213,7 +216,7 @@ def draw_uncertain_areas(found: Sequence[PublishedTable], labels: Labels, ground
         title = Phrase("report.published.areas_of", table=one.name, area=one.by[0], what=what)
     sentence = Phrase(
         "report.published.areas_words",
-        percent=percent(float(np.median(list(values.values()))) / 100),
+        percent=round_up(float(np.median(list(values.values())))),
         number=len(values),
     )
     drawn = areas(

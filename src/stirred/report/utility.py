@@ -5,26 +5,20 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from stirred.assess.assessment import Assessment, RelationAssessment
+from stirred.assess.assessment import CELL_SET, Assessment, RelationAssessment
 from stirred.assess.conclusions import Conclusions
-from stirred.assess.utility import Array, TablePair, bin_labels
+from stirred.assess.utility import CELL_BINS, Array, TablePair, bin_labels
 from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import format_beside_error, format_error
 from stirred.report import charts
-from stirred.report.accuracy import Tables, compare_errors, summarize_errors
+from stirred.report.accuracy import Measured, Tables, compare_errors, round_up, summarize_errors
 from stirred.report.charts import Ground, areas
 from stirred.report.document import Block, Chart, Facts, Fold, Note, Paragraphs, Section, make_table
 
 # Charts of errors against the truth: relative error by size of the cell, and change by area. Internal.
 
-SIZE_CLASS_STARTS = (
-    1,
-    10,
-    100,
-    1_000,
-    10_000,
-)  # classes of a cell's own count; empty cells have no relative error
-QUANTILES = ("10 of 100 below", "half below", "90 of 100 below")
+SIZE_CLASS_STARTS = CELL_BINS[1:]  # classes of a cell's own count; empty cells have no relative error
+QUANTILES = ("middle 80% from", "middle cell", "middle 80% to")
 
 
 def chart_by_size(assessments: Sequence[Assessment]) -> list[Chart]:
@@ -56,8 +50,8 @@ def chart_by_size(assessments: Sequence[Assessment]) -> list[Chart]:
                 charts.ranges(
                     f"error-by-size-{name}",
                     f"{name}: relative error by size of the cell.",
-                    "Absolute difference in per cent of the original count: the point is the middle cell, the line covers "
-                    "the middle 80% of cells.",
+                    "Absolute difference of the number to quote from the original count, in per cent of it: the point is "
+                    "the middle cell, the line covers the middle 80% of cells.",
                     rows,
                     category="original count",
                     value="difference, % of the original",
@@ -70,7 +64,9 @@ def chart_by_size(assessments: Sequence[Assessment]) -> list[Chart]:
 
 def _relative(assessment: Assessment, name: str) -> tuple[Array, Array]:
     """Return the original counts above 0 of one table, and their relative errors; none of an exact table."""
-    pairs = [item.pair.arrays() for item in assessment.tables if item.name == name and not item.exact]
+    pairs = [
+        item.quoted_pair().arrays() for item in assessment.tables if item.name == name and not item.exact
+    ]
     if not pairs:
         return np.zeros(0), np.zeros(0)
     size, after = pairs[0]
@@ -98,7 +94,7 @@ def chart_by_area(assessments: Sequence[Assessment], ground: Ground) -> list[Cha
         what = f", {ground.labels.get(item.by[1], {}).get(str(most), f'{item.by[1]} {most}')}"
     changes = {}
     for one, own in zip(assessments, fitting, strict=True):
-        frame = own[item.name].pair.frame
+        frame = own[item.name].quoted_pair().frame
         if len(item.by) == 2:
             frame = frame.filter(pl.col(item.by[1]).eq_missing(pl.lit(most)))
         changes[one.name] = {
@@ -111,8 +107,8 @@ def chart_by_area(assessments: Sequence[Assessment], ground: Ground) -> list[Cha
         areas(
             f"areas-{number}",
             f"{item.name}{what}: change by {area}, {name}.",
-            f"Half of the {len(values):,} areas moved by at most "
-            f"{format_error(float(np.median(np.abs(list(values.values())))))}%.",
+            f"The number to quote beside the original count: in half of the {len(values):,} areas it differs by at most "
+            f"{round_up(float(np.median(np.abs(list(values.values())))))}%.",
             values,
             ground=ground,
             level=area,
@@ -128,6 +124,7 @@ def chart_by_area(assessments: Sequence[Assessment], ground: Ground) -> list[Cha
 
 # Report sections on errors: by table and size, scatter plots, tiles and relations. Internal.
 
+MEASURED: tuple[Measured, ...] = ("quote", "count")
 METRICS = {
     "MAE": "mean absolute error, the mean of |protected − original|",
     "RMSE": "root of the mean squared error",
@@ -145,15 +142,17 @@ def write_utility(
     """Write the section on errors by table and size class; one colour for each release. Internal."""
     blocks: list[Block] = []
     lead = "No table was held against the truth."
-    shown = (
-        compare_errors(assessments, tables or {})
-        if len(assessments) > 1
-        else next((summarize_errors(one) for one in assessments), None)
-    )
-    if shown is not None:
-        note = "compared_errors" if len(assessments) > 1 else "errors"
-        lead = Phrase(f"report.accuracy.note.{note}")
-        blocks.append(shown)
+    several = len(assessments) > 1
+    both = [
+        compare_errors(assessments, tables or {}, number)
+        if several
+        else next((summarize_errors(one, number) for one in assessments), None)
+        for number in MEASURED
+    ]
+    shown = [one for one in both if one is not None]
+    if shown:
+        lead = Phrase(f"report.accuracy.note.{'compared_errors' if several else 'errors'}")
+        blocks += shown
     blocks += _note_kept(assessments)
     blocks += [note for assessment in assessments for note in _exact(assessment)]
     blocks += [
@@ -165,7 +164,10 @@ def write_utility(
         _metric_table(assessment) for assessment in assessments if assessment.metrics().height
     ]
     if measured:
-        words = Paragraphs(paragraphs=("; ".join(f"{k}: {v}" for k, v in METRICS.items()) + ".",))
+        about = f"About the counts, over {CELL_SET}; metrics.csv has the numbers to quote beside them."
+        if several:
+            about = "About the counts, over cells with a record in the census or in one of these releases."
+        words = Paragraphs(paragraphs=(about, "; ".join(f"{k}: {v}" for k, v in METRICS.items()) + "."))
         blocks.append(Fold(title="All metrics, by table and size", blocks=(*measured, words)))
     return Section(title="How far the numbers moved", lead=lead, blocks=tuple(blocks))
 
@@ -233,7 +235,9 @@ def _metric_table(assessment: Assessment) -> Block:
     )
     columns = ["table", "size", "cells", *[name for name in wanted if name in wide.columns]]
     rows = wide.select(columns).rows()
-    return make_table(f"Metrics of {assessment.name}", columns, rows, numeric=columns[2:], digits=2)
+    return make_table(
+        f"Metrics of the counts of {assessment.name}", columns, rows, numeric=columns[2:], digits=2
+    )
 
 
 def write_relations(found: Sequence[tuple[str, RelationAssessment]]) -> Section:

@@ -140,10 +140,9 @@ def frontier(
         words=("frontier", plan, *more, "--out", out),
         python="from pathlib import Path\n\nimport stirred as st\n"
         f"{needed}{chr(10) if needed else ''}"
-        "from stirred.publish.frontier import draw_frontier\n"
-        "from stirred.publish.frontier import family\n\n"
+        "from stirred.publish.frontier import build_family, draw_frontier\n\n"
         f"plan = st.load({plan!r})\n"
-        f"members = family(plan, rates={list(rates)!r}, rho_squared={list(rho)!r})\n"
+        f"members = build_family(plan, rates={list(rates)!r}, rho_squared={list(rho)!r})\n"
         f"draw_frontier(members, plan.checked_census(), Path({out!r}), key=st.Key.fresh(){settings})",
         note="Internal: it holds releases against the truth.",
     )

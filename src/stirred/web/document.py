@@ -225,6 +225,16 @@ def subject(name: str, setting: str) -> str:
     return f"the column {name} ({setting})"
 
 
+def label_setting(document: Mapping[str, Any], setting: str) -> str:
+    """Return what a setting is called on the screens."""
+    for stated in document.get("mechanism", []):
+        name = str(stated.get("name", ""))
+        fields = find_registration(name).Config.model_fields if name in list_mechanisms() else {}
+        if setting in fields:
+            return str(read_extra(fields[setting]).get("label") or setting.replace("_", " "))
+    return setting.replace("_", " ")
+
+
 def require_reasons(document: Document) -> None:
     """Refuse a plan that accepts something without a reason."""
     written = {str(one.get("invariant", "")): str(one.get("text", "")) for one in document.get("reason", [])}
@@ -232,7 +242,7 @@ def require_reasons(document: Document) -> None:
         if len(written.get(subject(name, setting), "").strip()) < MIN_REASON_CHARACTERS:
             raise PrivacyError(
                 f"{name} is accepted without a reason",
-                why=f"{setting} publishes what a guard would refuse, and the report says why",
+                why=f"“{label_setting(document, setting)}” publishes what a guard refuses, and the report says why",
                 fix=f"write the reason for {name}, in at least {MIN_REASON_CHARACTERS} characters; or do not accept it",
             )
 

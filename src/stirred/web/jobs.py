@@ -7,11 +7,12 @@ import re
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Thread
 from typing import Literal
 
+from stirred.census.progress import write_left
 from stirred.child_processes import Child, python_command, start_child
 from stirred.closed_files import make_closed_folder
 from stirred.errors import InputError
@@ -272,16 +273,19 @@ class JobQueue:
 # How far a job is, from the lines that its command writes: names of steps and percentages, no value of a record.
 
 MAX_LINES = 2000
-STEP_PATTERN = re.compile(r" *[\d.]+ s  (?P<step>[^\d%]+?)(?: (?P<percent>\d+) %)?")
+STEP_PATTERN = re.compile(
+    r" *[\d.]+ s  (?P<step>[^\d%]+?)(?: (?P<percent>\d+) %(?:, (?P<left>about [^%]+ left))?)?"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStep:
-    """One step of a job: whether it has ended, and how far it is where that is known."""
+    """One step of a job: whether it has ended, and how far it is and how long it will take where that is known."""
 
     name: str
     done: bool
     percent: int | None = None
+    left: str = ""
 
 
 def steps_of_job(job: Job, packets: Path, *, running: bool) -> list[JobStep]:
@@ -289,37 +293,44 @@ def steps_of_job(job: Job, packets: Path, *, running: bool) -> list[JobStep]:
     found = _read_log(packets / f"{job.number:04}.log") if job.kind == "run" else _read_messages(job)
     last = next(reversed(found), "")
     return [
-        JobStep(name=name, done=True)
-        if not running or name != last or percent == 100
-        else JobStep(name=name, done=False, percent=percent)
-        for name, percent in found.items()
+        replace(step, done=True, percent=None, left="")
+        if not running or step.name != last or step.percent == 100
+        else replace(step, done=False)
+        for step in found.values()
     ]
 
 
-def _read_log(path: Path) -> dict[str, int | None]:
+def _read_log(path: Path) -> dict[str, JobStep]:
     """Return the steps of a run from the log beside its packet."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()[-MAX_LINES:]
     except OSError:
         return {}
-    found: dict[str, int | None] = {}
+    found: dict[str, JobStep] = {}
     for line in lines:
         try:
             event = json.loads(line)
             name, state, percent = str(event["step"]), event["state"], event.get("percent")
+            left = event.get("seconds_left")
         except (ValueError, KeyError, TypeError, AttributeError):
             continue  # a line that is being written
         found.pop(name, None)
-        found[name] = 100 if state == "done" else percent if isinstance(percent, int) else None
+        found[name] = JobStep(
+            name=name,
+            done=state == "done",
+            percent=100 if state == "done" else percent if isinstance(percent, int) else None,
+            left=write_left(left) if isinstance(left, int) and left > 0 else "",
+        )
     return found
 
 
-def _read_messages(job: Job) -> dict[str, int | None]:
+def _read_messages(job: Job) -> dict[str, JobStep]:
     """Return the steps of another command from what it prints on standard error."""
-    found: dict[str, int | None] = {}
+    found: dict[str, JobStep] = {}
     for line in job.messages().splitlines()[-MAX_LINES:]:
         told = STEP_PATTERN.fullmatch(line)
         if told:
-            found.pop(told["step"], None)
-            found[told["step"]] = int(told["percent"]) if told["percent"] else None
+            name, percent = told["step"], int(told["percent"]) if told["percent"] else None
+            found.pop(name, None)
+            found[name] = JobStep(name=name, done=False, percent=percent, left=told["left"] or "")
     return found

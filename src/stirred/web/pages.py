@@ -1,22 +1,25 @@
 """Render pages from templates, with the line of steps and the equivalent commands."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from stirred.census.schema import collect_labels
 from stirred.errors import StirredError
 from stirred.languages import Language, Phrase
-from stirred.report.document import CHAPTERS, Report
+from stirred.mechanisms.registry import list_mechanisms
+from stirred.report.document import CHAPTERS, Levels, Report, label_codes, relabel
 from stirred.report.html import environment as report_environment
 from stirred.spec.card.card import write_fragment as card_fragment
 from stirred.spec.card.template_cache import TemplateCache
 from stirred.web.commands import ShownCommand
 from stirred.web.forms import Form
+from stirred.web.visit import find_stop
 from stirred.web.workbench import Workbench
 
 # The line of steps: what was chosen so far, and what is missing for the next one.
@@ -33,11 +36,15 @@ class Step:
     missing: str = ""
 
 
-def steps_of(bench: Workbench) -> list[Step]:
-    """Return the seven steps, from the files of the workbench alone; read no record."""
+def steps_of(bench: Workbench, shown_packet: int | None = None) -> list[Step]:
+    """Return the seven steps, from the files of the workbench alone; read no record.
+
+    The line names the packet that the page shows; on other pages the newest one.
+    """
     data = bench.data.read_choice()
     text = bench.history.text()
     packets = bench.packets()
+    packet = shown_packet if shown_packet in packets else packets[0] if packets else 0
     no_data = "" if data else "choose data first"
     no_plan = no_data or ("" if text else "choose a method first")
     no_packet = "" if packets else (no_plan or "run the plan first")
@@ -49,8 +56,8 @@ def steps_of(bench: Workbench) -> list[Step]:
         Step(
             name="look",
             title="Look",
-            address=f"/look/{packets[0]}" if packets else "/run",
-            chosen=f"packet {packets[0]}" if packets else "",
+            address=f"/look/{packet}" if packets else "/run",
+            chosen=f"packet {packet}" if packets else "",
             missing=no_packet,
         ),
         Step(
@@ -63,8 +70,8 @@ def steps_of(bench: Workbench) -> list[Step]:
         Step(
             name="packet",
             title="Packet",
-            address=f"/packet/{packets[0]}" if packets else "/run",
-            chosen="ready to download" if packets else "",
+            address=f"/packet/{packet}" if packets else "/run",
+            chosen=f"packet {packet}: ready to download" if packets else "",
             missing=no_packet,
         ),
     ]
@@ -85,7 +92,7 @@ def _promise(bench: Workbench) -> str:
     if not bench.history.text():
         return ""
     try:
-        names = [str(one.get("name", "")) for one in bench.document()["mechanism"]]
+        names = [name_method(str(one.get("name", ""))) for one in bench.document()["mechanism"]]
     except StirredError:
         return "the plan has a mistake"
     return f"{', '.join(names)} (plan {bench.history.current})"
@@ -114,7 +121,7 @@ def _count_noun(number: int, noun: str) -> str:
 
 # Pages from templates: those of the workbench, and those of the report with the report's own words.
 
-VERSION = "2"
+VERSION = "3"
 MAX_DIGITS = 8  # of a number in an address
 
 
@@ -131,7 +138,7 @@ def prepare_templates(bench: Workbench) -> None:
     """Compile every template and render the first page once, so that it is served as fast as others."""
     for name in environment().list_templates(filter_func=lambda name: name.endswith(".html.j2")):
         environment().get_template(name)
-    _render(bench, "start.html.j2", title="", step="", shown=(), has_data=False)
+    _render(bench, "start.html.j2", title="", step="", shown=(), has_data=False, can_visit=False)
 
 
 def bench_of(request: Request) -> Workbench:
@@ -173,7 +180,13 @@ def _render(bench: Workbench, template: str, **values: object) -> str:
     return (
         environment()
         .get_template(template)
-        .render(steps=steps_of(bench), folder=str(bench.workspace.folder), **_words(bench), **values)
+        .render(
+            steps=steps_of(bench, number if isinstance(number := values.get("number"), int) else None),
+            folder=str(bench.workspace.folder),
+            visit=find_stop(bench, str(values.get("step", ""))),
+            **_words(bench),
+            **values,
+        )
     )
 
 
@@ -182,16 +195,49 @@ def fragment(request: Request, template: str, **values: object) -> HTMLResponse:
     return HTMLResponse(environment().get_template(template).render(**_words(bench_of(request)), **values))
 
 
+def name_method(name: str) -> str:
+    """Return the label of a method; the name where it is unknown."""
+    found = list_mechanisms().get(name)
+    return name if found is None else found.title
+
+
+def levels_of(bench: Workbench) -> Callable[[], Levels]:
+    """Return a function that reads the labels of the chosen codebook once: variable → code → label."""
+
+    @cache
+    def read() -> Levels:
+        chosen = bench.data.read_choice()
+        try:
+            records = {} if chosen is None else collect_labels(chosen.schema)
+        except StirredError:
+            return {}
+        return {variable: labels for of_record in records.values() for variable, labels in of_record.items()}
+
+    return read
+
+
+def name_levels(levels: Callable[[], Levels], text: object, own: Levels | None = None) -> str:
+    """Return a text with labels in place of the codes of its conditions, where the codebook has them.
+
+    >>> name_levels(lambda: {"kind": {"2": "vacant", "3": "group quarters"}}, "homes (kind = 2 or 3)")
+    'homes (kind = vacant or group quarters)'
+    """
+    told = Language.of("en").translate(str(text))
+    return label_codes(told, levels() if own is None else own) if " = " in told else told
+
+
 def _words(bench: Workbench) -> dict[str, object]:
     """Return what every template may use: the report's words in English, the card, the form token."""
-    language = Language.of("en")
+    language, named = Language.of("en"), partial(name_levels, levels_of(bench))
     return {
         "csrf": bench.session.csrf,
         "version": VERSION,
         "language": language,
-        "said": language.translate,
+        "said": named,
         "say": language.say,
         "names": {name: Phrase(f"report.chapter.{name}") for name in CHAPTERS},
         "card": lambda card: card_fragment(card, level=3),
+        "named": lambda text, own=None: relabel(named(text, own), {}),  # block group, not block_group
+        "method_label": name_method,
         "report": Report(title="", subtitle="", audience="internal", sections=()),
     }

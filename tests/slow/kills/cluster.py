@@ -1,12 +1,14 @@
 """A standalone Spark cluster on this machine, whose workers can be killed with their executors."""
 
 import os
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -26,12 +28,21 @@ SETTINGS = {
 
 
 class StandaloneCluster:
-    """A master and two workers with one executor each; all that they write lies in one folder."""
+    """A master and two workers with one executor each; all that they write lies in one folder.
 
-    def __init__(self, home: Path) -> None:
+    They know each other by a secret and encrypt what they send, unless ``closed`` is false.
+    """
+
+    def __init__(self, home: Path, *, closed: bool = True, settings: Mapping[str, str] | None = None) -> None:
         import pyspark
 
         self.home = home
+        secret = {
+            "spark.authenticate": "true",
+            "spark.authenticate.secret": secrets.token_hex(16),
+            "spark.network.crypto.enabled": "true",
+        }
+        self.settings = {**SETTINGS, **(secret if closed else {}), **(settings or {})}
         self.spark = Path(pyspark.__file__).parent
         self.processes: list[subprocess.Popen[bytes]] = []
         with socket.socket() as free:
@@ -52,7 +63,7 @@ class StandaloneCluster:
     def __enter__(self) -> "StandaloneCluster":
         for name in ("conf", "local", "work", "logs"):
             (self.home / name).mkdir(parents=True)
-        lines = [f"{name} {value}\n" for name, value in SETTINGS.items()]
+        lines = [f"{name} {value}\n" for name, value in self.settings.items()]
         (self.home / "conf" / "spark-defaults.conf").write_text("".join(lines))
         self._start("master.Master", "--host", "127.0.0.1", "--port", self.master.rpartition(":")[2])
         self._wait("127.0.0.1", int(self.master.rpartition(":")[2]))

@@ -20,7 +20,7 @@ from stirred.chance import Key
 from stirred.cli import process
 from stirred.cli.main import main
 from stirred.engine import Local
-from stirred.engine.spark.session import translate_error
+from stirred.engine.spark.faults import translate_error
 from stirred.publish.run import execute
 
 PLAN = """title = "t"

@@ -151,5 +151,5 @@ def test_people_still_read_text(folder: Path, capsys: pytest.CaptureFixture[str]
     assert main(["run", "nowhere.toml", "--out", "packet"]) == 2
     assert capsys.readouterr().err.startswith("error: ")
     assert main(["run", "plan.toml"]) == 2
-    assert "fix: stirred run --help" in capsys.readouterr().err
+    assert "fix: stirred run plan.toml --out packet/" in capsys.readouterr().err
     assert folder.is_dir()

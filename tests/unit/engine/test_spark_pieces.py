@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 from flow_kernels import Sorted, sizes
+from stirred.engine.spark.faults import translate_error
 from stirred.engine.spark.flow import SparkParts
 from stirred.engine.spark.reading import AddAreaCodes, knows_type
-from stirred.engine.spark.session import ActionWatch, translate_error
+from stirred.engine.spark.session import ActionWatch
 from stirred.engine.spark.tasks import (
     MARK_FLOW,
     MESSAGE_BYTES,
@@ -118,7 +119,7 @@ class OneTask:
     def toArrow(self) -> pa.Table:  # noqa: N802 — Spark's
         return pa.Table.from_batches(self.wired)
 
-    def run(self, action: Callable[[], pa.Table], _steps: object, _total: int) -> pa.Table:
+    def run(self, action: Callable[[], pa.Table], _steps: object, _total: int, **_: object) -> pa.Table:
         return action()
 
 
@@ -243,7 +244,7 @@ def test_a_signal_that_ended_spark_too_is_not_replaced(monkeypatch: pytest.Monke
         raise Py4JNetworkError("no answer")
 
     class Context:
-        addJobTag = staticmethod(lambda _: None)  # noqa: N815 — Spark's names
+        addJobTag = getLocalProperty = setJobDescription = staticmethod(lambda _: None)  # noqa: N815 — Spark's names
         removeJobTag = cancelJobsWithTag = staticmethod(gone)  # noqa: N815
 
     watch = ActionWatch(Context())

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from modes import open_to_others
 from stirred.census.synthetic import write_preset
 from stirred.cli.main import main
 from stirred.errors import InputError
+from stirred.mechanisms.config import list_varied
+from stirred.mechanisms.registry import OWN_REGISTRATIONS, find_registration, list_mechanisms
 from stirred.publish import parse
 from stirred.publish.frontier import build_family, require_tables
 
@@ -76,6 +79,109 @@ def test_without_values_a_member_keeps_its_own(folder: Path) -> None:
         "",
         "rho_squared 1",
     ]
+
+
+STIRRED = (
+    PLAN[: PLAN.index("[[mechanism]]")]
+    + """[[mechanism]]
+name = "stirring"
+match = ["state", "size"]
+swap = ["county", "tract", "block_group", "block"]
+rate = "1/20"
+[[mechanism]]
+name = "safetab-p"
+[[mechanism]]
+name = "phsafe"
+definition = "puredp"
+preset = ""
+budget = { PH3 = "1" }
+tau = { PH3 = 10 }
+"""
+)
+
+
+def test_a_total_has_the_unit_of_its_definition_and_a_loss_takes_the_place_of_a_rate(folder: Path) -> None:
+    plan = parse(STIRRED, folder=folder)
+    found = build_family(plan, rates=["1/10"], rho_squared=["2"], epsilon=["8"])
+    assert [member.name for member in found] == [
+        "stirring, rate 1/10",
+        "stirring, loss 8",
+        "safetab-p, total 2",  # its default definition counts ρ²
+        "phsafe, epsilon 8",  # of puredp: no ρ² is tried
+    ]
+    by_name = {member.name: member.plan.steps[0].config.model_dump() for member in found}
+    assert by_name["stirring, loss 8"]["rate"] is None
+    assert by_name["stirring, rate 1/10"]["loss"] is None
+    pure = parse(STIRRED.replace('"safetab-p"', '"safetab-p"\ndefinition = "puredp"'), folder=folder)
+    assert [one.name for one in build_family(pure, rho_squared=["2"], epsilon=["8"])] == [
+        "stirring, loss 8",
+        "safetab-p, total 8",
+        "phsafe, epsilon 8",
+    ]
+
+
+OTHERS = """
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from stirred.mechanisms.base import Mechanism
+from stirred.mechanisms.config import MechanismConfig, Share, Varied
+
+
+class MovedConfig(MechanismConfig):
+    \"\"\"Move some records.\"\"\"
+
+    area: str = Field(default="county", description="the areas")
+    rate: str = Field(default="tax", description="a word that other mechanisms use for something else")
+    moved: Annotated[Share, Varied("rate")] = Field(default="1/20", description="the share that moves")
+
+
+class Moved(Mechanism):
+    name: ClassVar[str] = "moved-shares"
+    config: MovedConfig
+
+    def specification(self, census, **_):
+        raise NotImplementedError
+
+    def release(self, census, *, key, **_):
+        raise NotImplementedError
+"""
+
+
+@pytest.fixture
+def moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Install a mechanism of another package, of which only the Config says what is varied."""
+    site = tmp_path / "site"
+    about = site / "moved-1.0.dist-info"
+    about.mkdir(parents=True)
+    (site / "moved_shares.py").write_text(OTHERS)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: moved\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[stirred.mechanisms]\nmoved-shares = moved_shares:Moved\n")
+    monkeypatch.syspath_prepend(site)
+    list_mechanisms.cache_clear()
+    yield "moved-shares"
+    list_mechanisms.cache_clear()
+
+
+def test_a_mechanism_of_another_package_takes_part(moved: str, folder: Path) -> None:
+    from stirred.web.screens.plan import main_fields
+
+    text = f'title = "t"\ncensus = "census/census.toml"\n[[mechanism]]\nname = "{moved}"\n'
+    found = build_family(parse(text, folder=folder), rates=["1/10", "1/2"])
+    assert [member.name for member in found] == ["moved-shares, moved 1/10", "moved-shares, moved 1/2"]
+    assert [member.plan.steps[0].config.model_dump()["rate"] for member in found] == ["tax", "tax"]
+    config = find_registration(moved).Config
+    assert [field.name for field in main_fields(config, {})] == ["area", "moved"]
+
+
+def test_every_rate_and_total_of_our_own_is_marked_and_no_schema_shows_the_mark() -> None:
+    marked = {one.name: set(list_varied(one.Config)) for one in OWN_REGISTRATIONS}
+    assert {name for name, found in marked.items() if not found} == {"cell-key", "special-tabulations"}
+    for one in OWN_REGISTRATIONS:
+        stated = {"rate", "swaprate", "rho_squared", "total", "loss"} & set(one.Config.model_fields)
+        assert stated <= marked[one.name], one.name
+        assert "Varied" not in json.dumps(one.Config.model_json_schema())
 
 
 def test_a_family_needs_tables(folder: Path) -> None:

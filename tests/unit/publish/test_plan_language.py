@@ -1,6 +1,7 @@
 """A plan's language: card and public report follow it; released data and files for programs do not."""
 
 import re
+from hashlib import sha256
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -102,3 +103,38 @@ def test_an_internal_report_is_english_throughout_and_says_so(tmp_path: Path) ->
     german = words(second) - words(first)
     assert not {text for text in german if re.search(r"\b(der|die|das|und|ist|werden|Zellen)\b", text)}
     assert '<html lang="de">' in (made[1].public / "report.html").read_text("utf-8")
+
+
+ABOUT = """
+[about]
+data_curators = ["Office of Examples", "Office of Samples"]
+contact = "ask@example.org"
+publication_date = "2026-12-01"
+"""
+
+
+@pytest.mark.parametrize("code", ["en", "de", "fr", "es"])
+def test_who_answers_for_a_release_reaches_its_card_and_labels_stand_for_columns(
+    tmp_path: Path, code: str
+) -> None:
+    """Office, contact and date of [about] are on the card in words; START-HERE links each table and says how to verify."""
+    write_preset("demo", tmp_path / "census", households=60)
+    (tmp_path / "plan.toml").write_text(f'language = "{code}"\n{PLAN}{ABOUT}', encoding="utf-8")
+    plan = load(tmp_path / "plan.toml")
+    public = run(plan, tmp_path / "out", key=Key.for_tests(5)).public
+    for card in ("card.html", "card.md"):
+        text = unescape((public / card).read_text(encoding="utf-8"))
+        for told in ("Office of Examples, Office of Samples", "ask@example.org", "2026-12-01", plan.digest):
+            assert told in text
+        assert "kind = " not in text
+        assert " × all" not in text
+    shown = (public / "card.html").read_text(encoding="utf-8").partition('<details class="proofs">')[0]
+    assert "d_Ham" not in shown
+    assert "D_mult" not in shown
+    guide = (public / "START-HERE.html").read_text(encoding="utf-8")
+    assert '<a href="tables/tenure-by-county.csv">' in guide
+    assert '<a href="tables/tenure-by-county.parquet">' in guide
+    for line in (public / "checksums.txt").read_text(encoding="utf-8").splitlines():
+        digest, name = line.split(maxsplit=1)
+        assert sha256((public / name).read_bytes()).hexdigest() == digest  # as sha256sum reads it
+    assert "sha256sum -c checksums.txt" in (public / "START-HERE.txt").read_text(encoding="utf-8")

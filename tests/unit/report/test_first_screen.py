@@ -120,10 +120,29 @@ def test_exact_tables_are_named_by_what_determines_them() -> None:
 def test_uncertainty_is_told_from_public_numbers_table_by_table() -> None:
     shown = first_screen({"": specification()}, tables={"": TABLES})[3].table
     assert shown is not None
-    assert shown.columns == ("table", "0", "1–9", "10–99", "100+")
-    # an exact cell of 7 does not narrow the interval of the uncertain one of 5, and 100+ is in per cent
+    assert shown.columns == ("table", "1–9", "100–999")  # a class without a cell has no column
+    # an exact cell of 7 does not narrow the interval of the uncertain one of 5, and from 100 on it is in per cent
     plain = [cell.replace("\u00a0", " ") for cell in shown.rows[0]]
-    assert plain == ["by-county", "–", "± 2.0", "–", "± 8.2%"]
+    assert plain == ["by-county", "± 2.0", "± 8.2%"]
+
+
+def test_the_widest_interval_of_a_class_stands_beside_the_middle_one_rounded_up() -> None:
+    """Three large cells of ± 0.1% and one of ± 4.4583%: the middle alone would be false of the last."""
+    sizes, halves = [1000.0, 2000.0, 4000.0, 1200.0], [1.0, 2.0, 4.0, 53.5]
+    wide = pa.table(
+        {
+            "county": list("abcd"),
+            "count": [int(size) for size in sizes],
+            "estimate": sizes,
+            "standard_error": [half / 2 for half in halves],
+            "low": [size - half for size, half in zip(sizes, halves, strict=True)],
+            "high": [size + half for size, half in zip(sizes, halves, strict=True)],
+        }
+    )
+    shown = first_screen({"": specification()}, tables={"": {"t": (["county"], wide)}})[3].table
+    assert shown is not None
+    assert shown.columns == ("table", "1,000+")
+    assert shown.rows[0][1].replace("\u00a0", " ") == "± 0.10% (≤ 4.5%)"
 
 
 def test_empty_cells_do_not_narrow_the_intervals_of_small_ones() -> None:
@@ -140,7 +159,8 @@ def test_empty_cells_do_not_narrow_the_intervals_of_small_ones() -> None:
     )
     shown = first_screen({"": specification()}, tables={"": {"t": (["county"], zeros)}})[3].table
     assert shown is not None
-    assert [cell.replace("\u00a0", " ") for cell in shown.rows[0]] == ["t", "± 0.50", "± 4.0", "–", "–"]
+    assert shown.columns == ("table", "0", "1–9")
+    assert [cell.replace("\u00a0", " ") for cell in shown.rows[0]] == ["t", "± 0.50", "± 4.0"]
 
 
 def test_the_truth_is_told_only_with_an_assessment() -> None:
@@ -151,16 +171,40 @@ def test_the_truth_is_told_only_with_an_assessment() -> None:
         "x", census, {"by-county": ("household", ["county"], TABLE.select(["county", "count"]))}
     )
     text = told(first_screen({"": specification()}, tables={"": TABLES}, assessments=[found]), 3)
-    assert "by-county – 0 – 10" in text  # the cell of 110 lost 10, those of 5 and 7 nothing
+    assert "by-county – 0 – 10 –" in text  # the cell of 110 lost 10, those of 5 and 7 nothing
+    quoted = TABLE.append_column("quote", pa.array(["estimate", "count", "count"]))
+    both_numbers = assess_tables("x", census, {"by-county": ("household", ["county"], quoted)})
+    text = told(first_screen({"": specification()}, tables={"": TABLES}, assessments=[both_numbers]), 3)
+    # the estimate of 120 is quoted for 110 and errs by 10; that of 5.5 is not quoted, the count of 5 is
+    assert "by-county – 0 – 10 –" in text
+    assert both_numbers.tables[0].quoted_pair().arrays()[1].tolist() == [120.0, 5.0, 7.0]
     kept = TABLE.select(["county"]).append_column("count", pa.array([110, 5, 7]))
     kept = kept.append_column("standard_error", pa.array([0.0] * 3))
     exact = assess_tables("y", census, {"by-county": ("household", ["county"], kept)})
     both = {"x": specification(), "y": specification("2")}
     text = told(first_screen(both, tables={}, assessments=[found, exact]), 3)
-    assert "by-county 3.3 exact" in text  # what is promised is said, not averaged
+    assert "by-county 3 3.3 exact" in text  # what is promised is said, not averaged
     # over cells that no release keeps exact: the third of them has no stated error
     text = told(first_screen(both, tables={"x": TABLES}, assessments=[found, exact]), 3)
-    assert "by-county 5.0 exact" in text
+    assert "by-county 2 5.0 exact" in text
+
+
+def test_the_worst_table_of_each_release_is_named_before_any_second_one() -> None:
+    def outside(number: int) -> pa.Table:
+        counts = [9] * number + [5] * (10 - number)
+        same = {name: [value] * 10 for name, value in (("estimate", 5.0), ("standard_error", 1.0))}
+        return pa.table(
+            {"a": list(range(10)), "count": counts, **same, "low": [3.0] * 10, "high": [7.0] * 10}
+        )
+
+    releases = {
+        "x": {f"x{i}": (["a"], outside(9 - i)) for i in range(6)},
+        "y": {"y0": (["a"], outside(1))},
+    }
+    both = {"x": specification(), "y": specification("2")}
+    text = told(first_screen(both, tables=releases), 4)
+    assert "x, x0 9 of 10; y, y0 1 of 10; x, x1 8 of 10" in text
+    assert "1 more table" in text
 
 
 def test_nothing_exact_and_no_tables_are_said_plainly() -> None:

@@ -175,8 +175,9 @@ def test_conditions_are_told_with_labels() -> None:
     note = Note(text="homes with kind = 2 or 3; size = 2")
     part = Section(title="t", lead="kind = 3", blocks=(note,))
     page = render(Report(title="t", subtitle="", audience="public", sections=(part,), levels=levels))
-    assert "homes with kind = vacant or &lt;gq&gt;; size = 2" in page
-    assert card_in_words("<p>kind = 3</p>", levels) == "<p>kind = &lt;gq&gt;</p>"
+    assert "homes with vacant or &lt;gq&gt;; size = 2" in page
+    assert card_in_words("<p>kind = 3</p>", levels) == "<p>&lt;gq&gt;</p>"
+    assert card_in_words("<p>kind = 3 or 4</p>", levels) == "<p>kind = 3 or 4</p>"  # a code without a label
 
 
 def test_errors_have_two_digits_and_relative_error_goes_by_size() -> None:
@@ -187,11 +188,11 @@ def test_errors_have_two_digits_and_relative_error_goes_by_size() -> None:
     parts = utility.write_truth_sections([found])
     chart = next(b for b in parts[0].blocks if isinstance(b, Chart) and b.name == "error-by-size-t")
     assert chart.data is not None
-    assert [row[0] for row in chart.data.rows] == ["1–9", "10–99", "1,000–9,999"]
+    assert [row[0] for row in chart.data.rows] == ["1–9", "10–99", "1,000+"]
     assert chart.data.rows[0][3] == "20"  # from 5 to 6
     assert chart.data.rows[1][3] == "5.9"
     metrics, meaning = parts[0].blocks[-1].blocks  # type: ignore[union-attr]
-    assert all(f"{name}: " in meaning.paragraphs[0] for name in ("MAE", "RMSE", "MAPE (paper)", "TVD"))  # type: ignore[union-attr]
+    assert all(f"{name}: " in meaning.paragraphs[1] for name in ("MAE", "RMSE", "MAPE (paper)", "TVD"))  # type: ignore[union-attr]
     assert sum("MAPE" in column for column in metrics.columns) == 1  # type: ignore[union-attr]
 
 

@@ -20,11 +20,16 @@ from stirred.mechanisms.stirring.law import (
     BY_HELD,
     BY_PLACE,
     CYCLES,
+    MAX_RATE,
+    MAX_WEIGHT_BITS,
+    MIN_RATE,
+    Asked,
     StratumShapes,
     choose_laws,
     delta_after,
     enumerate_cycles,
     exchange_loss,
+    moved_share,
     rho_squared,
 )
 from stirred.mechanisms.stirring.mechanism import CyclesPairs
@@ -340,19 +345,64 @@ def test_an_area_beside_the_spine_is_a_place_too() -> None:
     )
     with pytest.raises(PrivacyError, match="shuffled first by district"):
         mechanism.refuse(data)
-    with pytest.raises(InputError, match="district"):
-        mechanism.release(data, key=KEY)
+    for ask in (mechanism.specification, lambda data: mechanism.release(data, key=KEY)):
+        with pytest.raises(PrivacyError, match="shuffled first by district"):
+            ask(data)
+
+
+def test_a_place_is_refused_before_its_levels_are_looked_up() -> None:
+    mechanism = Stirring(**BASE, rate="1/20", shuffle_first="county", shuffle_levels=["no such county"])
+    for ask in (mechanism.specification, mechanism.refuse, lambda data: mechanism.release(data, key=KEY)):
+        with pytest.raises(PrivacyError, match="shuffled first by county"):
+            ask(large(2_000))
 
 
 def test_a_contradiction_names_the_strata_and_the_rate_that_they_reach() -> None:
-    """Of ten strata of two records, at ε = 1/10 a share of 1/(1 + e^-0.1) = 0.525 moves; of one with 50, all but 1 in 56."""
-    sizes = [i // 2 for i in range(20)] + [99] * 50
-    data = census({"size": sizes, "race": [i % 2 for i in range(70)], "county": [i % 2 for i in range(70)]})
+    """Of strata of n records, at ε = 1/10 a share of (n − 1)/(e^-0.1 + n − 1) can move: 0.5249 of two, 0.6885 of three."""
+    sizes = [i // 2 for i in range(20)] + [20, 20, 20, 21, 21, 21, 21] + [99] * 50
+    n = len(sizes)
+    data = census({"size": sizes, "race": list(range(n)), "county": [i % 5 for i in range(n)]})
+    settings = {**BASE, "loss": "1/10", "law": "cycles", "release_identifiers": {"race": "a test"}}
     with pytest.raises(InputError, match="contradict") as caught:
-        Stirring(**BASE, rate="3/5", loss="1/10").specification(data)
-    assert "larger loss: 10;" in caught.value.why
-    assert "a share of 0.5250 is reached in strata of 2 records" in caught.value.why
-    Stirring(**BASE, rate="1/2", loss="1/10").specification(data)
+        Stirring(**settings, rate="7/10").specification(data)
+    assert "only at a larger loss in 11 strata (10 of 2 records, 1 of 3 records)" in caught.value.why
+    assert "2 records: 0.5249; 3 records: 0.6885" in caught.value.why
+    with pytest.raises(InputError) as caught:
+        Stirring(**settings, rate="99/100").specification(data)
+    assert "13 strata (10 of 2 records, 1 of 3 records, 1 of 4 records, 1 larger)" in caught.value.why
+    Stirring(**settings, rate="1/2").specification(data)
+
+
+@pytest.mark.parametrize("rate", ["0.99999999999999999999", "1/10000000000000000000"])
+def test_a_rate_that_no_share_can_be_told_from_0_or_1_is_refused_at_once(rate: str) -> None:
+    with pytest.raises(InputError, match="too near 0 or 1"):
+        Stirring(**BASE, rate=rate)
+
+
+@pytest.mark.parametrize("rate", [MIN_RATE, Fraction(99_999, 100_000), MAX_RATE])
+def test_the_smallest_and_largest_rates_have_a_promise(rate: Fraction) -> None:
+    """Of two records: λ = (1 − p)/p. Of many the weights of a step still fit 62 bits."""
+    data = census({"size": [1] * 2, "race": [0, 1], "county": [0, 1]})
+    promise = Stirring(**BASE, rate=str(rate), law="cycles").specification(data)
+    assert float(promise.budget.upper(6)) == pytest.approx(abs(log((1 - rate) / rate)), abs=1e-2)
+    for n in (2, 3, 10**4, 2**32 - 1):
+        weight = Asked.of(rate=rate).weight(n)
+        assert weight.numerator + weight.denominator * (n - 1) < 1 << MAX_WEIGHT_BITS
+        assert moved_share(n, weight) >= rate
+
+
+def test_the_check_states_what_is_expected_to_move_by_each_law() -> None:
+    """Held aaabb at 1/20: p·2·3·2/(5·4) = 3 % change their type; of five that differ, 5 % move."""
+    n = 5
+    data = census(
+        {"size": [1] * n + [2] * n, "race": [0, 0, 0, 1, 1, 0, 1, 2, 3, 4], "county": [*range(n), *range(n)]}
+    )
+    (shown,), numbers = Stirring(**BASE, rate="1/20").preview(data)
+    assert numbers["expected_by_law"] == {
+        "cycles": {"strata": 1, "records": 5, "share_that_moves": 0.05},
+        "held types": {"strata": 1, "records": 5, "share_that_changes_type": 0.03},
+    }
+    assert "about 0.4 of 10 records (4.0%)" in str(shown.note)
 
 
 @pytest.mark.parametrize("weight", [Fraction(0), Fraction(-3)])

@@ -10,6 +10,7 @@ import pyarrow as pa
 from stirred._support import pads
 from stirred.census import Census
 from stirred.engine.base import Flow, Read
+from stirred.engine.digests import FileDigest, choose_large, digest_there, same_file
 from stirred.engine.local import Local
 from stirred.engine.spark.flow import SparkParts
 from stirred.engine.spark.reading import SparkCensus, read_records, read_released
@@ -24,7 +25,9 @@ class Spark(Cluster):
 
     ``scratch`` is a folder that the executors share; tables that Spark cannot read itself are written there (default:
     the system's folder for temporary files, which is enough when all processes run on one machine). ``config`` adds
-    settings to a session that is started. ``probe``, for tests, is called in the executor with the number of each part.
+    settings to a session that is started. A master that is not this machine needs ``spark.authenticate`` and an encrypted
+    network; ``accept_open_network`` is the reason for which it is used without, and stands in the receipt. ``probe``, for
+    tests, is called in the executor with the number of each part.
 
     The same key gives the same bytes as on this machine alone: kernels depend on nothing but their arguments, so a
     task that Spark runs again, or twice, returns the same.
@@ -46,6 +49,28 @@ class Spark(Cluster):
     def map(self, kernel: Callable[[T], R], tasks: Iterable[T]) -> Iterator[R]:
         """Return results in the order of the tasks; small jobs stay in this process."""
         return Local().map(kernel, tasks)
+
+    def digest_files(self, paths: Sequence[Path]) -> list[bytes]:
+        """Return the SHA-256 of plain files in their order: large ones by a task each, if the executors see the same file.
+
+        A file that an executor cannot open, or sees with another size or time, is read here.
+        """
+        found: dict[int, FileDigest | None] = {}
+        large = choose_large(paths)
+        if large:
+            names = [str(paths[place].absolute()) for place in large]
+            job = self.context.parallelize(names, len(names)).map(digest_there)
+            told: list[FileDigest | None] = self.watch.run(job.collect, step="digest files")
+            found = dict(zip(large, told, strict=True))
+        there = {
+            place: one.sha256
+            for place, one in found.items()
+            if one is not None and same_file(paths[place], one)
+        }
+        near = [place for place in range(len(paths)) if place not in there]
+        here = Local().digest_files([paths[place] for place in near])
+        whole = there | dict(zip(near, here, strict=True))
+        return [whole[place] for place in range(len(paths))]
 
     def fits(self, size: int) -> bool:  # noqa: ARG002 — the protocol's
         """Return False: records stay on the cluster."""

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 
 from stirred._support import pads, path_in
 from stirred.engine.base import BatchKernel, Flow, PartKernel, Steps
-from stirred.engine.spark.session import Cluster, translate_errors
+from stirred.engine.spark.faults import translate_errors
+from stirred.engine.spark.session import Cluster
 from stirred.engine.spark.tasks import (
     MARK_FLOW,
     WIRE_SPARK_SCHEMA,
@@ -39,10 +40,11 @@ class SparkFlow:
     source: TableSource
     schema: pa.Schema
     kernels: tuple[BatchKernel, ...] = ()
+    rows: int | None = None  # how many rows are read, where that is known without a job
 
     def map(self, kernel: BatchKernel, schema: pa.Schema) -> "SparkFlow":
         """Return the flow with one more kernel on every batch."""
-        return SparkFlow(self.engine, self.frame, self.source, schema, (*self.kernels, kernel))
+        return replace(self, schema=schema, kernels=(*self.kernels, kernel))
 
     @property
     def tables(self) -> TableSource:
@@ -51,7 +53,9 @@ class SparkFlow:
 
     def gather(self) -> pa.Table:
         """Return all rows, in the order of Spark's partitions."""
-        return self.engine.gather(self._send(), self.schema)
+        return self.engine.gather(
+            self._send(), self.schema, step=describe_step("gather", self.kernels or (self.source,))
+        )
 
     def stream(self) -> Iterator[pa.Table]:
         """Yield the rows message by message; they are never held all at once."""
@@ -131,7 +135,8 @@ class SparkParts:
             return self
         frame = self.frame.mapInArrow(guard_task(CacheTask(self.part_task)), WIRE_SPARK_SCHEMA)
         frame.persist(StorageLevel.DISK_ONLY)
-        self.engine.watch.run(frame.count, steps, self.number)
+        step = describe_step("keep", [kernel for kernel, _ in self.kernels])
+        self.engine.watch.run(frame.count, steps, self.number, step=step)
         return SparkParts(self.engine, frame, self.schemas_after, self.number, held=True)
 
     def flow(self) -> SparkFlow:
@@ -141,7 +146,8 @@ class SparkParts:
     def gather(self, steps: Steps | None = None) -> pa.Table:
         """Return all rows in the order of the parts."""
         held = self.frame.mapInArrow(guard_task(CacheTask(self.part_task)), WIRE_SPARK_SCHEMA)
-        return self.engine.gather(held, self.schema, steps, self.number)
+        step = describe_step("gather", [kernel for kernel, _ in self.kernels])
+        return self.engine.gather(held, self.schema, steps, self.number, step=step)
 
     def write(
         self, folder: Path, name: str, steps: Steps | None = None, *, ascending: Sequence[str] = ()
@@ -160,7 +166,8 @@ class SparkParts:
                 self.part_task, str(temporary.resolve()), len(str(self.number)), tuple(ascending)
             )
             marks = self.frame.mapInArrow(guard_task(task), WIRE_SPARK_SCHEMA).select("part", "flow")
-            sent = self.engine.watch.run(marks.toArrow, steps, self.number)
+            step = describe_step("write", [kernel for kernel, _ in self.kernels])
+            sent = self.engine.watch.run(marks.toArrow, steps, self.number, step=step)
             self.engine.count_gathered(sent)
             with_rows = sent.column("flow")
             files = sorted(temporary.glob("part-*.parquet"))
@@ -196,6 +203,16 @@ class SparkParts:
         """Delete the parts from the disks of the executors."""
         if self.held:
             self.frame.unpersist(blocking=True)
+
+
+def describe_step(action: str, kernels: Sequence[object]) -> str:
+    """Name what a job does by the code that it runs, from the last kernel back; no value stands in it.
+
+    >>> describe_step("gather", [len])
+    'gather len'
+    """
+    names = [getattr(kernel, "__name__", type(kernel).__name__) for kernel in kernels]
+    return " ".join([action, " of ".join(reversed(names))]).strip()
 
 
 def _remove_path(path: Path) -> None:

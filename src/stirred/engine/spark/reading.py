@@ -1,8 +1,9 @@
 """Read and count the records of a census on Spark, with the same results as on one machine."""
 
+import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,9 @@ from stirred.census.readers.sources import find_format, is_remote, redact_errors
 from stirred.census.records import cast_codes, list_columns
 from stirred.census.schema import RecordSchema, Schema
 from stirred.census.variables import convert_frame, list_variables
+from stirred.engine.spark.faults import translate_errors
 from stirred.engine.spark.flow import SparkFlow, SparkParts
-from stirred.engine.spark.session import Cluster, translate_errors
+from stirred.engine.spark.session import Cluster
 from stirred.engine.spark.tasks import WIRE_SCHEMA, ReadBatches, ReadMessages, pack_messages
 from stirred.engine.tables import PART_COLUMN, PlaceRows, plain_schema, to_plain
 from stirred.errors import DataError, InputError, SchemaError, did_you_mean
@@ -44,13 +46,21 @@ class CastColumns:
 
 
 def write_scratch(engine: Cluster, tables: Iterable[pa.Table], schema: pa.Schema) -> SparkFlow:
-    """Write tables that only this process can read to scratch, one by one, and return a flow over them."""
-    path = engine.scratch / f"{uuid.uuid4().hex}.parquet"
-    with pq.ParquetWriter(path, WIRE_SCHEMA) as writer:
+    """Write tables that only this process can read to scratch, one by one, and return a flow over them.
+
+    Every message is encrypted with a key that only the flow's tasks carry: what a killed process leaves is noise.
+    """
+    path, key = engine.scratch / f"{uuid.uuid4().hex}.parquet", os.urandom(32)
+    rows = 0
+    with (
+        os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file,
+        pq.ParquetWriter(file, WIRE_SCHEMA, compression="none") as writer,
+    ):
         for table in tables:
-            for message in pack_messages(table.cast(schema), 0, 0):
+            rows += table.num_rows
+            for message in pack_messages(table.cast(schema), 0, 0, key):
                 writer.write_batch(message)
-    return SparkFlow(engine, open_parquet(engine, [path]), ReadMessages(schema), schema)
+    return SparkFlow(engine, open_parquet(engine, [path]), ReadMessages(schema, key), schema, rows=rows)
 
 
 def open_parquet(engine: Cluster, paths: Sequence[Path | str], *, base: str = "") -> Any:
@@ -272,7 +282,9 @@ def read_own(engine: Cluster, census: Census, record_type: str, names: Sequence[
     kernel = ConvertColumns(
         census.schema, record_type, tuple(raw.items()), tuple(census.forms(record_type).items()), tuple(names)
     )
-    return SparkFlow(engine, frame, ReadBatches(), schema, (kernel,))
+    rows = sum(pq.read_metadata(path).num_rows for path in paths if isinstance(path, Path))
+    known = all(isinstance(path, Path) for path in paths)
+    return SparkFlow(engine, frame, ReadBatches(), schema, (kernel,), rows if known else None)
 
 
 def list_addresses(record: RecordSchema) -> list[str]:
@@ -421,7 +433,7 @@ def join_linked(
     right = read_own(engine, census, other.name, list(dict.fromkeys([other.id, *wanted])))
     kinds = left.schema.field(record.household).type, right.schema.field(other.id).type
     text = kinds[0] != kinds[1]
-    parts = engine.parts_for(4 * (estimate_bytes(left) + estimate_bytes(right)))
+    parts = engine.parts_for(estimate_bytes(left) + estimate_bytes(right))
     key = pa.field(KEY_COLUMN, pa.string() if text else kinds[0])
     placed = PlaceRows((KEY_COLUMN,), parts)
     sides = []
@@ -432,7 +444,8 @@ def join_linked(
     columns = (*keep, *wanted)
     schema = pa.schema([(left if name in keep else right).schema.field(name) for name in columns])
     joined = JoinLinked(record, other, tuple(wanted), columns)
-    return SparkParts.of(engine, sides, PART_COLUMN, parts).map(joined, schema).flow()
+    flow = SparkParts.of(engine, sides, PART_COLUMN, parts).map(joined, schema).flow()
+    return replace(flow, rows=left.rows)  # a join keeps every record
 
 
 def make_lookups(census: Census, lacking: list[str], there: list[str]) -> list[AddAreaCodes]:
@@ -459,9 +472,34 @@ def _make_lookup(table: pl.LazyFrame, key: str, names: list[str]) -> AddAreaCode
     return AddAreaCodes(key, arrow_of(frame), tuple(names))
 
 
+TEXT_BYTES = 16  # bytes of a text in memory, with the numbers that say where it lies
+
+
 def estimate_bytes(flow: SparkFlow) -> int:
-    """Return how many bytes the files of a flow take, as Spark estimates them."""
-    return int(str(flow.frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()))
+    """Return how many bytes the rows of a flow take in memory: rows times the width of their columns.
+
+    The bytes of the files do not tell: a sorted column is compressed a hundredfold.
+    """
+    rows = flow.rows
+    if rows is None:  # from the footers of files that only Spark can open
+        rows = int(flow.engine.watch.run(flow.frame.count, step="count rows"))
+    return rows * row_width(flow.schema)
+
+
+def row_width(schema: pa.Schema) -> int:
+    """Return about how many bytes a row takes in memory.
+
+    >>> row_width(pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.bool_())]))
+    25
+    """
+    return sum(_column_width(field.type) for field in schema)
+
+
+def _column_width(kind: pa.DataType) -> int:
+    try:
+        return int(-(-kind.bit_width // 8))
+    except ValueError:  # texts have no fixed width
+        return TEXT_BYTES
 
 
 # A census that is counted on Spark, with the same results as on one machine.
@@ -519,7 +557,9 @@ class SparkCensus(Census):
         """Return how many records there are."""
         flow = read_own(self.engine, self, record_type, self.columns(record_type)[:1])
         if isinstance(flow.source, ReadBatches) and not self.schema.record(record_type).where:
-            return int(self.engine.watch.run(flow.frame.count, None, 0))  # from the footers of the files
+            return int(
+                self.engine.watch.run(flow.frame.count, step="count records")
+            )  # from the footers of the files
         return int(pc.sum(flow.map(count_batch, COUNT_SCHEMA).gather().column("count")).as_py() or 0)
 
     def _aggregate(

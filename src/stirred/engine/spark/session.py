@@ -1,6 +1,5 @@
-"""Start or adapt a Spark session, run actions on it, report their progress and translate their errors."""
+"""Start or adapt a Spark session, run actions on it, and report their progress and retries."""
 
-import json
 import logging
 import os
 import re
@@ -8,19 +7,20 @@ import shutil
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from stirred import errors
 from stirred.child_processes import ask_program
 from stirred.engine.base import Steps
 from stirred.engine.scratch import ScratchFolder
-from stirred.engine.spark.tasks import ERROR_PREFIX, RUN_AGAIN_FIX, join_messages
+from stirred.engine.spark.faults import require_same_versions, translate_errors
+from stirred.engine.spark.network import require_closed_network
+from stirred.engine.spark.tasks import join_messages
 from stirred.engine.tables import ROWS_PER_BATCH
-from stirred.errors import ClusterError, InputError, MissingExtraError, StirredError
+from stirred.errors import InputError, MissingExtraError, StirredError
 
 # Start or adapt a Spark session with the settings that Stirred needs, or explain what is missing.
 #
@@ -195,6 +195,7 @@ def parse_java_version(words: str) -> int:
 
 T = TypeVar("T")
 LOG = logging.getLogger("stirred.engine")
+JOB_DESCRIPTION = "spark.job.description"
 PAUSE_SECONDS = 0.2  # seconds between two checks of the progress
 SETTLE_MILLISECONDS = 10_000  # milliseconds to wait for the last events of an action
 
@@ -206,31 +207,40 @@ class ActionWatch:
         self.context = context
         self.written: dict[tuple[int, int], int] = {}  # shuffle bytes by stage and attempt
         self.retried = 0
+        self.work = ""  # what Spark's own pages name: a mechanism, or a part of the packet
 
-    def run(self, action: Callable[[], T], steps: Steps | None = None, total: int = 0) -> T:
-        """Run the action; ``steps`` is called with the finished parts and ``total``, and may stop it by raising."""
+    def run(
+        self, action: Callable[[], T], steps: Steps | None = None, total: int = 0, *, step: str = ""
+    ) -> T:
+        """Run the action; ``steps`` is called with the finished parts and ``total``, and may stop it by raising.
+
+        ``step`` is what Spark's own pages and its log of events say of the jobs; it names code, never a value.
+        """
         from py4j.protocol import Py4JError
 
         tag = f"stirred-{uuid.uuid4().hex}"
         with translate_errors():
             try:
                 if steps is None:
-                    return self._run_tagged(action, tag)
-                return self._run_with_steps(action, tag, steps, total)
+                    return self._run_tagged(action, tag, step)
+                return self._run_with_steps(lambda: self._run_tagged(action, tag, step), tag, steps, total)
             finally:
                 # Spark deletes information on old stages, which are not counted; or its process has ended
                 with suppress(Py4JError, OSError):
                     self._count_retries(tag)
 
-    def _run_tagged(self, action: Callable[[], T], tag: str) -> T:
+    def _run_tagged(self, action: Callable[[], T], tag: str, step: str) -> T:
         from py4j.protocol import Py4JError
 
         self.context.addJobTag(tag)
+        before = self.context.getLocalProperty(JOB_DESCRIPTION)
+        self.context.setJobDescription(": ".join(filter(None, ("stirred", self.work, step))))
         try:
             return action()
         finally:
             with suppress(Py4JError, OSError):  # what stopped the action is told, not what came of it
                 self.context.removeJobTag(tag)
+                self.context.setLocalProperty(JOB_DESCRIPTION, before)
 
     def _run_with_steps(self, action: Callable[[], T], tag: str, steps: Steps, total: int) -> T:
         from py4j.protocol import Py4JError
@@ -241,7 +251,7 @@ class ActionWatch:
 
         def work() -> None:
             try:
-                results.append(self._run_tagged(action, tag))
+                results.append(action())
             except BaseException as error:
                 raised.append(error)
 
@@ -308,37 +318,6 @@ class ActionWatch:
         return self.context._gateway.new_array(self.context._jvm.double, 0)
 
 
-@contextmanager
-def translate_errors() -> Iterator[None]:
-    """Translate an error of Spark inside the block to one of Stirred, which shows no value."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (PySparkException, Py4JError, ConnectionError) as error:
-        raise translate_error(error) from None
-
-
-def translate_error(error: BaseException) -> StirredError:
-    """Translate an error of Spark: one of Stirred is restored as it was raised in a task, others are named by class.
-
-    >>> print(translate_error(ValueError('x RuntimeError: stirred-error {"class": "InputError", "what": "no column a"}')))
-    no column a
-    """
-    ours = re.search(re.escape(ERROR_PREFIX) + r"(\{.*\})", str(error))
-    if ours:
-        words = json.loads(ours[1])
-        kind = getattr(errors, words["class"], StirredError)
-        made: StirredError = kind(words["what"], why=words.get("why", ""), fix=words.get("fix", ""))
-        return made
-    name = type(error).__name__
-    condition = getattr(error, "getCondition", lambda: None)()
-    return ClusterError(
-        "Spark stopped the job", why=f"{name} ({condition})" if condition else name, fix=RUN_AGAIN_FIX
-    )
-
-
 # A Spark session with what a run keeps beside it: scratch files, progress, and the workers that took part.
 
 PART_BYTES = 96_000_000  # bytes of a part: a task holds one part and its results in Python's memory
@@ -354,6 +333,7 @@ class Cluster:
         master: str | None = None,
         scratch: Path | str | None = None,
         config: Mapping[str, str] | None = None,
+        accept_open_network: str = "",
         probe: Callable[[int], object] | None = None,
     ) -> None:
         require_pyspark()
@@ -362,6 +342,10 @@ class Cluster:
         given = start_session(master, config or {}) if session is None else session
         try:
             self.session = adapt_session(given)
+            context = self.session.sparkContext
+            # the reason for which the network is open; nothing where it is closed
+            self.open_network = require_closed_network(dict(context.getConf().getAll()), accept_open_network)
+            require_same_versions(context)
         except BaseException:
             if self._started:
                 given.stop()
@@ -389,9 +373,15 @@ class Cluster:
         """Return the number of parts that keeps a task small and every core busy."""
         return max(-(-size // PART_BYTES), int(self.context.defaultParallelism), 2)
 
-    def gather(self, wired: Any, schema: pa.Schema, steps: Steps | None = None, total: int = 0) -> pa.Table:
+    def name_work(self, work: str) -> None:
+        """Say what the next jobs are for: the name of a mechanism, never a value."""
+        self.watch.work = work
+
+    def gather(
+        self, wired: Any, schema: pa.Schema, steps: Steps | None = None, total: int = 0, *, step: str = ""
+    ) -> pa.Table:
         """Collect the rows of a data frame of messages in this process, and count them and their bytes."""
-        table = join_messages(self.watch.run(wired.toArrow, steps, total), schema)
+        table = join_messages(self.watch.run(wired.toArrow, steps, total, step=step), schema)
         self.count_gathered(table)
         return table
 

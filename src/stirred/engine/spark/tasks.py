@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from stirred.engine.base import BatchKernel, PartKernel
 from stirred.engine.tables import ReleasedFile
@@ -29,11 +30,14 @@ WIRE_SCHEMA = pa.schema([("part", pa.int32()), ("flow", pa.int32()), ("message",
 WIRE_SPARK_SCHEMA = "part int, flow int, message binary"  # the same as a Spark schema
 MARK_FLOW = -1  # the flow number of a mark
 MESSAGE_BYTES = 1 << 22  # approximate bytes of a message
+NONCE_BYTES = 16  # of a sealed message
 HELD_BYTES = 1 << 26  # bytes collected before they are divided into parts
 
 
-def pack_messages(table: pa.Table, part: int, flow: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a table as messages.
+def pack_messages(
+    table: pa.Table, part: int, flow: int, key: bytes | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a table as messages, encrypted where a key is given.
 
     >>> [row.num_rows for row in pack_messages(pa.table({"a": [1, 2]}), 0, 0)]
     [1]
@@ -43,7 +47,24 @@ def pack_messages(table: pa.Table, part: int, flow: int) -> Iterator[pa.RecordBa
     rows = max(1, MESSAGE_BYTES * table.num_rows // max(table.nbytes, 1))
     for batch in table.to_batches(max_chunksize=rows):
         if batch.num_rows:
-            yield pack_wire([part], [flow], [batch.serialize().to_pybytes()])
+            body = batch.serialize().to_pybytes()
+            yield pack_wire([part], [flow], [body if key is None else seal_message(key, body)])
+
+
+def seal_message(key: bytes, body: bytes) -> bytes:
+    """Return a message encrypted with AES-256 in counter mode, behind the 16 bytes with which its counter begins.
+
+    >>> open_message(bytes(32), seal_message(bytes(32), b"a record"))
+    b'a record'
+    """
+    start = os.urandom(NONCE_BYTES)
+    return start + Cipher(algorithms.AES256(key), modes.CTR(start)).encryptor().update(body)
+
+
+def open_message(key: bytes, sealed: bytes) -> bytes:
+    """Return the message that was sealed with this key."""
+    start, body = sealed[:NONCE_BYTES], sealed[NONCE_BYTES:]
+    return Cipher(algorithms.AES256(key), modes.CTR(start)).decryptor().update(body)
 
 
 def pack_wire(parts: list[int], flows: list[int], bodies: list[bytes | None]) -> pa.RecordBatch:
@@ -91,12 +112,15 @@ def _divide_table(table: pa.Table, by: str, parts: int, flow: int) -> Iterator[p
         yield from pack_messages(taken.slice(edges[part], edges[part + 1] - edges[part]), part, flow)
 
 
-def unpack_tables(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+def unpack_tables(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, key: bytes | None = None
+) -> Iterator[pa.Table]:
     """Yield the tables of one flow, message by message."""
     for batch in batches:
         for body in batch.column(2):
             if body.is_valid:
-                yield pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(body.as_py()), schema)])
+                message = body.as_py() if key is None else open_message(key, body.as_py())
+                yield pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(message), schema)])
 
 
 def read_parts(
@@ -165,13 +189,14 @@ class ReadBatches:
 
 @dataclass(frozen=True, slots=True)
 class ReadMessages:
-    """Read messages that belong to no part."""
+    """Read messages that belong to no part; ``key`` opens those that were sealed."""
 
     schema: pa.Schema
+    key: bytes | None = field(default=None, repr=False)
 
     def __call__(self, batches: Batches) -> Iterator[pa.Table]:
         """The table of each message."""
-        return unpack_tables(batches, self.schema)
+        return unpack_tables(batches, self.schema, self.key)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,12 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
 from stirred.mechanisms.census2020.factors import Definition, KnownInvariants, NeighbourKind, PromisedUnit
-from stirred.mechanisms.config import Exact, ExactOrInfinite, ExactText, MechanismConfig, Share
+from stirred.mechanisms.config import Exact, ExactOrInfinite, ExactText, MechanismConfig, Share, Varied
 
 # The settings that SafeTab-P and SafeTab-H share; where only a sentence or an example differs, each gives its own.
+
+TOTAL_RHO_SQUARED = Varied("rho_squared", where=("definition", "zcdp"), instead_of=("epsilon",))
+TOTAL_EPSILON = Varied("epsilon", where=("definition", "puredp"), instead_of=("epsilon",))
 
 RACES = tuple(f"race_code_{place}" for place in range(1, 9))
 ETHNICITY = "ethnicity_code"
@@ -34,7 +37,7 @@ class SafeTabConfig(MechanismConfig):
     )
     budget: dict[str, ExactText] = Field(default={}, description="budgets in the place of the preset's")
     thresholds: dict[str, str] = Field(default={}, description="thresholds in the place of the preset's")
-    total: ExactText | None = Field(
+    total: Annotated[ExactText | None, TOTAL_RHO_SQUARED, TOTAL_EPSILON] = Field(
         default=None,
         description="the budget of the whole release: all budgets are scaled so that they add up to it",
     )
@@ -96,7 +99,7 @@ class SafeTabPConfig(SafeTabConfig):
         description="the three thresholds by region type and level in the place of the preset's, rising",
         examples=[{"STATE-2": "471,971,6971"}],
     )
-    total: Exact | None = Field(
+    total: Annotated[Exact | None, TOTAL_RHO_SQUARED, TOTAL_EPSILON] = Field(
         default=None,
         description="the budget of the whole release: all budgets are scaled so that they add up to it",
         examples=["4.944"],
@@ -165,7 +168,7 @@ class SafeTabHConfig(SafeTabConfig):
         "for T4",
         examples=[{"T3-STATE-2": "471,971,6971"}],
     )
-    total: ExactText | None = Field(
+    total: Annotated[ExactText | None, TOTAL_RHO_SQUARED, TOTAL_EPSILON] = Field(
         default=None,
         description="the budget of the whole release: all budgets are scaled so that they add up to it",
         examples=["8.895302"],
@@ -262,13 +265,13 @@ class PHSafeConfig(MechanismConfig):
         "person changed who may move to another household (ρ² times 2), or a whole household changed (ρ² times 1/2)",
         examples=["added-or-removed"],
     )
-    rho_squared: Exact | None = Field(
+    rho_squared: Annotated[Exact | None, Varied("rho_squared", where=("definition", "zcdp"))] = Field(
         default=None,
         description="the total ρ² (zcdp) that all budgets are scaled to, per person added or removed; an exact text, never "
         "a float",
         examples=["1.257281"],
     )
-    epsilon: ExactOrInfinite | None = Field(
+    epsilon: Annotated[ExactOrInfinite | None, Varied("epsilon", where=("definition", "puredp"))] = Field(
         default=None,
         description="the total ε (puredp) that all budgets are scaled to, per person added or removed; inf: no noise, for a "
         "rehearsal that is never published",

@@ -1,4 +1,4 @@
-"""Stirring: the swap that loses least. Its laws, their draw, the mechanism, and the proof."""
+"""Stirring: a swap by laws under which one exchange loses little. Its laws, their draw, the mechanism, and the proof."""
 
 from typing import TYPE_CHECKING
 

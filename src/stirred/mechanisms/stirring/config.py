@@ -1,19 +1,20 @@
 """Declare the settings of stirring."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from stirred.mechanisms.config import Exact, Share
+from stirred.mechanisms.config import Exact, Share, Varied
 from stirred.mechanisms.swap.config import MatchedSwapConfig, SwapOutputConfig
 
 
 class StirringConfig(MatchedSwapConfig):
-    """Stir a census: the swap that loses least.
+    """Stir a census: a swap by laws of its own, under which one exchange loses little.
 
-    Records move within strata of equal match variables, by a law under which one exchange of two records loses as little as
-    any mechanism can lose that moves as few. Give the share that moves, the loss of an exchange, or both. What is held, and
-    what is counted by match × swap variables, stays exact: these are the invariants.
+    Records move within strata of equal match variables. Where all records and places of a stratum differ, and where records
+    are of two types, no mechanism that changes as few records on average loses less at one exchange. Give the share that
+    moves, the loss of an exchange, or both. What is held, and what is counted by match × swap variables, stays exact: these
+    are the invariants.
     """
 
     example_table: ClassVar[tuple[str, tuple[str, ...]] | None] = ("household", ("county", "tenure"))
@@ -22,15 +23,16 @@ class StirringConfig(MatchedSwapConfig):
         "shuffle_levels",
     }
 
-    rate: Share | None = Field(
+    rate: Annotated[Share | None, Varied("rate", instead_of=("loss",))] = Field(
         default=None,
-        description='the share of records that moves at least in every stratum, an exact text; "1/20" is five percent',
+        description="the share of records that moves by cycles, in every stratum; by types as many records change their "
+        'type as if this share had moved by cycles, and fewer move; an exact text: "1/20" is five percent',
         examples=["1/20"],
         json_schema_extra={"asked": True},  # or a loss: a new plan begins with a rate
     )
-    loss: Exact | None = Field(
+    loss: Annotated[Exact | None, Varied("epsilon", instead_of=("rate",))] = Field(
         default=None,
-        description="the largest ε of one exchange of two records, an exact text; with a rate both are kept",
+        description="the largest ε of one exchange of two records, an exact text; with a rate both are kept or refused",
         examples=["8"],
     )
     law: Literal["auto", "cycles", "types"] = Field(
@@ -42,7 +44,7 @@ class StirringConfig(MatchedSwapConfig):
     shuffle_first: str = Field(
         default="",
         description="a held or match variable; records with one of shuffle_levels are shuffled among themselves first, "
-        "which costs nothing",
+        "which costs nothing; refused where a stratum has so few records that the rate asks for more than an even shuffle",
         examples=["tenure"],
     )
     shuffle_levels: list[str] = Field(

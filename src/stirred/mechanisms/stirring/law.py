@@ -35,6 +35,8 @@ Counts = NDArray[np.int64]
 
 CYCLES, BY_HELD, BY_PLACE = range(3)  # the law of a stratum: by cycles, by its held types, by its places
 MAX_LOSS = 40  # of one exchange; above it fewer than one record in 10¹⁷ would move in a small stratum
+MIN_RATE = Fraction(1, 10**18)
+MAX_RATE = 1 - Fraction(1, 10**10)  # shares are computed to ten digits
 MAX_WEIGHT_BITS = 62  # of the weights of one step of the draw, which are added in 64 bits
 LOSS_BITS = 20  # bits after the point of λ = e^loss
 ODDS_BITS = 24  # the odds of a trade are rounded by at most this part, 2⁻²⁴
@@ -45,7 +47,10 @@ ODDS_BITS = 24  # the odds of a trade are rounded by at most this part, 2⁻²�
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the settings ask for in every stratum: a share that moves at least, a loss that is not exceeded, and the law.
+    """What the settings ask for in every stratum: a rate that is reached, a loss that is not exceeded, and the law.
+
+    The rate p is the share of records that moves by cycles. By types it is reached where as many records change their type
+    as if the share p had moved by cycles: fewer move then, because none trades places with one of its own type.
 
     >>> Asked.of(rate="1/20").weight(11), Asked.of(loss=3).weight(11)
     (Fraction(190, 1), Fraction(21061211, 1048576))
@@ -62,7 +67,8 @@ class Asked:
             raise InputError(
                 "stirring needs a rate or a loss",
                 why="without both nothing says how many records move",
-                fix='give rate="1/20" (at least this share moves), loss="8" (at most this ε per exchange), or both',
+                fix='give rate="1/20" (this share moves, by types as many change their type as if it did), '
+                'loss="8" (at most this ε per exchange), or both',
             )
         if law not in ("auto", "cycles", "types"):
             raise InputError(
@@ -106,6 +112,12 @@ def _read_rate(rate: Rate) -> Fraction:
             f"a stirring cannot move the share {p} of the records",
             why="at 0 nothing is protected, and that all records move can be promised by no law with a finite loss",
             fix='give a rate strictly between 0 and 1, such as "1/20"',
+        )
+    if not MIN_RATE <= p <= MAX_RATE:
+        raise InputError(
+            "the rate of a stirring lies too near 0 or 1",
+            why="a share is reached to ten digits: the smallest rate is 10⁻¹⁸, the largest 1 − 10⁻¹⁰",
+            fix='give a rate such as "1/20" or "99/100"; to shuffle a stratum evenly give a small loss, such as "1/1000"',
         )
     return p
 
@@ -156,13 +168,15 @@ def _cut(value: Fraction, bits: int) -> Fraction:
 
 
 def _fit_weight(weight: Fraction, n: int) -> Fraction:
-    """Return λ itself, or λ rounded down where the weights of a step would not fit 64 bits; the share then rises."""
+    """Return λ itself, or λ rounded down where the weights of a step would not fit 64 bits; the share then rises.
+
+    Below 1 one rounding is enough: 1/⌈1/λ⌉ has weights below p/(1 − p) + n, and ``MAX_RATE`` keeps p from 1.
+    """
     weight, bits = min(weight, Fraction(1 << (MAX_WEIGHT_BITS - 2))), LOSS_BITS
     while weight.numerator + weight.denominator * (n - 1) >= 1 << MAX_WEIGHT_BITS:
-        weight = (
-            _cut(weight, bits) if weight >= 1 else Fraction(1, -(-weight.denominator // weight.numerator))
-        )
-        bits = max(0, bits - 1)
+        if weight < 1:
+            return Fraction(1, -(-weight.denominator // weight.numerator))
+        weight, bits = _cut(weight, bits), max(0, bits - 1)
     return weight
 
 

@@ -31,6 +31,7 @@ from stirred.mechanisms.stirring.law import (
     PermutationLaw,
     StratumLaw,
     StratumLaws,
+    StratumShape,
     changed_slots,
     choose_laws,
     enumerate_cycles,
@@ -79,15 +80,22 @@ RELEASES_SHOWN = (1, 2, 4, 8)  # releases of the same census
 RELEASES_SOURCE = "proof.md of stirring, Section 2: one exchange is hidden as by randomised response"
 LOSS_STEPS_PER_UNIT = 4  # losses are tuned in quarters
 MAX_LOSS_TUNED = 20
+SIZES_NAMED = 3  # of strata, in an error
+DESCRIBED_LAWS = {  # the name of a law, and what it is said to change
+    CYCLES: ("cycles", "share_that_moves"),
+    BY_HELD: ("held types", "share_that_changes_type"),
+    BY_PLACE: ("places as types", "share_that_changes_place"),
+}
 
 
 class Stirring(StratumSwapping):
-    """Permute the swap values of each stratum by the law that loses least at one exchange of two records.
+    """Permute the swap values of each stratum by the law that loses least at one exchange: by cycles or by types.
 
-    ``rate`` is the share of records that moves at least in every stratum, ``loss`` the largest ε of one exchange; with both
-    λ is the smaller of what they allow. ``law`` is by cycles, or by types where a stratum has few held types or few places.
-    Records with one of ``shuffle_levels`` of the held or match variable ``shuffle_first`` are shuffled among themselves
-    first, which costs nothing.
+    ``rate`` is the share of records that moves by cycles in every stratum; by types as many records change their type as if
+    this share had moved by cycles, and fewer move. ``loss`` is the largest ε of one exchange; with both λ is the smaller of
+    what they allow. ``law`` is by cycles, or by types where a stratum has few held types or few places. Records with one of
+    ``shuffle_levels`` of the held or match variable ``shuffle_first`` are shuffled among themselves first, which costs
+    nothing and moves no fewer.
 
     >>> Stirring(match=["state", "size"], swap=["county"], rate="1/20").parameters()["rate"]
     '1/20'
@@ -109,7 +117,7 @@ class Stirring(StratumSwapping):
 
     @property
     def rate(self) -> Fraction | None:
-        """Return the share of records that moves at least, or None where a loss alone is asked for."""
+        """Return the share of records that moves by cycles, or None where a loss alone is asked for."""
         return None if self.config.rate is None else Fraction(self.config.rate)
 
     @property
@@ -125,12 +133,13 @@ class Stirring(StratumSwapping):
             return Advice(
                 chosen=True,
                 reason="records differ in many ways, so two that trade places lose about half of the ε that they lose by "
-                "permutation-swapping at the same rate",
+                "permutation-swapping at the same share of moved records; not in strata of two, where both are the same "
+                "swap, and where nearly all records of a small stratum change at once permutation-swapping can lose less",
             )
         return Advice(
             chosen=True,
-            reason="records differ in two ways at most, and by the law for types no mechanism that changes as few of them "
-            "loses less",
+            reason="records differ in two ways at most, and among mechanisms that change as few of them on average none "
+            "loses less at one exchange than the law for two types; in strata of two permutation-swapping is the same swap",
         )
 
     @property
@@ -145,8 +154,8 @@ class Stirring(StratumSwapping):
         shapes = strata.shapes
         laws = choose_laws(list_shapes(shapes), self.goal)
         differing = _find_differing(shapes)
-        self._require_condition(strata.frame.roles, census.schema)
         self._refuse_contradiction(shapes, laws, differing)
+        self._refuse_shuffle(shapes, laws, differing)
         stated = state_specification(
             strata,
             census,
@@ -239,18 +248,44 @@ class Stirring(StratumSwapping):
         )
 
     def _refuse_contradiction(self, shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> None:
-        """Refuse a rate that some strata reach only at a larger loss than asked."""
+        """Refuse a rate that some strata reach only at a larger loss than asked; name them by their sizes."""
         asked = self.goal
-        beyond = [i for i in np.flatnonzero(differing).tolist() if not asked.keeps_loss(laws[i].weight)]
-        if not beyond or asked.cap is None:
+        if asked.rate is None or asked.cap is None:
             return
-        n, count = min(int(shapes.n[i]) for i in beyond), sum(int(shapes.strata[i]) for i in beyond)
-        reached = moved_share(n, 1 / asked.cap)
+        beyond = differing & np.array(
+            [not asked.keeps_loss(laws[i].weight) for i in range(shapes.n.size)], bool
+        )
+        if not beyond.any():
+            return
+        reached = {
+            n: max(
+                _find_changes(shape, StratumLaw(laws[i].kind, 1 / asked.cap)).share
+                for i, shape in _list_shaped(shapes, beyond)
+                if shape.n == n
+            )
+            for n in np.unique(shapes.n[beyond])[:SIZES_NAMED].tolist()
+        }
+        told = "; ".join(f"{n:,} records: {_cut_share(share)}" for n, share in reached.items())
         raise InputError(
             f"the rate {self.rate} and the loss {self.loss} contradict each other",
-            why=f"strata that reach the rate only at a larger loss: {count:,}; at this loss a share of "
-            f"{float(reached):.4f} is reached in strata of {n:,} records",
+            why=f"the rate is reached only at a larger loss in {_count_by_size(shapes, beyond)}; at this loss these reach, "
+            f"by size: {told}",
             fix="give a smaller rate, a larger loss, or only one of the two",
+        )
+
+    def _refuse_shuffle(self, shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> None:
+        """Refuse a shuffle before a stirring that moves more than an even shuffle does: together they would move fewer."""
+        if not self.config.shuffle_first:
+            return
+        below = differing & np.array([laws[i].weight < 1 for i in range(shapes.n.size)], bool)
+        if not below.any():
+            return
+        n = int(shapes.n[below].min())
+        raise InputError(
+            f"the rate {self.rate} is not reached where records are shuffled first",
+            why="a rate above 1 − 1/n, which an even shuffle moves, is asked of "
+            f"{_count_by_size(shapes, below)}; there shuffled records would move less often than the others",
+            fix=f"give a rate of at most {Fraction(n - 1, n)}, a match with larger strata, or no shuffle_first",
         )
 
     def _note_shuffle(self) -> tuple[str, ...]:
@@ -262,10 +297,10 @@ class Stirring(StratumSwapping):
     def refuse_degenerate(self) -> None:
         """Raise nothing: settings that protect nothing cannot be made."""
 
-    def refuse(self, census: "Census", engine: Engine | None = None) -> None:
-        """Stop at what every swap refuses, and at a shuffle by place."""
-        self._require_condition(self.roles(census), census.schema)
-        SwapMechanism.refuse(self, census, engine)
+    def adjust_roles(self, roles: Roles, census: "Census") -> Roles:
+        """Return the roles; refuse a shuffle by place, or by a variable that is not released."""
+        self._require_condition(roles, census.schema)
+        return roles
 
     def _require_condition(self, roles: Roles, schema: "Schema") -> None:
         """Refuse a condition on anything but a held or match variable: it would choose by place."""
@@ -305,22 +340,6 @@ class Stirring(StratumSwapping):
     def most_types_counted(self) -> int:
         """Return up to how many types of a stratum decide its law."""
         return 0 if self.config.law == "cycles" else MAX_TYPES
-
-    def prepare_frame(self, frame: Frame) -> Frame:
-        """Return the frame; refuse a condition on a variable that is not there."""
-        if self.config.shuffle_first and self.config.shuffle_first not in frame.columns:
-            raise InputError(
-                f"{self.config.shuffle_first} is not a held variable that is released",
-                why="what decides who is shuffled first is an invariant and must be public",
-                fix=did_you_mean(self.config.shuffle_first, frame.roles.held_variables),
-            )
-        if self.config.shuffle_first in frame.roles.moving_variables:
-            raise PrivacyError(
-                f"records cannot be shuffled first by {self.config.shuffle_first}",
-                why="it moves, so it tells where a record lives, and who is shuffled must follow from what a record is",
-                fix="choose records by a held or match variable",
-            )
-        return frame
 
     def draw_swap(self, frame: Frame, run: Key, engine: Engine) -> dict[str, Column]:
         """Shuffle the chosen records first, stir every stratum, and return the columns."""
@@ -439,10 +458,13 @@ class Stirring(StratumSwapping):
     def preview(self, census: "Census") -> tuple[Sequence[Exhibit], Mapping[str, object]]:
         """Return what larger changes and several releases would lose, and the promise per changed record."""
         strata = self._count_strata(census, None)
-        budget, shapes = self.make_promise(strata, census).specification.budget, strata.shapes
+        promise, shapes = self.make_promise(strata, census), strata.shapes
+        budget = promise.specification.budget
         laws, odds = choose_laws(list_shapes(shapes), self.goal), _find_odds(budget)
-        return (_exhibit_losses(budget),), {
+        told = promise.effect.words() if promise.effect else ""
+        return (replace(_exhibit_losses(budget), note=told),), {
             **self.details(),
+            "expected_by_law": _describe_changes(shapes, laws, _find_differing(shapes)),
             "epsilon_per_record": _bound_records(shapes, laws, _find_differing(shapes)).exact,
             "rho_squared_of_an_exchange": float(rho_squared(odds).upper(6)),
             "epsilon_of_releases": {
@@ -493,8 +515,10 @@ def _find_differing(shapes: Shapes) -> NDArray[np.bool_]:
 
 
 class Changes(NamedTuple):
-    """What is expected in some strata: of their records, the share that moves (by cycles), and how many change."""
+    """What is expected in some strata of one law: the share that moves (by types, of the same effect), how many change."""
 
+    law: int
+    strata: int
     records: int
     share: float
     changed: float
@@ -585,18 +609,61 @@ def _note_records(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_
     return tuple(told)
 
 
+def _list_shaped(shapes: Shapes, chosen: NDArray[np.bool_]) -> Iterator[tuple[int, StratumShape]]:
+    """Yield the places of the chosen shapes with what a choice of law reads of each."""
+    listed = list_shapes(shapes)
+    for i in np.flatnonzero(chosen).tolist():
+        yield i, listed.distinct[listed.numbers[i]]
+
+
+def _find_changes(shape: StratumShape, law: StratumLaw, strata: int = 1) -> Changes:
+    """Return what is expected in so many strata of one shape."""
+    counts = dict(shape.list_sides()).get(law.kind)
+    if counts is None:
+        share = float(moved_share(shape.n, law.weight))
+        return Changes(law.kind, strata, strata * shape.n, share, strata * shape.n * share)
+    changed = expect_type_changes(counts, law.weight)
+    return Changes(law.kind, strata, strata * shape.n, changed / changed_slots(counts, 1), strata * changed)
+
+
 def _list_changes(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> Iterator[Changes]:
     """Yield what is expected in the strata of each shape where records differ."""
-    listed = list_shapes(shapes)
-    for i in np.flatnonzero(differing).tolist():
-        law, shape, strata = laws[i], listed.distinct[listed.numbers[i]], int(shapes.strata[i])
-        counts = dict(shape.list_sides()).get(law.kind)
-        if counts is None:
-            share = float(moved_share(shape.n, law.weight))
-            yield Changes(strata * shape.n, share, strata * shape.n * share)
-        else:
-            changed = expect_type_changes(counts, law.weight)
-            yield Changes(strata * shape.n, changed / changed_slots(counts, 1), strata * changed)
+    for i, shape in _list_shaped(shapes, differing):
+        yield _find_changes(shape, laws[i], int(shapes.strata[i]))
+
+
+def _describe_changes(
+    shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]
+) -> dict[str, dict[str, float]]:
+    """Return by law how many strata and records have it, and which share is expected to move or to change its type."""
+    found = list(_list_changes(shapes, laws, differing))
+    told = {}
+    for kind, (name, share) in DESCRIBED_LAWS.items():
+        own = [one for one in found if one.law == kind]
+        records = sum(one.records for one in own)
+        if records:
+            changed = sum(one.changed for one in own) / records
+            told[name] = {
+                "strata": sum(one.strata for one in own),
+                "records": records,
+                share: float(f"{changed:.6g}"),
+            }
+    return told
+
+
+def _count_by_size(shapes: Shapes, chosen: NDArray[np.bool_]) -> str:
+    """Return in words how many strata there are of each of the smallest sizes, and of all others."""
+    sizes, places = np.unique(shapes.n[chosen], return_inverse=True)
+    many = np.bincount(places, shapes.strata[chosen]).astype(int).tolist()
+    told = [f"{count:,} of {n:,} records" for n, count in zip(sizes.tolist(), many, strict=True)]
+    whole, rest = sum(many), sum(many[SIZES_NAMED:])
+    named = [*told[:SIZES_NAMED], *([f"{rest:,} larger"] if rest else [])]
+    return f"{whole:,} {'stratum' if whole == 1 else 'strata'} ({', '.join(named)})"
+
+
+def _cut_share(share: float) -> str:
+    """Return a share cut to four digits, so that it is reached."""
+    return f"{int(share * 10_000) / 10_000:.4f}"
 
 
 def _find_share(shapes: Shapes, laws: StratumLaws, differing: NDArray[np.bool_]) -> float | None:

@@ -55,9 +55,9 @@ def draw_stirring(
     """
     place = engine or Local()
     starts = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
-    order = group_by_stratum(ids, strata, starts, place)
-    grouped, kinds = order[0], laws.kinds()
-    parts = [_stir(words, ids, strata, starts, order, laws, place)] if (kinds == CYCLES).any() else []
+    grouped, names = group_by_stratum(ids, strata, starts, place)
+    kinds = laws.kinds()
+    parts = [_stir(words, names, starts, grouped, laws, place)] if (kinds == CYCLES).any() else []
     for kind, numbers in ((BY_HELD, held), (BY_PLACE, places)):
         chosen = np.flatnonzero(kinds == kind)
         if chosen.size:
@@ -75,98 +75,78 @@ def draw_stirring(
 def _group(
     ids: Words,
     strata: Rows,
-    starts: NDArray[np.int64],
     cursor: NDArray[np.int64],
     last: Words,
     mixed: NDArray[np.bool_],
     grouped: Rows,
-    ranks: Rows,
+    names: Words,
 ) -> None:
-    """Group the rows by stratum in their given order, and mark the strata whose identifiers do not ascend."""
+    """Group the rows and their identifiers by stratum in their given order; mark strata whose identifiers do not ascend."""
     for row in range(strata.size):
         stratum = strata[row]
         if stratum == NO_STRATUM:
             continue
-        at = cursor[stratum]
+        at, own = cursor[stratum], ids[row]
         cursor[stratum] = at + 1
         grouped[at] = row
-        ranks[row] = at - starts[stratum]
-        if ids[row] < last[stratum]:
+        names[at] = own
+        if own < last[stratum]:
             mixed[stratum] = True
-        last[stratum] = ids[row]
+        last[stratum] = own
 
 
 @compile_kernel
 def _sort_small_strata(
-    ids: Words,
     starts: NDArray[np.int64],
     mixed: NDArray[np.bool_],
     first: int,
     last: int,
     grouped: Rows,
+    names: Words,
 ) -> None:
     """Order the small marked strata from ``first`` to ``last`` by identifier."""
     for s in range(first, last):
-        size = starts[s + 1] - starts[s]
-        if not mixed[s] or size > SORTED_BY_INSERTION:
+        start, stop = starts[s], starts[s + 1]
+        if not mixed[s] or stop - start > SORTED_BY_INSERTION:
             continue
-        own = grouped[starts[s] : starts[s + 1]]
-        for i in range(1, size):
-            row, j = own[i], i
-            while j > 0 and ids[own[j - 1]] > ids[row]:
-                own[j] = own[j - 1]
+        for i in range(start + 1, stop):
+            row, name, j = grouped[i], names[i], i
+            while j > start and names[j - 1] > name:
+                grouped[j], names[j] = grouped[j - 1], names[j - 1]
                 j -= 1
-            own[j] = row
-
-
-@compile_kernel
-def _rank_strata(
-    starts: NDArray[np.int64],
-    mixed: NDArray[np.bool_],
-    first: int,
-    last: int,
-    grouped: Rows,
-    ranks: Rows,
-) -> None:
-    """Write the ranks of the records of the marked strata from ``first`` to ``last``."""
-    for s in range(first, last):
-        if mixed[s]:
-            for i in range(starts[s], starts[s + 1]):
-                ranks[grouped[i]] = i - starts[s]
+            grouped[j], names[j] = row, name
 
 
 def group_by_stratum(
     ids: Words, strata: Rows, starts: NDArray[np.int64], engine: Engine
-) -> tuple[Rows, Rows, bool]:
-    """Return the records of all strata, one after the other, each in the order of its identifiers; and their ranks.
-
-    The last value says whether the rows of every stratum were in this order.
+) -> tuple[Rows, Words]:
+    """Return the records of all strata, one after the other, each in the order of its identifiers; and these.
 
     >>> ids, strata = np.array([9, 4, 7], np.uint64), np.array([1, 0, 1], np.uint32)
     >>> group_by_stratum(ids, strata, np.array([0, 1, 3]), Local())
-    (array([1, 2, 0], dtype=uint32), array([1, 0, 0], dtype=uint32), False)
+    (array([1, 2, 0], dtype=uint32), array([4, 7, 9], dtype=uint64))
     """
-    number = starts.size - 1
-    grouped, ranks = np.empty(int(starts[-1]), np.uint32), np.zeros(strata.size, np.uint32)
+    number, size = starts.size - 1, int(starts[-1])
+    grouped, names = np.empty(size, np.uint32), np.empty(size, np.uint64)
     mixed = np.zeros(number, np.bool_)
-    _group(ids, strata, starts, starts[:-1].copy(), np.zeros(number, np.uint64), mixed, grouped, ranks)
+    _group(ids, strata, starts[:-1].copy(), np.zeros(number, np.uint64), mixed, grouped, names)
     if not mixed.any():
-        return grouped, ranks, True
+        return grouped, names
     edges = np.searchsorted(starts, np.linspace(0, starts[-1], 17)).astype(np.int64)
     edges[0], edges[-1] = 0, number
 
     def sort(k: int) -> None:
         first, last = edges[k], edges[k + 1]
-        _sort_small_strata(ids, starts, mixed, first, last, grouped)
+        _sort_small_strata(starts, mixed, first, last, grouped, names)
         large = np.diff(starts[first : last + 1]) > SORTED_BY_INSERTION
         for s in (first + np.flatnonzero(large & mixed[first:last])).tolist():
-            own = grouped[starts[s] : starts[s + 1]]
-            own[:] = own[np.argsort(ids[own])]  # NumPy's sort is several times faster than a compiled loop
-        _rank_strata(starts, mixed, first, last, grouped, ranks)
+            own = slice(starts[s], starts[s + 1])
+            order = np.argsort(names[own])  # NumPy's sort is several times faster than a compiled loop
+            grouped[own], names[own] = grouped[own][order], names[own][order]
 
     for _ in engine.map(sort, range(16)):
         pass
-    return grouped, ranks, False
+    return grouped, names
 
 
 # By cycles.
@@ -182,8 +162,8 @@ def _draw_below(word: np.uint64, bound: np.uint64) -> tuple[np.uint64, bool]:
 @compile_kernel
 def _choose_partners(
     words: NDArray[np.uint64],
-    strata: Rows,
-    ranks: Rows,
+    first: int,
+    stratum: int,
     starts: NDArray[np.int64],
     numerators: Words,
     denominators: Words,
@@ -191,32 +171,33 @@ def _choose_partners(
     partners: NDArray[np.int64],
     uneven: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Choose for a run of rows who exchanges values with which record before it in its stratum, by their positions.
+    """Choose for a run of positions from ``first`` on who exchanges values with which record before it in its stratum.
 
     Returns how many do, and how many need another word. The first record of a stratum has nobody to exchange with; a
     stratum with another law has the numerator 0.
     """
     found = 0
     failed = 0
-    for k in range(strata.size):
-        rank = ranks[k]
-        if rank == 0:
-            continue
-        stratum = strata[k]
-        stay, each = numerators[stratum], denominators[stratum]
+    last = first + words.shape[0]
+    while stratum < starts.size - 1 and starts[stratum] < last:
+        start, stay, each = starts[stratum], numerators[stratum], denominators[stratum]
+        stop = min(starts[stratum + 1], last)
+        stratum += 1
         if stay == 0:
             continue
-        bound = stay + each * np.uint64(rank)
-        drawn, even = _draw_below(words[k, 0], bound)
-        if not even:
-            drawn, even = _draw_below(words[k, 1], bound)
-        if not even:
-            uneven[failed] = k
-            failed += 1
-        elif drawn >= stay:
-            movers[found] = starts[stratum] + rank
-            partners[found] = starts[stratum] + np.int64((drawn - stay) // each)
-            found += 1
+        for at in range(max(start + 1, first), stop):
+            rank, k = at - start, at - first
+            bound = stay + each * np.uint64(rank)
+            drawn, even = _draw_below(words[k, 0], bound)
+            if not even:
+                drawn, even = _draw_below(words[k, 1], bound)
+            if not even:
+                uneven[failed] = at
+                failed += 1
+            elif drawn >= stay:
+                movers[found] = at
+                partners[found] = start + np.int64((drawn - stay) // each)
+                found += 1
     return found, failed
 
 
@@ -242,30 +223,25 @@ def _list_moves(grouped: Rows, images: Rows, receivers: Rows, givers: Rows) -> i
 
 def _stir(
     words: WordSource,
-    ids: Words,
-    strata: Rows,
+    names: Words,
     starts: NDArray[np.int64],
-    order: tuple[Rows, Rows, bool],
+    grouped: Rows,
     laws: StratumLaws,
     engine: Engine,
 ) -> tuple[Rows, Rows]:
-    grouped, ranks, ascending = order
     numerators, denominators = laws.fractions()
 
     def choose(first: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        part = slice(first, first + ROWS_PER_CALL)
-        drawn = words.blocks(STIR_LABEL, ids[part])
+        drawn = words.blocks(STIR_LABEL, names[first : first + ROWS_PER_CALL])
+        stratum = int(np.searchsorted(starts, first, side="right")) - 1
         movers, partners, uneven = (np.empty(drawn.shape[0], np.int64) for _ in range(3))
         found, failed = _choose_partners(
-            drawn, strata[part], ranks[part], starts, numerators, denominators, movers, partners, uneven
+            drawn, first, stratum, starts, numerators, denominators, movers, partners, uneven
         )
         movers, partners = movers[:found].copy(), partners[:found].copy()
         if failed:
-            rows = (first + uneven[:failed]).tolist()
-            at = starts[strata[rows]] + ranks[rows]
-            more = [
-                _choose_again(words, ids[row], int(i), starts, laws) for row, i in zip(rows, at, strict=True)
-            ]
+            at = uneven[:failed]
+            more = [_choose_again(words, names[i], i, starts, laws) for i in at.tolist()]
             kept = [k for k, partner in enumerate(more) if partner is not None]
             movers = np.concatenate((movers, at[kept]))
             partners = np.concatenate((partners, np.array([more[k] for k in kept], np.int64)))
@@ -274,19 +250,10 @@ def _stir(
         return movers, partners
 
     images = np.arange(grouped.size, dtype=np.uint32)
-    kept: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
     number = 0
-    for movers, partners in engine.map(choose, range(0, strata.size, ROWS_PER_CALL)):
+    for movers, partners in engine.map(choose, range(0, grouped.size, ROWS_PER_CALL)):
         number += movers.size
-        if ascending:
-            _exchange(movers, partners, images)
-        else:
-            kept.append((movers, partners))
-    if kept:
-        # a step is taken after those of all records before it
-        movers, partners = (np.concatenate(parts) for parts in zip(*kept, strict=True))
-        by_place = np.argsort(movers)
-        _exchange(movers[by_place], partners[by_place], images)
+        _exchange(movers, partners, images)
     receivers, givers = np.empty(2 * number, np.uint32), np.empty(2 * number, np.uint32)
     found = _list_moves(grouped, images, receivers, givers)
     return receivers[:found].copy(), givers[:found].copy()

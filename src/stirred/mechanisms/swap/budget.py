@@ -8,9 +8,9 @@ Every function here rounds only upwards. Proofs: proof.md, Sections 1 and 2.
 """
 
 from fractions import Fraction
+from typing import Any
 
-import mpmath
-
+from stirred._support import ModuleOnDemand
 from stirred.errors import BudgetError, InputError
 from stirred.spec.budgets import Budget
 from stirred.spec.laws import (
@@ -22,6 +22,7 @@ from stirred.spec.laws import (
     parse_rate,
 )
 
+mpmath: Any = ModuleOnDemand("mpmath")  # a command that only shows its help does without
 # theorems of proof.md, by their names in formal/: Coq checks them
 CHECKED_THEOREMS = {"A": "theorem1", "B": "theoremB"}
 SHARPNESS = (

@@ -53,7 +53,8 @@ def _find_share(shapes: Shapes, effect: ExpectedEffect, moved: float | None) -> 
     if not records:
         return None
     share = effect.share * effect.records / records if moved is None else moved
-    return Fraction(f"{share:.{SHARE_DIGITS}g}") if 0 < share < 1 else None
+    rounded = Fraction(f"{share:.{SHARE_DIGITS}g}")  # to four digits a share just below 1 is 1
+    return rounded if 0 < rounded < 1 else None
 
 
 def _find_movable(shapes: Shapes) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":

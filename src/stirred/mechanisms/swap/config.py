@@ -1,11 +1,11 @@
 """Declare the settings of every swap and its presets: the PSA, its variants, targeted and 2010 swapping."""
 
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from stirred.mechanisms.config import Exact, MechanismConfig, Share
+from stirred.mechanisms.config import Exact, MechanismConfig, Share, Varied
 
 # The settings of the Permutation Swapping Algorithm and of its relatives.
 
@@ -51,7 +51,7 @@ class SwapOutputConfig(MechanismConfig):
     )
     untouched: Literal["publish", "drop", "refuse"] = Field(
         default="publish",
-        description="what becomes of vacant units and group quarters, which are never swapped",
+        description="what becomes of vacant units and group quarters, which take no part in the swap",
         examples=["publish"],
     )
     release_identifiers: dict[str, str] = Field(
@@ -91,7 +91,7 @@ class MatchedConfig(MechanismConfig):
 class StrataConfig(MatchedConfig):
     """Which records are swapped within which strata, and how often."""
 
-    rate: Share = Field(
+    rate: Annotated[Share, Varied("rate")] = Field(
         description='the swap rate p, an exact text strictly between 0 and 1; "1/20" is five percent',
         examples=["1/20"],
     )
@@ -252,7 +252,7 @@ class TargetedConfig(PairwiseConfig):
         "no partner is left in an earlier one",
         examples=[[["size", "tenure"], ["size"]]],
     )
-    swaprate: Share = Field(
+    swaprate: Annotated[Share, Varied("rate")] = Field(
         default="1/20",
         description="the share of households that move at least, an exact text",
         examples=["1/20"],
@@ -356,7 +356,7 @@ class Swapping2010Config(PairwiseConfig):
         "experiments of the reconstruction study, without targeting, with a noisy size",
         examples=["study-5"],
     )
-    rate: Share | None = Field(
+    rate: Annotated[Share | None, Varied("rate")] = Field(
         default=None,
         description="the share of the households of each state that are selected, an exact text",
         examples=["3/100"],

@@ -236,8 +236,11 @@ class SwapPipeline:
         self._guard_identifiers(census, roles, engine)
 
     def require_levels(self, census: "Census", engine: Engine) -> None:
-        """Raise an error if the settings name a level that does not occur."""
-        require_levels(engine.census(census), self.resolution, self.law.named_levels())
+        """Raise an error if the settings name a level that does not occur; what is wrong with a variable is said first."""
+        named = self.law.named_levels()
+        if named:
+            self.roles(census)
+        require_levels(engine.census(census), self.resolution, named)
 
     def _guard_identifiers(self, census: "Census", roles: Roles, engine: Engine) -> Guard:
         return guard_identifiers(self.settings, self.released_columns(census), census, roles, engine)

@@ -1,10 +1,10 @@
 """Define the settings of mechanisms that publish tables of records."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from stirred.mechanisms.config import Exact, MechanismConfig, Share
+from stirred.mechanisms.config import Exact, MechanismConfig, Share, Varied
 
 # The settings that all of them have, but the one with exact margins, which makes a single table.
 
@@ -55,7 +55,7 @@ class GaussianTablesConfig(RecordTablesConfig):
         description="the record type that is counted, which is also the unit that is protected",
         examples=["person"],
     )
-    rho_squared: Exact = Field(
+    rho_squared: Annotated[Exact, Varied("rho_squared")] = Field(
         description="the total ρ² (the usual zCDP ρ) of all tables, an exact text above 0, never a float",
         examples=["1/2"],
     )
@@ -244,7 +244,7 @@ class ExactMarginsConfig(MechanismConfig):
 
     rows: str = Field(description="the variable of the rows", examples=["county"])
     columns: str = Field(description="the variable of the columns", examples=["tenure"])
-    rho_squared: Exact = Field(
+    rho_squared: Annotated[Exact, Varied("rho_squared")] = Field(
         description="the total ρ² (the usual zCDP ρ), an exact text above 0, never a float", examples=["1/2"]
     )
     record: str = Field(

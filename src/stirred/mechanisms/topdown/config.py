@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, PlainSerializer, ValidatorFunctionWrapHandler, WrapValidator
 
-from stirred.mechanisms.config import ExactOrInfinite, MechanismConfig
+from stirred.mechanisms.config import ExactOrInfinite, MechanismConfig, Varied
 
 if TYPE_CHECKING:
     from stirred.mechanisms.topdown.workload import Workload
@@ -51,7 +51,7 @@ class TopDownConfig(MechanismConfig):
         "production, workload is the one that the workload names",
         examples=["gls"],
     )
-    rho_squared: ExactOrInfinite | None = Field(
+    rho_squared: Annotated[ExactOrInfinite | None, Varied("rho_squared")] = Field(
         default=None,
         description="the total ρ² (the usual zCDP ρ) instead of the workload's, an exact text, never a float; "
         "inf adds no noise",

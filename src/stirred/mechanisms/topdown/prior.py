@@ -54,11 +54,10 @@ MOMENTS_PER_UNIT = (
 
 @dataclass(frozen=True, slots=True)
 class LeafUnits:
-    """The numbers of units of every leaf and of its parents, by answer of the query that sorts them."""
+    """The numbers of units of every leaf, by answer of the query that sorts them."""
 
     query: Query
     leaf: Ints  # leaves × answers
-    above: Ints  # parents × answers
     kind: Ints  # answer → HOMES or QUARTERS
 
     @staticmethod
@@ -69,9 +68,17 @@ class LeafUnits:
                 continue
             held = next(one for one in constraints.held if one.name == rule.name)
             lower = np.array(rule.lower or (0,) * held.query.size)
-            leaf, above = (held.high[d] // rule.largest for d in (last, last - 1))
-            return LeafUnits(held.query, leaf, above, np.where(lower > 0, QUARTERS, HOMES))
+            # Bounds above the leaves may be tighter than their units allow (``tighten_bounds``), those of leaves are not.
+            return LeafUnits(
+                held.query, held.high[last] // rule.largest, np.where(lower > 0, QUARTERS, HOMES)
+            )
         return None
+
+    def sum_above(self, parent: Ints, parents: int) -> Ints:
+        """Return the units of the leaves' parents (parents × answers), which are numbered from 0."""
+        result = np.zeros((parents, self.leaf.shape[1]), np.int64)
+        np.add.at(result, parent, self.leaf)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +109,7 @@ def sum_moments(informed: TreeEstimate, units: LeafUnits) -> Ints:
     if not informed.levels:
         return result
     level = informed.levels[-1]
-    answer = units.query.of(algebra.layout[:, 0])
+    answer, above_units = units.query.of(algebra.layout[:, 0]), units.sum_above(leaves.parent, len(level.b))
     for pattern in leaves.patterns:
         for a in np.unique(answer[pattern.act]):
             inside = np.flatnonzero(answer[pattern.act] == a)
@@ -112,7 +119,7 @@ def sum_moments(informed: TreeEstimate, units: LeafUnits) -> Ints:
                 part = slice(at, at + LEAVES_PER_CHUNK)
                 members, b = pattern.members[part], pattern.b[part][:, inside]
                 parent = leaves.parent[members]
-                share = units.leaf[members, a] / np.maximum(units.above[parent, a], 1)
+                share = units.leaf[members, a] / np.maximum(above_units[parent, a], 1)
                 # A leaf that has all units of its parent differs from it by the noise alone.
                 part_of = (share > 0) & (share < 1)
                 above = level.b[parent[part_of]][:, rows]

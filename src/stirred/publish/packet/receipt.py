@@ -36,12 +36,14 @@ def build_receipt(
     *,
     tables: Mapping[str, str],
     engine: str,
+    open_network: str = "",
     account: Ledger | None = None,
 ) -> dict[str, object]:
     """Return what was run, with which settings, what it spent, and that its invariants were verified.
 
     ``tables`` are the published tables with the record type that each counts. An ``input_digest`` is keyed with the key
-    of its run: only the holder of the key learns from it whether the input was the same. ``account`` is what all
+    of its run: only the holder of the key learns from it whether the input was the same. ``open_network`` is the reason for
+    which a cluster with an open network was used. ``account`` is what all
     mechanisms of a plan spend together, each in the unit of the whole.
     """
     return {
@@ -51,6 +53,7 @@ def build_receipt(
         "plan_sha256": plan.digest,
         **({} if plan.invalid == "refuse" else {"invalid": plan.invalid}),
         "engine": engine,
+        **({"open_network_accepted": open_network} if open_network else {}),
         "versions": list_versions(),
         "tables": dict(tables),
         **({} if account is None else {"ledger": ledger_entries(account)}),

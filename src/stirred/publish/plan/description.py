@@ -175,6 +175,7 @@ class Plan:
     weights: WeightsPlan | None = None
     language: str = "en"  # of the card and of the reports
     retabulations: tuple[Retabulation, ...] = ()
+    accept_open_network: str = ""  # why a cluster with an open network is used
     accept_small_effect: str = ""  # why it is published though it is expected to be nearly the truth
 
     @property
@@ -280,6 +281,7 @@ def parse(text: str, *, folder: Path) -> Plan:
         invalid=config.invalid,
         weights=_weights(config.weights),
         language=config.language,
+        accept_open_network=config.accept_open_network,
         accept_small_effect=config.accept_small_effect,
         retabulations=tuple(
             Retabulation(name=item.name, source=_find_label(item.of, labels, f"the retabulation {item.name}"))

@@ -53,7 +53,9 @@ class PublishConfig(StrictModel):
 
     microdata: bool = Field(default=True, description="whether records are published", examples=[True])
     formats: list[Literal["parquet", "csv"]] = Field(
-        default=["parquet"], description="formats of the tables and records", examples=[["parquet", "csv"]]
+        default=["parquet"],
+        description='formats of the records; tables are Parquet and, up to a million rows or with "csv", CSV',
+        examples=[["parquet", "csv"]],
     )
 
 
@@ -174,6 +176,11 @@ class PlanConfig(StrictModel):
     engine: Literal["local", "spark"] = Field(
         default="local", description="this machine, or a cluster", examples=["local"]
     )
+    accept_open_network: str = Field(
+        default="",
+        description="why a cluster without authentication or encryption of its network is used; it stands in the receipt",
+        examples=["the cluster has a network of its own, without other users"],
+    )
     invalid: Literal["refuse", "drop"] = Field(
         default="refuse",
         description="what is done with records that break the schema: refuse the run, or drop their households",
@@ -272,7 +279,7 @@ name = "{name}"
 {settings}
 [publish]
 microdata = true
-formats = ["parquet"]         # add "csv" for CSV beside it
+formats = ["parquet"]         # of the records; tables have a CSV file in any case
 {table}
 # Each invariant is published exactly and is not protected: say why.
 # [[reason]]

@@ -138,7 +138,7 @@ def _run(
     progress("promise", 0, 1)
     ready = prepared or prepare(plan, out, engine, progress=progress)
     progress("promise", 1, 1)
-    unfinished = UnfinishedRun(PartFolder(out))
+    unfinished = UnfinishedRun(PartFolder(out), ready.engine)
     # before a folder is made, or one of an interrupted run is opened
     require_unchanged(ready.stamps, ready.census)
     unfinished.begin(plan, key, ready.census)
@@ -157,6 +157,7 @@ def _run(
             engine=ready.engine,
             promise=ready.promise,
         )
+        _name_work(ready.engine, "packet")
         truth = ready.census if internal and plan.utility else None
         write_packet(content, unfinished.part, progress=progress, truth=truth, internal=internal)
         unfinished.require_same_input(plan, key, ready.census)
@@ -167,6 +168,13 @@ def _run(
         raise
     unfinished.complete()
     return Packet(out)
+
+
+def _name_work(engine: Engine, work: str) -> None:
+    """Tell an engine that shows its jobs to others what the next ones are for."""
+    name_work = getattr(engine, "name_work", None)
+    if name_work is not None:
+        name_work(work)
 
 
 def _release(
@@ -187,6 +195,7 @@ def _release(
         work = unfinished.work(folder)
         mechanism_state = unfinished.state / f"{folder.name}.levels"  # what it finished, and takes up again
         source = plan.steps[number].source
+        _name_work(ready.engine, mechanism.name)
         if source is None:
             release = mechanism.release(
                 ready.census,

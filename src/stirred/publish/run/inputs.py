@@ -7,7 +7,7 @@ from pathlib import Path
 from stirred.census import Census
 from stirred.census.readers.sources import is_remote, resolve_files
 from stirred.chance import Key
-from stirred.chance.seals import digest_file
+from stirred.engine import Engine, Local
 from stirred.errors import PrivacyError, StirredError
 
 Stamps = tuple[
@@ -15,14 +15,19 @@ Stamps = tuple[
 ]  # of files: path, number, size, and both times of their last change
 
 
-def input_identity(census: Census, key: Key, more: Iterable[Path] = ()) -> bytes:
+def input_identity(
+    census: Census, key: Key, more: Iterable[Path] = (), engine: Engine | None = None
+) -> bytes:
     """Return a keyed digest of all that a run reads; files that only an engine reaches count by address.
 
-    It is computed when a run begins and again before the packet is sealed, so that files that change in between, or
-    between an interruption and the run that takes it up, are noticed whatever their size and time say.
+    The engine reads the files. The digest is computed when a run begins and again before the packet is sealed, so that
+    files that change in between, or between an interruption and the run that takes it up, are noticed whatever their size
+    and time say.
     """
-    told = [f"{name} {path.resolve()} {digest_file(path).hex()}" for name, path in input_files(census)]
-    told += [f"{path.name} {digest_file(path).hex()}" for path in more]
+    files = [(f"{name} {path.resolve()}", path.resolve()) for name, path in input_files(census)]
+    files += [(path.name, path.resolve()) for path in more]
+    found = (engine or Local()).digest_files([path for _, path in files])
+    told = [f"{name} {digest.hex()}" for (name, _), digest in zip(files, found, strict=True)]
     told += [
         f"{record.name} {name}"
         for record in census.schema.records

@@ -9,8 +9,8 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,14 @@ import pyarrow.parquet as pq
 from stirred._support import make_file_names, pads, path_in
 from stirred.census import Census
 from stirred.chance import Key
-from stirred.chance.seals import AuthenticFolder, digest_file, make_forged_error
+from stirred.chance.seals import AuthenticFolder, make_forged_error
 from stirred.chance.streams import read_keystream
 from stirred.closed_files import make_closed_folder
+from stirred.engine import Engine, Local
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.release import Check, Guard, Release
-from stirred.publish.packet.checksums import PUBLIC, list_entries
+from stirred.publish.packet.checksums import PUBLIC, FolderEntry, list_entries
 from stirred.publish.packet.receipt import guard_lines, json_bytes
 from stirred.publish.plan.description import Plan
 from stirred.publish.run.inputs import changed_input, input_identity
@@ -43,9 +44,10 @@ log = logging.getLogger("stirred.run")
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedRun:
-    """A run in its folder ``OUT.part``, which carries the identity of the run as its mark."""
+    """A run in its folder ``OUT.part``, which carries the identity of the run as its mark; an engine digests its files."""
 
     folder: PartFolder
+    engine: Engine = field(default_factory=Local)
 
     @property
     def part(self) -> Path:
@@ -73,14 +75,14 @@ class UnfinishedRun:
 
     def begin(self, plan: Plan, key: Key, census: Census) -> None:
         """Make the folder, or take it up for the same plan and key, on files that did not change since."""
-        self.folder.begin(_identity(plan, key, census))
+        self.folder.begin(_identity(plan, key, census, self.engine))
         if os.path.lexists(self.state) and (self.state.is_symlink() or not self.state.is_dir()):
             raise make_forged_error(self.part)
         make_closed_folder(self.state)
 
     def require_same_input(self, plan: Plan, key: Key, census: Census) -> None:
         """Refuse a packet of files that changed since the run began."""
-        identity = _identity(plan, key, census)
+        identity = _identity(plan, key, census, self.engine)
         if self.folder.mark() != identity.encode():
             raise changed_input()
 
@@ -115,7 +117,7 @@ class UnfinishedRun:
         saved = json.loads(told)
         if not {"parameters", "labels", "effect"} <= saved.keys():
             return None  # an earlier version kept less of a release: it is made again
-        _only_own(place, saved["files"])
+        _only_own(place, saved["files"], self.engine)
         log.info("taken up: %s", place.name)
         return Release(
             mechanism=mechanism.name,
@@ -172,7 +174,7 @@ class UnfinishedRun:
             f"{place.name}.json",
             json_bytes(
                 {
-                    "files": _digests(final),
+                    "files": _digest_entries(list(list_entries(final)), self.engine),
                     "parameters": dict(release.parameters),
                     "labels": release.labels,
                     "microdata": sorted(release.microdata),
@@ -208,26 +210,28 @@ def _encrypt(content: bytes, key: Key, name: str, run: bytes) -> bytes:
     return (np.frombuffer(content, np.uint8) ^ mask).tobytes()
 
 
-def _identity(plan: Plan, key: Key, census: Census) -> str:
+def _identity(plan: Plan, key: Key, census: Census, engine: Engine) -> str:
     """Return the identity of a run: its plan and all that it reads, by content."""
     totals = () if plan.weights is None else plan.weights.recalibrate_to
-    read = input_identity(census, key, [plan.folder / name for name in totals])
+    read = input_identity(census, key, [plan.folder / name for name in totals], engine)
     return key.digest(b"run", plan.digest.encode(), read).hex()
 
 
-def _digests(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file of a folder."""
-    return {entry.name: digest_file(entry.path).hex() for entry in list_entries(folder)}
+def _digest_entries(entries: Sequence[FolderEntry], engine: Engine) -> dict[str, str]:
+    """Return the SHA-256 of every plain file of these entries."""
+    plain = [entry for entry in entries if not entry.fault]
+    found = engine.digest_files([entry.path for entry in plain])
+    return {entry.name: digest.hex() for entry, digest in zip(plain, found, strict=True)}
 
 
-def _only_own(place: Path, files: Mapping[str, str]) -> None:
+def _only_own(place: Path, files: Mapping[str, str], engine: Engine) -> None:
     """Refuse files that are not as the run wrote them, and delete those that it did not write."""
-    for entry in list(list_entries(place)):
+    entries = list(list_entries(place))
+    for entry in entries:
         if entry.name not in files:
             entry.path.unlink()
-        elif entry.fault or digest_file(entry.path).hex() != files[entry.name]:
-            raise make_forged_error(place.parent.parent)
-    if any(not (place / name).exists() for name in files):
+    own = [entry for entry in entries if entry.name in files]
+    if any(entry.fault for entry in own) or _digest_entries(own, engine).items() != files.items():
         raise make_forged_error(place.parent.parent)
 
 

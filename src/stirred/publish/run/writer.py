@@ -241,6 +241,7 @@ def write_packet(
             content.releases,
             tables=counted,
             engine=content.engine.name,
+            open_network=getattr(content.engine, "open_network", ""),
             account=build_account(plan, content.promise),
         ),
     )
@@ -260,7 +261,7 @@ def write_packet(
     papers.write_public(public)
     private = all(release.private for release in content.releases)
     write_guide(public, title=plan.title, language=Language.of(plan.language), private=private)
-    seal(public)
+    seal(public, content.engine.digest_files)
     told = internal and any(release.internal for release in content.releases)
     if truth is not None or told:
         inside = part / INTERNAL
@@ -270,7 +271,7 @@ def write_packet(
             papers.write_internal(truth, content.releases, made, inside, content.engine)
         for number, release in enumerate(content.releases) if told else ():
             store_internal(release, inside / data_folder(plan, number))
-        seal(inside)
+        seal(inside, content.engine.digest_files)
     progress("report", 1, 1)
 
 

@@ -22,6 +22,7 @@ from stirred.spec.card.words import (
     describe_status,
     describe_unit,
     insert_labels,
+    label_products,
     write_decimal,
     write_small,
 )
@@ -148,13 +149,29 @@ class CardContents:
         kept = (
             abbreviate(invariant, self.specification.domain) for invariant in self.specification.multiverse
         )
-        return [insert_labels(self.translate(self._find_phrase(words)), self.labels) for words in kept]
+        return [self._label(self.translate(self._find_phrase(words))) for words in kept]
 
-    def rows(self) -> tuple[tuple[str, str], ...]:
-        """Return a table of two columns: the five parts, what they allow and how the budget is known."""
-        return tuple((self.translate(name), self.translate(text)) for name, text in self._rows())
+    def _label(self, text: str) -> str:
+        """Return a text in the card's language with labels for variables, and words for ×."""
+        listed = label_products(text, self.labels, self.speech) if self.labels else text
+        return insert_labels(listed, self.labels)
 
-    def _rows(self) -> tuple[tuple[str, str], ...]:
+    def rows(self, *, formal: bool = True) -> tuple[tuple[str, str], ...]:
+        """Return a table of two columns: the five parts, what they allow and how the budget is known.
+
+        Without ``formal`` the symbols of the two premetrics are left out, for readers who do not know them.
+        """
+        return tuple((self.translate(name), self.translate(text)) for name, text in self._rows(formal))
+
+    def notation(self) -> tuple[str, ...]:
+        """Return the two premetrics and the budget as the paper writes them."""
+        spec = self.specification
+        zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
+        exact = (spec.rho_squared if zcdp else spec.budget).exact
+        symbol = "ρ²" if zcdp else spec.output_premetric.budget_symbol
+        return str(spec.input_premetric), str(spec.output_premetric), f"{symbol} = {shorten(exact)}"
+
+    def _rows(self, formal: bool) -> tuple[tuple[str, str], ...]:
         spec, what = self.specification, self.bound_odds()
         exact = spec.rho_squared if isinstance(spec.output_premetric, NormalizedRenyi) else spec.budget
         odds = Phrase("card.odds.factor", factor=what.factor, distance=str(what.distance))
@@ -165,13 +182,13 @@ class CardContents:
         elif what.exception:
             odds = Phrase("lists.comma_pair", first=odds, second=what.exception)
         kept = self.says("lists.semicolon").join(
-            insert_labels(self.translate(invariant.words()), self.labels) for invariant in spec.multiverse
+            self._label(self.translate(invariant.words())) for invariant in spec.multiverse
         )
         exact_too = ((Phrase("card.row.untouched"), self.describe_untouched()),) if spec.untouched else ()
         errs = what.error[:1].isdigit()
         unit, measured = (
-            Phrase("lists.comma_pair", first=words, second=str(formal))
-            for words, formal in (
+            Phrase("lists.comma_pair", first=words, second=str(symbol)) if formal else words
+            for words, symbol in (
                 (describe_unit(spec.input_premetric), spec.input_premetric),
                 (describe_measure(spec.output_premetric), spec.output_premetric),
             )
@@ -296,7 +313,16 @@ class CardContents:
         if varies is not None:
             words, universe = self._find_phrase(varies.words), self._find_phrase(varies.universe)
             by_universe = (Phrase("card.varies", words=words, universe=universe),)
-        return tuple(dict.fromkeys((*by_universe, *self.specification.notes, *self.more_notes)))
+        notes = map(self._label_note, (*by_universe, *self.specification.notes, *self.more_notes))
+        return tuple(dict.fromkeys(notes))
+
+    def _label_note(self, note: str) -> str:
+        """Return a note with labels where it lists variables."""
+        known = recognise(note) if self.labels else note
+        if not isinstance(known, Phrase) or known.key != "swap.note.held":
+            return note
+        names = str(known.values["variables"]).split(", ")
+        return Phrase(known.key, variables="; ".join(self.labels.get(name, name) for name in names))
 
 
 def _describe_belief(what: OddsBound, prior: Fraction) -> Phrase:
@@ -413,7 +439,7 @@ def write_markdown(card: CardContents) -> str:
         "",
         escape_markdown(card.sentence()),
         "",
-        *_markdown_table(heads("card.head.part", "card.head.this"), card.rows()),
+        *_markdown_table(heads("card.head.part", "card.head.this"), card.rows(formal=False)),
     ]
     if card.signature:
         shown = [(name, value or "…") for name, value in card.signature]
@@ -451,8 +477,8 @@ def write_markdown(card: CardContents) -> str:
     if card.variants:
         variants = [(v.words, v.budget, v.odds) for v in _variants(card)]
         lines += ["", *_markdown_table(heads("card.head.if", "card.head.budget", "card.row.odds"), variants)]
-    if card.notes():
-        lines += ["", *(f"- {escape_markdown(note)}" for note in card.notes())]
+    symbols = f"{card.says('card.notation')} {', '.join(f'`{one}`' for one in card.notation())}"
+    lines += ["", *(f"- {escape_markdown(note)}" for note in card.notes()), f"- {symbols}"]
     return "\n".join(lines) + "\n"
 
 
@@ -559,7 +585,6 @@ def _build_view(card: CardContents) -> dict[str, object]:
     """Return everything that the template shows, as text."""
     spec, what, say, said = card.specification, card.bound_odds(), card.says, card.translate
     zcdp = isinstance(spec.output_premetric, NormalizedRenyi)
-    exact = (spec.rho_squared if zcdp else spec.budget).exact
     marked = partial(_mark_language, card.speech)
     untouched = [_build_line(say("card.part.untouched"), card.describe_untouched())] if spec.untouched else []
     return {
@@ -584,21 +609,19 @@ def _build_view(card: CardContents) -> dict[str, object]:
             _build_line(
                 say("card.part.unit"),
                 said(describe_unit(spec.input_premetric)),
-                formal=str(spec.input_premetric),
             ),
             _build_line(
                 say("card.part.measure"),
                 marked(describe_measure(spec.output_premetric)),
-                formal=str(spec.output_premetric),
             ),
             _build_line(
                 say("card.part.budget"),
                 say("card.per_change_squared" if zcdp else "card.per_change"),
                 strong=card.budget(),
-                formal=f"{'ρ²' if zcdp else spec.output_premetric.budget_symbol} = {shorten(exact)}",
             ),
             _build_line(say("card.part.distance"), card.nearness()),
         ],
+        "notation": card.notation(),
         "status": spec.evidence.status,
         "status_words": said(describe_status(spec.evidence.status)),
         "source": Markup(card.says("lists.semicolon")).join(
@@ -649,10 +672,8 @@ def _sentence(words: str) -> str:
     return words[:1].upper() + words[1:] + ("" if words.endswith(".") else ".")
 
 
-def _build_line(
-    name: str, words: str, *, items: Sequence[str] = (), strong: str = "", formal: str = ""
-) -> dict[str, object]:
-    return {"name": name, "words": words, "items": items, "strong": strong, "formal": formal}
+def _build_line(name: str, words: str, *, items: Sequence[str] = (), strong: str = "") -> dict[str, object]:
+    return {"name": name, "words": words, "items": items, "strong": strong}
 
 
 def _half() -> Fraction:

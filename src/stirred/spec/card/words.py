@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from stirred._support import ModuleOnDemand
-from stirred.languages import Phrase, spell_number, unit
+from stirred.languages import Language, Phrase, spell_number, unit
 from stirred.spec.exact import write_digits
 from stirred.spec.input_premetrics import Exchanges, InputPremetric, Neighbours, SymmetricDifference
 from stirred.spec.nearest import Distance, smallest_distance
@@ -203,6 +203,26 @@ def insert_labels(text: str, labels: Mapping[str, str]) -> str:
         return labels.get(found[0]) or found[0].replace("_", " ")
 
     return re.sub(r"[A-Za-z]\w*_\w+", word, text)
+
+
+def label_products(text: str, labels: Mapping[str, str], language: Language) -> str:
+    """Write variables that are joined by × as a list of their labels.
+
+    >>> label_products("homes by state × size (only a × b)", {"size": "persons living there"}, Language.of("en"))
+    'homes by state and persons living there (only a and b)'
+    """
+
+    def write_list(part: str) -> str:
+        names = part.split(" × ")
+        if len(names) < 2:
+            return part
+        start, _, first = names[0].rpartition(" ")
+        last, space, end = names[-1].partition(" ")
+        listed = [labels.get(name, name) for name in (first, *names[1:-1], last)]
+        joined = language.say("lists.comma").join(listed[:-1]) + language.say("lists.and") + listed[-1]
+        return (f"{start} " if start else "") + joined + space + end
+
+    return "".join(write_list(part) for part in re.split(r"([;()])", text))
 
 
 def write_small(value: Fraction) -> Phrase:

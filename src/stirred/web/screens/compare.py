@@ -1,12 +1,16 @@
 """Compare: packets and published specifications side by side, part by part; a frontier of risk against error."""
 
+from collections.abc import Mapping
+
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from stirred.catalog import catalog
 from stirred.errors import InputError
-from stirred.publish.side_by_side import comparison_sections
+from stirred.publish.side_by_side import comparison_sections, tables_of
+from stirred.report.accuracy import compare_intervals
+from stirred.report.document import Section
 from stirred.spec import Specification
 from stirred.spec.files import load
 from stirred.web import commands
@@ -33,6 +37,7 @@ def compare(request: Request) -> Response:
     packets = bench.packets()
     sides = _sides(bench, request.query_params.getlist("side"), packets)
     sections = comparison_sections(list(sides), list(sides.values())) if len(sides) > 1 else []
+    accuracy = _compare_accuracy(bench, sides)
     current, data = bench.history.current, bench.data.read_choice()
     attacker = AttackerForm() if data is None else AttackerForm.propose(data.schema)
     report = f"reports/{bench.next_number():04}"
@@ -52,7 +57,7 @@ def compare(request: Request) -> Response:
         packets=[{"number": n, "title": str(bench.packet(n).receipt().get("title", ""))} for n in packets],
         published=list(catalog),
         chosen=request.query_params.getlist("side"),
-        sections=sections,
+        sections=[*sections[:1], *accuracy, *sections[1:]],
         own=own,
         rates=DEFAULT_RATES,
         attacker=attacker,
@@ -60,6 +65,23 @@ def compare(request: Request) -> Response:
         reports=[job for job in reversed(bench.line.all()) if job.kind in ("compare", "frontier")],
         read=data is not None and data.read,
     )
+
+
+def _compare_accuracy(bench: Workbench, sides: Mapping[str, Specification]) -> list[Section]:
+    """Return how far the numbers of the packets may be off, table by table, over cells that none keeps exact."""
+    packets = {label: bench.packet(int(label.split()[1])) for label in sides if label.startswith("packet ")}
+    if len(packets) < 2:
+        return []
+    shown = compare_intervals({label: tables_of(packet) for label, packet in packets.items()})
+    lead = (
+        "Half the 95% interval of the middle cell, table by table. Only cells that none of the packets keeps exact are "
+        "compared: “exact” says that a packet keeps the whole table, and what each keeps exact is listed below."
+        if shown is not None
+        else "The packets publish no table in common that states its errors."
+    )
+    return [
+        Section(title="How far are their numbers off?", lead=lead, blocks=() if shown is None else (shown,))
+    ]
 
 
 def write_report(request: Request) -> Response:

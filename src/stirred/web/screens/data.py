@@ -1,6 +1,7 @@
 """Show the first page and the data: the codebook first; records stay unread until a person asks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Thread
 
 from starlette.concurrency import run_in_threadpool
@@ -15,6 +16,8 @@ from stirred.web import commands
 from stirred.web.forms import Form, last_text
 from stirred.web.pages import bench_of, form_of, page
 from stirred.web.uploads import Upload
+from stirred.web.visit import VISIT_HOUSEHOLDS, can_visit, set_visit
+from stirred.web.workbench import Workbench
 from stirred.web.workspace import CODEBOOK, ChosenData, FileParts
 
 # The first page: what the workbench is for, and where to begin.
@@ -22,7 +25,37 @@ from stirred.web.workspace import CODEBOOK, ChosenData, FileParts
 
 def start_routes() -> list[Route]:
     """Return the addresses of this screen."""
-    return [Route("/", start)]
+    return [
+        Route("/", start),
+        Route("/visit/start", start_visit, methods=["POST"]),
+        Route("/visit/end", end_visit, methods=["POST"]),
+    ]
+
+
+def start_visit(request: Request) -> Response:
+    """Begin the guided visit: make a small demo census, unless an earlier visit has made one."""
+    bench = bench_of(request)
+    if not can_visit(bench):
+        return data(
+            request,
+            InputError(
+                "this workbench has data already",
+                why="the visit works on an invented census of its own",
+                fix="start another workbench for it: stirred serve visit",
+            ),
+        )
+    with bench.workspace.lock:
+        made = bench.latest("synth")
+        set_visit(bench, on=True)
+        if bench.data.read_choice() is None and (made is None or made.ended):
+            bench.line.add("synth", commands.synth(VISIT_HOUSEHOLDS).words, title="make the demo census")
+    return RedirectResponse("/data", 303)
+
+
+def end_visit(request: Request) -> Response:
+    """End the guided visit; what it made stays."""
+    set_visit(bench_of(request), on=False)
+    return RedirectResponse("/", 303)
 
 
 def start(request: Request) -> Response:
@@ -30,7 +63,14 @@ def start(request: Request) -> Response:
     bench = bench_of(request)
     has_data = bench.data.read_choice() is not None
     shown = [commands.serve(".")] if has_data else [commands.serve("."), commands.synth()]
-    return page(request, "start.html.j2", title="Workbench", shown=shown, has_data=has_data)
+    return page(
+        request,
+        "start.html.j2",
+        title="Workbench",
+        shown=shown,
+        has_data=has_data,
+        can_visit=can_visit(bench),
+    )
 
 
 # Data: the codebook first; records stay unread until a person asks.
@@ -68,7 +108,7 @@ def data(request: Request, refusal: StirredError | None = None, draft: str = "")
         parts = bench.data.parts() if chosen is None else []
     except StirredError as error:
         mistake = mistake or error
-    shown = [commands.synth()] if chosen is None else [commands.check_data(bench.census_from_here())]
+    shown = _list_data_commands(bench, chosen)
     if files:
         shown = [commands.describe([f"census/{name}" for name in files]), *shown]
     text = draft
@@ -94,6 +134,22 @@ def data(request: Request, refusal: StirredError | None = None, draft: str = "")
         most_upload=bench.most_upload,
         status=422 if refusal else 200,
     )
+
+
+def _list_data_commands(bench: Workbench, chosen: ChosenData | None) -> list[commands.ShownCommand]:
+    """Return the command that made the data, as it was run, and the check of the records."""
+    if chosen is None:
+        return [commands.synth()]
+    check = commands.check_data(bench.census_from_here())
+    made = bench.latest("synth")
+    if made is None or made.state != "done" or chosen.file != bench.workspace.own_census / CODEBOOK:
+        return [check]
+    words = made.words
+    households = int(words[words.index("--households") + 1]) if "--households" in words else None
+    return [
+        replace(commands.synth(households), note="Made these data; in another folder it makes the same."),
+        check,
+    ]
 
 
 def _text_of(chosen: ChosenData) -> str:

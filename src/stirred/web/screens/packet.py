@@ -11,17 +11,14 @@ from starlette.routing import Route
 
 from stirred.errors import InputError
 from stirred.publish.packet.checksums import list_entries, verify
-from stirred.publish.side_by_side import tables_of
-from stirred.report.document import Report
-from stirred.report.first_screen import first_screen
-from stirred.spec.files import load
+from stirred.publish.packet.lookup import read_labels
 from stirred.web import commands
 from stirred.web.forms import AttackerForm, last_text
 from stirred.web.pages import bench_of, form_of, number_of, page
 from stirred.web.security import REPORT_POLICY
 from stirred.web.workbench import Workbench
 
-# Look: what a packet promises and how good its numbers are, in the words and with the templates of the report.
+# Look: what a packet promises and how good its numbers are, as its own public report says it.
 
 DOUBTS = ("utility", "attack", "universe", "audit")
 REPORTS = {"public": "public/report.html", "internal": "internal/report.html", "card": "public/card.html"}
@@ -40,13 +37,10 @@ def look_routes() -> list[Route]:
 
 
 def look(request: Request) -> Response:
-    """Show the first screen of the report, the tables, both reports, and the assessments made so far."""
+    """Show the public report, the checks of exact numbers, and the assessments made so far."""
     bench, number = bench_of(request), number_of(request)
     packet = bench.packet(number)
-    specification = load(packet.public / "spec.json")
     attacker = AttackerForm.propose(bench.require_data().schema)
-    replies = first_screen({"": specification}, tables={"": tables_of(packet)})
-    report = Report(title="", subtitle="", audience="public", sections=(), first=replies)
     return page(
         request,
         "look.html.j2",
@@ -57,9 +51,8 @@ def look(request: Request) -> Response:
         ],
         number=number,
         receipt=packet.receipt(),
-        replies=report,
         checks=packet.checks(),
-        tables=packet.tables(),
+        levels=read_labels(packet.folder),
         parts=[name for name, place in REPORTS.items() if (packet.folder / place).is_file()],
         assessed=[
             one for one in bench.line.all() if one.kind == "assess" and f"packets/{number:04}" in one.words

@@ -10,7 +10,7 @@ from starlette.routing import Route
 from stirred._support import make_file_name
 from stirred.errors import StirredError
 from stirred.languages.phrase import CODES
-from stirred.mechanisms.config import MechanismConfig
+from stirred.mechanisms.config import MechanismConfig, list_varied
 from stirred.mechanisms.registry import find_registration, list_mechanisms
 from stirred.publish.check import same_invariant
 from stirred.web import commands
@@ -18,6 +18,7 @@ from stirred.web.document import (
     Document,
     document_of,
     edit_text,
+    label_setting,
     list_accepted,
     propose_text,
     require_reasons,
@@ -27,13 +28,12 @@ from stirred.web.document import (
 )
 from stirred.web.forms import Form, FormField, fields_of, last_text, settings_of, variables_of
 from stirred.web.jobs import Job
-from stirred.web.pages import bench_of, form_of, fragment, page
+from stirred.web.pages import bench_of, form_of, fragment, name_method, page
 from stirred.web.promise import PromiseAnswer, Refusal, make_not_counted, measure_universe
 from stirred.web.workbench import Workbench
 
 # Method: the method, its promise and its main settings; sentence, invariants and budget change as a slider moves.
 
-BUDGETS = ("rho_squared", "epsilon", "total", "rate", "loss")
 FIXED = ("name", "label", "from")  # keys of every [[mechanism]]
 
 
@@ -50,12 +50,12 @@ def promise_routes() -> list[Route]:
 
 
 def main_fields(config: type[MechanismConfig], settings: Mapping[str, object]) -> list[FormField]:
-    """Return the settings that decide the promise: required ones, lists of variables, and budgets."""
-    found = fields_of(config, settings)
+    """Return the settings that decide the promise: required ones, lists of variables, rates and budgets."""
+    found, varied = fields_of(config, settings), list_varied(config)
     return [
         field
         for place, field in enumerate(found)
-        if place == 0 or field.required or field.kind == "variables" or field.name in BUDGETS
+        if place == 0 or field.required or field.kind == "variables" or field.name in varied
     ]
 
 
@@ -97,8 +97,9 @@ def promise(
         shown=_list_promise_commands(bench),
         document=found,
         part=number,
-        parts=[str(one.get("label", one["name"])) for one in found["mechanism"]],
+        parts=[str(one.get("label", name_method(str(one["name"])))) for one in found["mechanism"]],
         settings=settings,
+        slider_labels={field.name: field.label for field in fields_of(config, settings)},
         summary=find_registration(str(settings["name"])).summary,
         fields=[field for field in fields if field not in matrix],
         matrix=matrix,
@@ -128,7 +129,7 @@ def start_plan(request: Request) -> Response:
     kind = find_registration(name).load()
     with bench.workspace.lock:
         text = propose_text(kind, bench.require_data().file, bench.workspace.plans)
-        bench.history.add(text, f"begin with {name}")
+        bench.history.add(text, f"begin with {name_method(name)}")
     return RedirectResponse("/promise", 303)
 
 
@@ -152,7 +153,8 @@ def save_promise(request: Request) -> Response:
             )
     if refused is not None:
         return promise(request, _safe(before, form, part), refused, part)
-    return RedirectResponse("/method" if last_text(form, "next") else f"/promise?part={part}", 303)
+    onwards = {"": f"/promise?part={part}", "run": "/run"}  # a visit goes to the run at once
+    return RedirectResponse(onwards.get(last_text(form, "next"), "/method"), 303)
 
 
 def answer(request: Request) -> Response:
@@ -220,15 +222,26 @@ def _part(request: Request, document: Document) -> int:
     return number if number < len(document["mechanism"]) else 0
 
 
-def _methods() -> list[dict[str, str]]:
-    return [{"name": item.name, "summary": item.summary} for item in list_mechanisms().values()]
+def _methods() -> list[dict[str, object]]:
+    """Return all methods with their labels; those that are ways to swap stand behind the others."""
+    found = [
+        {"name": one.name, "label": one.title, "summary": one.summary, "more": one.family == "swap"}
+        for one in list_mechanisms().values()
+    ]
+    found[0]["more"] = False  # the swap itself
+    return found
 
 
 def _reasons(document: Document) -> list[dict[str, str]]:
     """Return what is accepted by name, with its reason."""
     written = {str(one.get("invariant", "")): str(one.get("text", "")) for one in document.get("reason", [])}
     return [
-        {"name": name, "setting": setting, "text": written.get(subject(name, setting), "")}
+        {
+            "name": name,
+            "setting": setting,
+            "label": label_setting(document, setting),
+            "text": written.get(subject(name, setting), ""),
+        }
         for name, setting in list_accepted(document)
     ]
 
@@ -273,7 +286,7 @@ def method(
         before = {field.name for field in main_fields(config, settings)}
         mechanisms.append(
             {
-                "label": str(settings.get("label", settings["name"])),
+                "label": str(settings.get("label", name_method(str(settings["name"])))),
                 "fields": [field for field in fields_of(config, settings) if field.name not in before],
             }
         )
@@ -290,7 +303,11 @@ def method(
         record_types=list(chosen.schema.record_types),
         kept=[{"words": one.words, **_reason(found, one.words)} for one in result.kept],
         accepted=[
-            {"name": name, "setting": setting, **_reason(found, subject(name, setting))}
+            {
+                "name": name,
+                "label": label_setting(found, setting),
+                **_reason(found, subject(name, setting)),
+            }
             for name, setting in list_accepted(found)
         ],
         kinds=KINDS,
