@@ -226,8 +226,9 @@ class Estimator:
     def _solve_first_pass(
         self, depth: int, children: Ints, cells: Ints, whole: ParentProblem, first: frozenset[str]
     ) -> HeldSums:
-        """Solve totals first: on the coarsest cells that the constraints distinguish, with only the first pass's queries."""
-        pattern = np.concatenate([whole.allowed, whole.held]).T
+        """Solve totals first, by the first pass alone, on the coarsest cells that it and the constraints tell apart."""
+        asked = [row for row, query in enumerate(self.allotment.workload.queries) if query.name in first]
+        pattern = np.concatenate([whole.allowed, whole.held, whole.groups[asked]]).T
         _, representative, block = np.unique(pattern, axis=0, return_index=True, return_inverse=True)
         sums = np.bincount(block.ravel(), whole.parent, minlength=len(representative)).astype(np.float64)
         problem = build_problem(
