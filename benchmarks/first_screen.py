@@ -170,7 +170,7 @@ def ask(demo: Path) -> list[tuple[str, str]]:
         ),
         ("In which table do all of them?", ", ".join(name for name, (n, of) in out.items() if n and n == of)),
         (
-            "How wide is the interval of a middle cell of race-by-tract published as 1 to 9, and how wide can it be?",
+            "How far does the interval of a middle cell of race-by-tract published as 1 to 9 reach, and how far at most?",
             shown["race-by-tract"]["1–9"],
         ),
         (

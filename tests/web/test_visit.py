@@ -112,19 +112,22 @@ def test_compare_shows_accuracy_over_cells_where_both_err_and_the_bar_names_the_
     assert "How far are their numbers off?" in page.words
     tables, compared = [tables_of(bench.packet(number)) for number in (1, 2)], []
     for name in set(tables[0]) & set(tables[1]):
-        halves = []
+        reaches = []
         (by, first), (_, second) = tables[0][name], tables[1][name]
         rows = [{tuple(row[v] for v in by): row for row in table.to_pylist()} for table in (first, second)]
         both = [key for key in rows[0] if all((one[key]["standard_error"] or 0) > 0 for one in rows)]
-        if both:  # the median of half the interval, counted here without the library
+        if both:  # the median reach of the interval, counted here without the library
             for one in rows:
-                widths = sorted(float(one[key]["high"] - one[key]["low"]) / 2 for key in both)
+                widths = sorted(
+                    max(float(row["high"] - row["estimate"]), float(row["estimate"] - row["low"]))
+                    for row in (one[key] for key in both)
+                )
                 half = len(widths) // 2
-                halves.append(widths[half] if len(widths) % 2 else (widths[half - 1] + widths[half]) / 2)
-            assert halves[0] < halves[1]  # more homes moved: wider intervals
+                reaches.append(widths[half] if len(widths) % 2 else (widths[half - 1] + widths[half]) / 2)
+            assert reaches[0] < reaches[1]  # more homes moved: wider intervals
             row = re.search(rf"{name} ± ([\d.,]+) ± ([\d.,]+)", page.words)
             assert row is not None, name
-            assert [float(cell) for cell in row.groups()] == pytest.approx(halves, rel=0.05)
+            assert [float(cell) for cell in row.groups()] == pytest.approx(reaches, rel=0.05)
             compared.append(name)
     assert compared
     assert "How far are their numbers off?" not in client.get("/compare?side=1&side=whatif-state").words

@@ -53,11 +53,11 @@ class PublishedTable:
         return "weighted" if "weighted" in self.frame.columns else "count"
 
     def uncertain(self) -> pl.DataFrame:
-        """Return the cells that have an error, with half the width of their interval, its share and their class."""
-        half = interval_reach().alias("half")
+        """Return the cells that have an error, with the reach of their interval, its share of the estimate and the class."""
+        reach = interval_reach()
         noisy = (pl.col("standard_error") > 0) & pl.col("standard_error").is_finite()
         return self.frame.filter(noisy).with_columns(
-            half, (half / pl.max_horizontal(pl.col("estimate"), 1.0)).alias("share"), self._class()
+            reach, (reach / pl.max_horizontal(pl.col("estimate"), 1.0)).alias("share"), self._class()
         )
 
     def select_class(self, index: int) -> pl.DataFrame:
@@ -109,26 +109,26 @@ def summarize_intervals(found: Sequence[PublishedTable]) -> TableBlock:
 
 
 def _write_reach(one: PublishedTable, index: int, *, widest: bool = False) -> str:
-    """Return half the interval of the middle cell of a class, "exact", or that there is no such cell.
+    """Return how far the interval of the middle cell of a class reaches, "exact", or that there is no such cell.
 
     With ``widest`` the widest interval of the class stands beside it, where it is much wider.
     """
     cells = one.uncertain().filter(pl.col("class") == index)
     if not cells.height:
         return Phrase("report.accuracy.exact") if one.select_class(index).height else NO_CELLS
-    half, share, large = cells["half"].to_numpy(), cells["share"].to_numpy(), SIZE_STARTS[index] >= LARGE
-    middle = write_half(half, share, large=large)
-    told = share if large else half
+    reach, share, large = cells["reach"].to_numpy(), cells["share"].to_numpy(), SIZE_STARTS[index] >= LARGE
+    middle = write_reach(reach, share, large=large)
+    told = share if large else reach
     if widest and float(told.max()) >= WIDE * float(median(told)):
-        return Phrase("report.accuracy.widest", middle=middle, widest=write_widest(half, share, large=large))
+        return Phrase("report.accuracy.widest", middle=middle, widest=write_widest(reach, share, large=large))
     return middle
 
 
-def write_widest(half: Array, share: Array, *, large: bool) -> str:
-    """Return half the widest interval, rounded up: a number, or per cent of large cells."""
+def write_widest(reach: Array, share: Array, *, large: bool) -> str:
+    """Return the farthest reach, rounded up: a number, or per cent of large cells."""
     if large:
         return Phrase("report.accuracy.most_percent", percent=round_up(100 * float(share.max())))
-    return Phrase("report.accuracy.most", number=round_up(float(half.max())))
+    return Phrase("report.accuracy.most", number=round_up(float(reach.max())))
 
 
 def round_up(value: float) -> Decimal:
@@ -149,11 +149,11 @@ def round_up(value: float) -> Decimal:
     )
 
 
-def write_half(half: Array, share: Array, *, large: bool) -> str:
-    """Return half the interval of the middle cell: a number, or per cent of large cells."""
+def write_reach(reach: Array, share: Array, *, large: bool) -> str:
+    """Return the reach of the middle cell: a number, or per cent of large cells."""
     if large:
         return Phrase("report.accuracy.plus_percent", percent=percent(median(share)))
-    return Phrase("report.accuracy.plus", number=round_digits(median(half)))
+    return Phrase("report.accuracy.plus", number=round_digits(median(reach)))
 
 
 def detail_intervals(found: Sequence[PublishedTable]) -> TableBlock:
@@ -169,7 +169,7 @@ def detail_intervals(found: Sequence[PublishedTable]) -> TableBlock:
             error = f"{round_digits(median(cells['standard_error'].to_numpy())):,f}" if cells.height else "0"
             most = NO_CELLS
             if cells.height:
-                widths = cells["half"].to_numpy(), cells["share"].to_numpy()
+                widths = cells["reach"].to_numpy(), cells["share"].to_numpy()
                 most = write_widest(*widths, large=SIZE_STARTS[index] >= LARGE)
             rows.append(
                 (
@@ -212,7 +212,7 @@ def compare_intervals(releases: Mapping[str, Tables]) -> TableBlock | None:
             else:
                 own = _with_key(stated[release].by, cells[release]).filter(pl.col("key").is_in(shared))
                 row.append(
-                    Phrase("report.accuracy.plus", number=round_digits(median(own["half"].to_numpy())))
+                    Phrase("report.accuracy.plus", number=round_digits(median(own["reach"].to_numpy())))
                     if own.height
                     else NO_CELLS
                 )

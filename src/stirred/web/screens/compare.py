@@ -74,8 +74,8 @@ def _compare_accuracy(bench: Workbench, sides: Mapping[str, Specification]) -> l
         return []
     shown = compare_intervals({label: tables_of(packet) for label, packet in packets.items()})
     lead = (
-        "Half the 95% interval of the middle cell, table by table. Only cells that none of the packets keeps exact are "
-        "compared: “exact” says that a packet keeps the whole table, and what each keeps exact is listed below."
+        "How far the 95% interval of the middle cell reaches, table by table. Only cells that none of the packets keeps "
+        "exact are compared: “exact” says that a packet keeps the whole table, and what each keeps exact is listed below."
         if shown is not None
         else "The packets publish no table in common that states its errors."
     )
