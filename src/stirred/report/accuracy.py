@@ -53,7 +53,7 @@ class PublishedTable:
         return "weighted" if "weighted" in self.frame.columns else "count"
 
     def uncertain(self) -> pl.DataFrame:
-        """Return the cells that have an error, with the reach of their interval, its share of the estimate and the class."""
+        """Return the cells that have an error: the reach of their interval, its share of the estimate, their class."""
         reach = interval_reach()
         noisy = (pl.col("standard_error") > 0) & pl.col("standard_error").is_finite()
         return self.frame.filter(noisy).with_columns(

@@ -111,7 +111,7 @@ def _lead(found: Sequence[PublishedTable], noisy: Sequence[PublishedTable]) -> s
 
 
 def _by_size(found: Sequence[PublishedTable]) -> Chart:
-    """Draw the reach of intervals in per cent of the estimate, by table and published count; of none there is no per cent."""
+    """Draw the reach of intervals in per cent of the estimate, by table and published count; 0 has no per cent."""
     rows: list[dict[str, object]] = []
     size, name = Phrase("report.chart.size"), Phrase("report.chart.table")
     cells = [(one.name, one.uncertain().sort("share")) for one in found]
