@@ -125,7 +125,7 @@ def test_compare_shows_accuracy_over_cells_where_both_err_and_the_bar_names_the_
                 half = len(widths) // 2
                 reaches.append(widths[half] if len(widths) % 2 else (widths[half - 1] + widths[half]) / 2)
             assert reaches[0] < reaches[1]  # more homes moved: wider intervals
-            row = re.search(rf"{name} ± ([\d.,]+) ± ([\d.,]+)", page.words)
+            row = re.search(rf"{name} {len(both)} ± ([\d.,]+) ± ([\d.,]+)", page.words)
             assert row is not None, name
             assert [float(cell) for cell in row.groups()] == pytest.approx(reaches, rel=0.05)
             compared.append(name)

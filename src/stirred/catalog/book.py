@@ -185,7 +185,7 @@ class Catalog(Mapping[str, Specification]):
     ...
     stirred.errors.InputError: the catalog has no entry 'das-2002'
       why: an entry is asked for by its name
-      fix: did you mean das-2020, das-2010 or ddhc-a-2020?
+      fix: did you mean das-2020 or das-2010?
     """
 
     def __init__(self) -> None:

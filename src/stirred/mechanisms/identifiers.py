@@ -329,7 +329,10 @@ def add_counts(_: int, table: pa.Table) -> pa.Table:
     is_value, n = pl.col("about") == VALUE, pl.col("n")
     number = pl.when(is_value).then(1).otherwise(n).sum().cast(pl.Int64).alias("n")
     unique = (is_value & (n == 1)).sum().cast(pl.Int64).alias("unique")
-    return arrow_of(summed.group_by("column", "about").agg(number, unique)).cast(SUM_SCHEMA)
+    sums = (
+        summed.group_by("column", "about").agg(number, unique).sort("column", "about")
+    )  # a part made again is the same
+    return arrow_of(sums).cast(SUM_SCHEMA)
 
 
 @dataclass(frozen=True, slots=True)

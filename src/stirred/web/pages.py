@@ -220,7 +220,7 @@ def name_levels(levels: Callable[[], Levels], text: object, own: Levels | None =
     """Return a text with labels in place of the codes of its conditions, where the codebook has them.
 
     >>> name_levels(lambda: {"kind": {"2": "vacant", "3": "group quarters"}}, "homes (kind = 2 or 3)")
-    'homes (kind = vacant or group quarters)'
+    'homes (vacant or group quarters)'
     """
     told = Language.of("en").translate(str(text))
     return label_codes(told, levels() if own is None else own) if " = " in told else told

@@ -7,7 +7,6 @@ from stirred.web.workbench import Workbench
 from stirred.web.workspace import CODEBOOK, read_document, write_document
 
 VISIT_HOUSEHOLDS = 2_000  # of the demo census of a visit: made and swapped in seconds
-VISIT_METHOD = "permutation-swapping"
 ADDRESSES = ("/data", "/promise", "/promise", "/run", "/look")
 TITLES = ("Data", "Method", "Promise", "Run", "Look")
 SENTENCES = (

@@ -8,17 +8,7 @@ import pyarrow as pa
 import pytest
 
 from stirred.engine.choice import choose_engine
-from stirred.engine.spark.faults import (
-    COMPARED,
-    FAULTS,
-    list_driver_versions,
-    make_probe,
-    require_same_versions,
-    translate_error,
-)
-from stirred.engine.spark.network import list_open_settings, require_closed_network
-from stirred.engine.spark.reading import row_width
-from stirred.engine.spark.tasks import ReadMessages, pack_messages
+from stirred.engine.spark import faults, network, reading, tasks
 from stirred.errors import ClusterError, InputError, PrivacyError
 
 CLOSED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
@@ -28,30 +18,33 @@ FAR = ("spark://head:7077", "yarn", "k8s://https://head:6443")
 @pytest.mark.parametrize("master", FAR)
 def test_a_far_master_needs_authentication_and_encryption(master: str) -> None:
     open_ = {"spark.master": master}
-    assert list_open_settings(open_) == ["spark.authenticate", "spark.network.crypto.enabled"]
+    assert network.list_open_settings(open_) == ["spark.authenticate", "spark.network.crypto.enabled"]
     with pytest.raises(PrivacyError, match="the network of this cluster is open") as told:
-        require_closed_network(open_)
+        network.require_closed_network(open_)
     assert "--accept-open-network" in told.value.fix
     for name in CLOSED:  # each of the two alone is not enough
         with pytest.raises(PrivacyError, match="is not true"):
-            require_closed_network(open_ | CLOSED | {name: "false"})
-    assert require_closed_network(open_ | CLOSED) == ""
+            network.require_closed_network(open_ | CLOSED | {name: "false"})
+    assert network.require_closed_network(open_ | CLOSED) == ""
     tls = {"spark.authenticate": "true", "spark.ssl.rpc.enabled": "True"}
-    assert require_closed_network(open_ | tls) == ""
+    assert network.require_closed_network(open_ | tls) == ""
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local-cluster[2,1,1024]"])
 def test_one_machine_needs_nothing(master: str) -> None:
-    assert require_closed_network({"spark.master": master}) == ""
+    assert network.require_closed_network({"spark.master": master}) == ""
 
 
 def test_a_reason_is_kept_only_where_it_is_needed_and_says_something() -> None:
     reason = "the cluster has\na network of its own"
-    assert require_closed_network({"spark.master": "yarn"}, reason) == "the cluster has a network of its own"
-    assert require_closed_network({"spark.master": "yarn"} | CLOSED, reason) == ""
+    assert (
+        network.require_closed_network({"spark.master": "yarn"}, reason)
+        == "the cluster has a network of its own"
+    )
+    assert network.require_closed_network({"spark.master": "yarn"} | CLOSED, reason) == ""
     for empty in ("yes", "  . . .  ", "12345678", "a reason\x1b[2J with control"):
         with pytest.raises(InputError, match="says nothing"):
-            require_closed_network({"spark.master": "yarn"}, empty)
+            network.require_closed_network({"spark.master": "yarn"}, empty)
 
 
 def test_the_local_engine_takes_no_notice() -> None:
@@ -87,7 +80,7 @@ SAID = {
 
 @pytest.mark.parametrize("words", SAID)
 def test_a_fault_has_its_own_words_and_shows_no_value(words: str) -> None:
-    told = translate_error(OSError(f"{words} at row 977531"))
+    told = faults.translate_error(OSError(f"{words} at row 977531"))
     assert isinstance(told, ClusterError)
     assert told.what == SAID[words]
     assert "977531" not in str(told)
@@ -96,20 +89,20 @@ def test_a_fault_has_its_own_words_and_shows_no_value(words: str) -> None:
 
 
 def test_every_fault_is_tried() -> None:
-    reached = {translate_error(OSError(words)).what for words in SAID}
-    untried = {fault.what for fault in FAULTS} - reached
+    reached = {faults.translate_error(OSError(words)).what for words in SAID}
+    untried = {fault.what for fault in faults.FAULTS} - reached
     assert untried == {
         "a Python package cannot be loaded on an executor",
         "a program of the cluster may not read or write a file",
     }
-    assert translate_error(OSError("ImportError: libgomp.so.1")).what in untried
-    assert translate_error(OSError("java.io.IOException: Permission denied")).what in untried
+    assert faults.translate_error(OSError("ImportError: libgomp.so.1")).what in untried
+    assert faults.translate_error(OSError("java.io.IOException: Permission denied")).what in untried
 
 
 def test_the_probe_tells_versions_and_what_cannot_be_loaded() -> None:
-    _, told = make_probe(COMPARED)(0)
-    assert told == list_driver_versions()
-    assert make_probe(["no_such_package"])(0)[1]["no_such_package"] == (
+    _, told = faults.make_probe(faults.COMPARED)(0)
+    assert told == faults.list_driver_versions()
+    assert faults.make_probe(["no_such_package"])(0)[1]["no_such_package"] == (
         "not to be loaded (ModuleNotFoundError)"
     )
 
@@ -118,35 +111,36 @@ def test_the_probe_needs_no_stirred_where_it_runs() -> None:
     from pyspark import cloudpickle
 
     code = "import pickle, sys; sys.modules['stirred'] = None; print(pickle.load(sys.stdin.buffer)(0)[1]['stirred'])"
-    sent = cloudpickle.dumps(make_probe(COMPARED))
+    sent = cloudpickle.dumps(faults.make_probe(faults.COMPARED))
     done = subprocess.run([sys.executable, "-c", code], input=sent, check=False, capture_output=True)
     assert done.stdout.decode().strip() == "not to be loaded (ModuleNotFoundError)", done.stderr
 
 
 def test_a_context_of_threads_is_not_asked() -> None:
-    class Context:
-        master = "local[4]"
+    class Session:
+        class sparkContext:  # noqa: N801 — Spark's
+            master = "local[4]"
 
-    require_same_versions(Context())  # nothing of it is used
+    faults.require_same_versions(Session())  # nothing of it is used
 
 
 def test_messages_in_scratch_are_noise_without_their_key() -> None:
     table = pa.table({"name": ["a rather rare surname"] * 50})
     key = bytes(range(32))
-    sealed = list(pack_messages(table, 0, 0, key))
-    plain = list(pack_messages(table, 0, 0))
+    sealed = list(tasks.pack_messages(table, 0, 0, key))
+    plain = list(tasks.pack_messages(table, 0, 0))
     stored = b"".join(body.as_py() for batch in sealed for body in batch.column(2))
     assert b"a rather rare surname" in b"".join(b.as_py() for batch in plain for b in batch.column(2))
     assert b"a rather rare surname" not in stored
     assert b"name" not in stored
-    (read,) = ReadMessages(table.schema, key)(sealed)
+    (read,) = tasks.ReadMessages(table.schema, key)(sealed)
     assert read == table
-    (again,) = pack_messages(table, 0, 0, key)
+    (again,) = tasks.pack_messages(table, 0, 0, key)
     assert (
         again.column(2)[0].as_py() != sealed[0].column(2)[0].as_py()
     )  # no part of a key stream is used twice
-    assert "key" not in repr(ReadMessages(table.schema, key))
-    (other,) = pickle.loads(pickle.dumps(ReadMessages(table.schema, key)))(sealed)
+    assert "key" not in repr(tasks.ReadMessages(table.schema, key))
+    (other,) = pickle.loads(pickle.dumps(tasks.ReadMessages(table.schema, key)))(sealed)
     assert other == table
 
 
@@ -154,4 +148,4 @@ def test_a_row_is_as_wide_as_its_columns() -> None:
     schema = pa.schema(
         [("a", pa.uint16()), ("b", pa.large_string()), ("c", pa.float64()), ("d", pa.date32())]
     )
-    assert row_width(schema) == 2 + 16 + 8 + 4
+    assert reading.row_width(schema) == 2 + 16 + 8 + 4

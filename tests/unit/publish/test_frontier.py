@@ -165,14 +165,14 @@ def moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_mechanism_of_another_package_takes_part(moved: str, folder: Path) -> None:
-    from stirred.web.screens.plan import main_fields
+    from stirred.web.screens import plan
 
     text = f'title = "t"\ncensus = "census/census.toml"\n[[mechanism]]\nname = "{moved}"\n'
     found = build_family(parse(text, folder=folder), rates=["1/10", "1/2"])
     assert [member.name for member in found] == ["moved-shares, moved 1/10", "moved-shares, moved 1/2"]
     assert [member.plan.steps[0].config.model_dump()["rate"] for member in found] == ["tax", "tax"]
     config = find_registration(moved).Config
-    assert [field.name for field in main_fields(config, {})] == ["area", "moved"]
+    assert [field.name for field in plan.main_fields(config, {})] == ["area", "moved"]
 
 
 def test_every_rate_and_total_of_our_own_is_marked_and_no_schema_shows_the_mark() -> None:

@@ -13,15 +13,7 @@ from stirred import Stirring
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import InputError
-from stirred.mechanisms.stirring.law import (
-    BY_HELD,
-    BY_PLACE,
-    CYCLES,
-    StratumLaw,
-    enumerate_cycles,
-    enumerate_types,
-    ratio,
-)
+from stirred.mechanisms.stirring import law as the_law
 from stirred.spec import Budget
 
 WEIGHTS = (Fraction(1, 3), Fraction(1), Fraction(4), Fraction(49, 4))
@@ -54,9 +46,9 @@ def list_strata(n: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 def list_laws(held: Sequence[int], places: Sequence[int]) -> Iterator[tuple[int, Fraction]]:
     """Yield every law that the strata may have: by cycles, and by the types of either side at a λ that it can have."""
     for weight in WEIGHTS:
-        yield CYCLES, weight
-        for kind, own in ((BY_HELD, held), (BY_PLACE, places)):
-            several = weight > 1 and StratumLaw(kind, weight).root ** 2 == weight
+        yield the_law.CYCLES, weight
+        for kind, own in ((the_law.BY_HELD, held), (the_law.BY_PLACE, places)):
+            several = weight > 1 and the_law.StratumLaw(kind, weight).root ** 2 == weight
             if len(own) == 2 or (len(own) > 2 and several):
                 yield kind, weight
 
@@ -68,9 +60,9 @@ def publish_all(
     """Return the law of what is published under every data set, as whole numbers with one denominator."""
 
     def law(data: oracle.DataSet) -> oracle.Law:
-        if kind == CYCLES:
-            return enumerate_cycles(len(data), weight)
-        return enumerate_types([record[kind == BY_PLACE] for record in data], weight)
+        if kind == the_law.CYCLES:
+            return the_law.enumerate_cycles(len(data), weight)
+        return the_law.enumerate_types([record[kind == the_law.BY_PLACE] for record in data], weight)
 
     found = {data: oracle.published(data, law) for data in oracle.universe(spell(held), spell(places))}
     whole = lcm(*{chance.denominator for one in found.values() for chance in one.values()})
@@ -99,10 +91,12 @@ def test_no_pair_of_data_sets_loses_more_and_laws_attain_it_where_the_proof_says
                 for other, exchanges in oracle.exchanges_from(one).items():
                     if exchanges:
                         pairs += 1
-                        reached = check_pair(laws[one], laws[other], ratio(weight) ** exchanges)
+                        reached = check_pair(laws[one], laws[other], the_law.ratio(weight) ** exchanges)
                         worst = worst or (reached and exchanges == 1)
             # by cycles where one side is all different, by types where the other side is: each slot a place of its own
-            sides = {CYCLES: (held, places), BY_HELD: (places,), BY_PLACE: (held,)}[kind]
+            sides = {the_law.CYCLES: (held, places), the_law.BY_HELD: (places,), the_law.BY_PLACE: (held,)}[
+                kind
+            ]
             if len(laws) > 1 and any(max(side) == 1 for side in sides):
                 assert worst, (held, places, kind, weight)
                 attained += 1
@@ -121,7 +115,8 @@ def test_strata_with_laws_of_their_own_add_up() -> None:
             starts = {data: oracle.exchanges_from(data) for data in (*here, *there)}
             for one, other in product(product(here, there), repeat=2):
                 odds = (
-                    ratio(first[1]) ** starts[one[0]][other[0]] * ratio(second[1]) ** starts[one[1]][other[1]]
+                    the_law.ratio(first[1]) ** starts[one[0]][other[0]]
+                    * the_law.ratio(second[1]) ** starts[one[1]][other[1]]
                 )
                 laws = [
                     {(y, z): p * q for y, p in here[x].items() for z, q in there[w].items()}
@@ -274,12 +269,12 @@ def test_the_rate_is_reached_where_records_are_shuffled_first(
                 for mechanism in (plain, first)
             ]
             assert moved[1] >= moved[0]
-            if kind == CYCLES:
+            if kind == the_law.CYCLES:
                 assert moved[0] == n * rate
 
 
 def _list_types(kind: int, held: Sequence[int], places: Sequence[int]) -> Sequence[int]:
-    return {CYCLES: range(len(held)), BY_HELD: held, BY_PLACE: places}[kind]
+    return {the_law.CYCLES: range(len(held)), the_law.BY_HELD: held, the_law.BY_PLACE: places}[kind]
 
 
 def _expect_moved(moves: oracle.Law | None, types: Sequence[int]) -> Fraction:

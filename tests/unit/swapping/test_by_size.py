@@ -144,7 +144,7 @@ def test_below_the_minimum_the_error_names_it() -> None:
     with pytest.raises(BudgetError) as caught:
         rates_for(10, 1)
     assert "1.1990" in str(caught.value)
-    assert "77 %" in str(caught.value)
+    assert "77%" in str(caught.value)
 
 
 @pytest.mark.parametrize("rate", ["3/2", "-1/2", "1.0001"])

@@ -59,7 +59,9 @@ class Spark(Cluster):
         large = choose_large(paths)
         if large:
             names = [str(paths[place].absolute()) for place in large]
-            job = self.context.parallelize(names, len(names)).map(digest_there)
+            job = self.session.range(0, len(names), 1, len(names)).rdd.map(
+                lambda row: digest_there(names[row[0]])
+            )
             told: list[FileDigest | None] = self.watch.run(job.collect, step="digest files")
             found = dict(zip(large, told, strict=True))
         there = {

@@ -196,11 +196,12 @@ def make_probe(names: Iterable[str]) -> Callable[[object], tuple[str, dict[str, 
     return probe
 
 
-def require_same_versions(context: Any) -> None:
+def require_same_versions(session: Any) -> None:
     """Compare the versions of driver and executors by one small job for each context; name the first difference.
 
     A context of threads of this process has no executor to compare.
     """
+    context = session.sparkContext
     if str(context.master).startswith("local") and not str(context.master).startswith("local-cluster"):
         return
     if getattr(context, COMPARED_MARK, False):
@@ -208,7 +209,8 @@ def require_same_versions(context: Any) -> None:
     tasks = max(int(context.defaultParallelism), 2)
     context.setJobDescription("stirred: compare versions")
     with translate_errors():
-        told = context.parallelize(range(tasks), tasks).map(make_probe(COMPARED)).collect()
+        # not parallelize, which leaves a socket open where Spark encrypts
+        told = session.range(0, tasks, 1, tasks).rdd.map(make_probe(COMPARED)).collect()
     compare_versions(list_driver_versions(), told)
     setattr(context, COMPARED_MARK, True)
 

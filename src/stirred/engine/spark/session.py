@@ -345,7 +345,7 @@ class Cluster:
             context = self.session.sparkContext
             # the reason for which the network is open; nothing where it is closed
             self.open_network = require_closed_network(dict(context.getConf().getAll()), accept_open_network)
-            require_same_versions(context)
+            require_same_versions(self.session)
         except BaseException:
             if self._started:
                 given.stop()
