@@ -2,7 +2,6 @@
 
 import os
 import signal
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,17 +112,6 @@ class KillOnce:
             daemon = os.getppid()
             victim = int(Path(f"/proc/{daemon}/stat").read_text().rsplit(")", 1)[1].split()[1])
         os.kill(victim, signal.SIGKILL)
-
-
-@dataclass(frozen=True, slots=True)
-class KillAlways:
-    """Kills the Python worker, or the executor it serves, whenever a part is worked on."""
-
-    part: int
-    executor: bool = False
-
-    def __call__(self, part: int) -> None:
-        KillOnce(Path(tempfile.mkdtemp()) / "killed", self.part, self.executor)(part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,9 +138,8 @@ def test_executors_that_differ_are_named_before_a_record_is_read(
     ("settings", "told"),
     [
         ({"spark.driver.maxResultSize": "1k"}, "the results of a step are too large for the driver"),
-        ({"spark.executor.pyspark.memory": "200m"}, "leave spark.executor.pyspark.memory unset"),
     ],
-    ids=["small maxResultSize", "little memory for Python"],
+    ids=["small maxResultSize"],
 )
 def test_a_fault_of_memory_has_its_own_message(
     census: Path, tmp_path: Path, settings: dict[str, str], told: str
@@ -150,44 +149,3 @@ def test_a_fault_of_memory_has_its_own_message(
     assert done.returncode != 0
     assert told in done.stderr, done.stderr
     assert "Traceback" not in done.stderr
-
-
-SHAPES = {
-    "one part": {"spark.default.parallelism": "1"},
-    "500 parts": {"spark.default.parallelism": "500"},
-    "speculation": {
-        "spark.speculation": "true",
-        "spark.speculation.multiplier": "1.0",
-        "spark.speculation.quantile": "0.1",
-        "spark.speculation.interval": "50ms",
-    },
-    "dynamic allocation": {
-        "spark.dynamicAllocation.enabled": "true",
-        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-        "spark.dynamicAllocation.minExecutors": "0",
-        "spark.dynamicAllocation.maxExecutors": "2",
-        "spark.dynamicAllocation.executorIdleTimeout": "2s",
-    },
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_the_shape_of_a_cluster_changes_no_content(census: Path, tmp_path: Path, shape: str) -> None:
-    with started(tmp_path / "spark", settings=SHAPES[shape]) as cluster:
-        done = swap(cluster, census, tmp_path / "packet")
-    assert done.returncode == 0, done.stderr
-    words = [
-        "swap",
-        str(census),
-        *SWAP,
-        "--key",
-        str(tmp_path / "packet.key"),
-        "--out",
-        str(tmp_path / "here"),
-    ]
-    subprocess.run([sys.executable, "-m", "stirred", *words], check=True, capture_output=True)
-    both = [str(tmp_path / "here"), str(tmp_path / "packet")]
-    same = subprocess.run(
-        [sys.executable, "-m", "stirred", "packet", "contents", *both], check=False, capture_output=True
-    )
-    assert same.returncode == 0, same.stdout + same.stderr

@@ -7,10 +7,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from flow_kernels import PART, Keyed, KillAlways, KillOnce, Numbered, Sorted
+from flow_kernels import PART, Keyed, KillOnce, Numbered, Sorted
 from spark_sessions import SESSIONS
 from stirred.engine import Local, Parts, Spark
-from stirred.errors import ClusterError, StirredError
+from stirred.errors import StirredError
 
 pytestmark = pytest.mark.spark("cluster")
 
@@ -90,26 +90,3 @@ def test_what_a_lost_executor_kept_is_made_again(spark: Spark, expected: pa.Tabl
     assert spark.watch.retried >= 1
     kept.drop()
     assert spark.gathered_rows == ROWS.num_rows
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("executor", "told"),
-    [
-        (False, {"a Python process of an executor ended in the middle of its work"}),
-        (
-            True,
-            {
-                "executors were killed more often than Spark tries again",
-                "the cluster lost its executors more often than Spark tries again",
-            },
-        ),
-    ],
-    ids=["python worker", "executor"],
-)
-def test_what_is_killed_each_time_has_its_own_message(spark: Spark, executor: bool, told: set[str]) -> None:
-    spark.probe = KillAlways(5, executor)
-    with pytest.raises(ClusterError) as raised:
-        parts(spark).gather()
-    assert raised.value.what in told, str(raised.value)
-    print(f"\n{raised.value}")
