@@ -41,6 +41,10 @@ def main(demo: Path, images: Path) -> None:
                     page.wait_for_function("document.body.dataset.charts !== undefined", timeout=0)
                 page.screenshot(path=images / f"{name}-{view}.png")
                 if view == "wide":
+                    # what is folded cannot be drawn
+                    page.evaluate(
+                        "document.querySelectorAll('details').forEach(fold => { fold.open = true })"
+                    )
                     for part, (of, place) in PARTS.items():
                         if of == name:
                             page.locator(place).screenshot(path=images / f"{part}.png")
