@@ -381,14 +381,14 @@ class TotalCells:
         return found.sort(list(self.by), nulls_last=False) if self.by else found
 
     @property
-    def summed(self) -> dict[str, str]:
+    def sum_columns(self) -> dict[str, str]:
         """Return the columns of sums, with the variable that each adds up."""
         weights = {WEIGHT: self.weight} if self.weight else {}
         return weights | {f"__total{place}": name for place, name in enumerate(self.magnitudes)}
 
     def require_fits(self, parts: pl.DataFrame) -> None:
         """Raise an error where the sum of a variable over all records does not fit; ``parts`` may be its sums."""
-        for column, name in self.summed.items():
+        for column, name in self.sum_columns.items():
             _require_fits(parts[column], name)
 
     def add_up(self, parts: pl.DataFrame) -> pl.DataFrame:
@@ -524,7 +524,7 @@ class SumWeights:
     def __call__(self, _: int, batches: pa.Table) -> pa.Table:
         parts = frame_of(batches)
         made = {COUNT: pl.Series([parts.height], dtype=pl.Int64)}
-        for column in self.cells.summed:
+        for column in self.cells.sum_columns:
             total = float(parts[column].cast(pl.Float64).sum() or 0.0)
             made[column] = pl.Series([total], dtype=pl.Float64)
         if self.cells.weight:
