@@ -1,8 +1,7 @@
 """What the driver of a cluster is sent in a whole run, to the written packet: at most 1 % of the census, rows and bytes.
 
 In this census nearly every record is alone with its values, as in a real one, so that a table of all variables is as large
-as the records. Sums, shapes of strata and the cells that are published are what may come to the driver. The groups of
-SafeTab are counted on it: their number depends on the tables of the preset, and here they are few.
+as the records. Sums, shapes of strata and the cells that are published are what may come to the driver.
 """
 
 import shutil

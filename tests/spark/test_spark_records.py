@@ -10,6 +10,7 @@ import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 import pytest
 
+from flow_kernels import slow
 from stirred.census import Census, read
 from stirred.engine import Local, Spark
 from stirred.errors import DataError, InputError, StirredError
@@ -317,3 +318,22 @@ def test_jobs_are_named_by_code_and_never_by_a_value(spark: Spark) -> None:
     assert "stirred: permutation-swapping: keep" in said
     assert not any("surname" in words for words in said)
     assert spark.context.getLocalProperty("spark.job.description") is None
+
+
+def test_a_long_job_without_steps_is_told_and_can_be_stopped(
+    spark: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No job of a run is silent for long: gathers have no steps of their own."""
+    told: list[tuple[str, int, int]] = []
+
+    def stop(*event: Any) -> None:
+        told.append(event)
+        raise InterruptedError
+
+    monkeypatch.setattr("stirred.engine.spark.session.TELL_AFTER_SECONDS", 0.0)
+    spark.name_work("swap", stop)
+    flow = spark.stream_released(pa.table({"part": pa.array([0, 1], pa.int64())}))
+    with pytest.raises(InterruptedError):
+        spark.exchange(flow, by="part", parts=2).map(slow, flow.schema).gather()
+    spark.name_work("")
+    assert [(step, whole) for step, _, whole in told] == [("cluster", 100)]  # a busy machine tells it at half

@@ -4,8 +4,10 @@ import hashlib
 import hmac
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from math import isqrt
 from operator import index
 from pathlib import Path
 from typing import Any, Final
@@ -213,11 +215,112 @@ def _add_rows(state: NDArray[np.uint64]) -> tuple[np.uint64, np.uint64]:
     return high, low
 
 
+# SHA-512 (FIPS 180-4) from a state in the middle, which hashlib cannot begin with: so another process computes the inner
+# hash of HMAC (RFC 2104) without the key, and only the owner of the key can make the digest from it.
+
+_HASHED_BYTES: Final = 128  # of a block
+_INNER_PAD, _OUTER_PAD = 0x36, 0x5C
+_WORD_MASK: Final = (1 << 64) - 1
+
+
+@cache
+def _list_constants() -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return the state that SHA-512 begins with, and its round constants: roots of the first primes, after the point.
+
+    >>> first, rounds = _list_constants()
+    >>> hex(int(first[0])), hex(int(rounds[0]))
+    ('0x6a09e667f3bcc908', '0x428a2f98d728ae22')
+    """
+    primes = [n for n in range(2, 410) if all(n % k for k in range(2, isqrt(n) + 1))]
+    squares = [isqrt(p << 128) & _WORD_MASK for p in primes[:8]]
+    cubes = [_cube_root(p << 192) & _WORD_MASK for p in primes[:80]]
+    return np.array(squares, np.uint64), np.array(cubes, np.uint64)
+
+
+def _cube_root(number: int) -> int:
+    low, high = 0, 1 << (number.bit_length() // 3 + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if middle**3 <= number else (low, middle)
+    return low
+
+
+@compile_kernel
+def _turn_right(word: np.uint64, steps: int) -> np.uint64:
+    return (word >> np.uint64(steps)) | (word << np.uint64(64 - steps))
+
+
+@compile_kernel
+def _compress_blocks(
+    state: NDArray[np.uint64], words: NDArray[np.uint64], rounds: NDArray[np.uint64]
+) -> None:
+    w = np.empty(80, np.uint64)
+    for start in range(0, len(words), 16):
+        w[:16] = words[start : start + 16]
+        for i in range(16, 80):
+            x, y = w[i - 15], w[i - 2]
+            low = _turn_right(x, 1) ^ _turn_right(x, 8) ^ (x >> np.uint64(7))
+            high = _turn_right(y, 19) ^ _turn_right(y, 61) ^ (y >> np.uint64(6))
+            w[i] = w[i - 16] + low + w[i - 7] + high
+        a, b, c, d = state[0], state[1], state[2], state[3]
+        e, f, g, h = state[4], state[5], state[6], state[7]
+        for i in range(80):
+            high = _turn_right(e, 14) ^ _turn_right(e, 18) ^ _turn_right(e, 41)
+            first = h + high + ((e & f) ^ (~e & g)) + rounds[i] + w[i]
+            low = _turn_right(a, 28) ^ _turn_right(a, 34) ^ _turn_right(a, 39)
+            second = low + ((a & b) ^ (a & c) ^ (b & c))
+            h, g, f, e = g, f, e, d + first
+            d, c, b, a = c, b, a, first + second
+        for i, word in enumerate((a, b, c, d, e, f, g, h)):
+            state[i] += word
+
+
+def _pad_secret(secret: bytes, pad: int) -> bytes:
+    return bytes(byte ^ pad for byte in secret.ljust(_HASHED_BYTES, b"\0"))
+
+
+@dataclass(frozen=True, slots=True)
+class DigestStart:
+    """The state of the inner hash of HMAC-SHA-512 after the key: it can be sent to tasks, unlike the key."""
+
+    state: tuple[int, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, secret: bytes) -> "DigestStart":
+        """Return the state after a secret."""
+        first, rounds = _list_constants()
+        state = first.copy()
+        _compress_blocks(state, _to_big_words(_pad_secret(secret, _INNER_PAD)), rounds)
+        return cls(tuple(int(word) for word in state))
+
+    def hash_parts(self, parts: Iterable[Sequence[bytes | memoryview]]) -> bytes:
+        """Return the inner hash of the parts of a digest, each of them given in pieces, one after the other."""
+        state, rounds = np.array(self.state, np.uint64), _list_constants()[1]
+        waiting, size = _encode_purpose("digest"), _HASHED_BYTES
+        size += len(waiting)
+        for part in parts:
+            head = b"b" + sum(len(piece) for piece in part).to_bytes(8, "big")
+            for piece in (head, *part):
+                size += len(piece)
+                held = waiting + bytes(piece)
+                whole = len(held) - len(held) % _HASHED_BYTES
+                _compress_blocks(state, _to_big_words(held[:whole]), rounds)
+                waiting = held[whole:]
+        zeros = bytes((_HASHED_BYTES - 17 - len(waiting)) % _HASHED_BYTES)
+        last = waiting + b"\x80" + zeros + (8 * size).to_bytes(16, "big")
+        _compress_blocks(state, _to_big_words(last), rounds)
+        return state.astype(">u8").tobytes()
+
+
+def _to_big_words(blocks: bytes) -> NDArray[np.uint64]:
+    return np.frombuffer(blocks, ">u8").astype(np.uint64)
+
+
 # The key: 256 secret bits from which all randomness of a run comes.
 #
 # Everything is derived by HMAC-SHA-512 or HMAC-SHA-256 of a purpose and an injective encoding of a name, so neither
-# order, thread, process nor engine decides a bit. A run binds the key to its mechanism, parameters and census first
-# (:meth:`Key.bind`): the same key with anything changed gives independent noise.
+# order, thread, process nor engine decides a bit. A mechanism binds the key to what its noise may depend on first
+# (:meth:`Key.bind`; most: its name, parameters and a digest of the census): with any of it changed, noise is independent.
 
 KEY_HEADER: Final = "stirred-key-1 "
 MIN_DISTINCT_BYTES: Final = (
@@ -328,7 +431,7 @@ class Key:
             raise
 
     def bind(self, *context: Part) -> "Key":
-        """Derive the key of one run from mechanism, parameters and census digest, so that noise is never reused."""
+        """Derive a key from this context: a mechanism's name, parameters and census digest, so that no noise is reused."""
         return Key(self._derive("bind", context)[:32], private=self.private, bound=True)
 
     def stream(self, *name: Part) -> Stream:
@@ -375,6 +478,19 @@ class Key:
             part[:, 1] = counter
             cipher.encrypt(part)
         return rows
+
+    def begin_digest(self) -> "DigestStart":
+        """Return what another process needs to compute most of :meth:`digest`; neither key nor digests follow from it."""
+        return DigestStart.of(self._secret)
+
+    def end_digest(self, inner: bytes) -> bytes:
+        """Return the digest of the parts whose inner hash another process computed.
+
+        >>> key = Key.for_tests(1)
+        >>> key.end_digest(key.begin_digest().hash_parts([[b"a", b"b"], [b"c"]])) == key.digest(b"ab", b"c")
+        True
+        """
+        return hashlib.sha512(_pad_secret(self._secret, _OUTER_PAD) + inner).digest()[:32]
 
     def multiset(self) -> MultisetDigest:
         """Return a digest of rows that does not depend on their order, fed batch by batch."""

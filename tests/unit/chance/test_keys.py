@@ -193,3 +193,20 @@ def test_a_key_for_tests_that_is_called_private_is_refused(seed: int, tmp_path: 
     place.write_text(place.read_text().replace("tests", "private"))
     with pytest.raises(PrivacyError, match="called private"):
         Key.load(place)
+
+
+@pytest.mark.parametrize("size", [0, 1, 47, 110, 111, 112, 127, 128, 129, 1000])
+def test_another_process_computes_most_of_a_digest_without_the_key(size: int) -> None:
+    """HMAC of the standard library is the oracle; blocks and padding end everywhere in a block."""
+    key, body = Key.for_tests(3), bytes(range(251)) * 4
+    start = pickle.loads(pickle.dumps(key.begin_digest()))
+    inner = start.hash_parts([[body[: size // 2], body[size // 2 : size]], [], [b"next"]])
+    assert key.end_digest(inner) == key.digest(body[:size], b"", b"next")
+    assert key.end_digest(inner) != key.digest(body[:size] + b"next", b"", b"")
+
+
+def test_what_another_process_gets_shows_nothing_of_the_key() -> None:
+    key = Key.fresh()
+    start = key.begin_digest()
+    assert key._secret not in pickle.dumps(start)
+    assert "state" not in repr(start)

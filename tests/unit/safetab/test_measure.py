@@ -2,7 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from math import comb
 
 import numpy as np
@@ -17,10 +17,12 @@ from stirred.mechanisms.census2020.safetab.persons.tables import (
     AGE4,
     AGE9,
     AGE23,
+    GroupSpan,
     MeasuredGroups,
     Stages,
     absent_numbers,
     count_cells,
+    draw_empty,
     map_to_coarser,
     measure_groups,
 )
@@ -241,3 +243,35 @@ def test_noise_too_wide_for_a_table_is_drawn_for_every_group() -> None:
     assert (values > 4_000).all()
     assert (np.diff(places) > 0).all()
     assert abs(len(places) - 40_000 * share) < 6 * (40_000 * share) ** 0.5  # false alarm below 1e-8
+
+
+@pytest.mark.parametrize("cut", [3, None], ids=["sparse", "all shown"])
+def test_spans_of_groups_are_measured_as_the_whole_is(cut: int | None) -> None:
+    """Wherever a set is cut into parts, the same groups are shown with the same noise."""
+    rng = np.random.default_rng(4)
+    item, key = groups(60), Key.for_tests(8)
+    steps = stages("zcdp", cut=cut)
+    keys = np.sort(rng.choice(item.number * 46, 150, replace=False)).astype(np.int64)
+    every = GroupCounts(keys, rng.integers(1, 9, keys.size), 46)
+    detailed = np.array([2], np.int64)
+    whole = measure_groups(item, every, detailed, steps, key)
+    present = every.totals()[0]
+    empty = draw_empty(item, len(present), steps, key)
+    edges = [0, 1, 17, 17, 130, item.number]
+    pieces = []
+    for first, end in pairwise(edges):
+        inside = (keys >= first * 46) & (keys < end * 46)
+        some = GroupCounts(keys[inside], every.counts[inside], 46)
+        before = int((present < first).sum())
+        pieces.append(measure_groups(item, some, detailed, steps, key, GroupSpan(first, end, before, empty)))
+    for name in ("totals", "total_counts", "looked"):
+        joined = np.concatenate([getattr(piece, name) for piece in pieces])
+        assert joined.tolist() == getattr(whole, name).tolist()
+    assert len(whole.totals) > len(present) // 4
+    assert {1, 2, 3} & whole.cells.keys()
+    for level in (1, 2, 3):
+        found = [piece.cells[level] for piece in pieces if level in piece.cells]
+        here, rows = whole.cells.get(level, (NOTHING, NOTHING))
+        assert [group for one, _ in found for group in one.tolist()] == here.tolist()
+        assert [row for _, some in found for row in some.tolist()] == rows.tolist()
+    assert empty.passing.size > 0 or cut is None

@@ -8,18 +8,21 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, reduce
 from hashlib import sha256
 from importlib.resources import as_file, files
-from itertools import product
+from itertools import accumulate, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred.census.geography import area_record_types, attach_levels, read_ancestors
-from stirred.engine import Engine, Local
-from stirred.engine.tables import PART_COLUMN, PlaceRows, to_plain
+from stirred.chance import Key
+from stirred.chance.keys import DigestStart
+from stirred.engine import Engine, Flow, Local, Parts
+from stirred.engine.tables import PART_COLUMN, to_plain
 from stirred.errors import DataError, InputError
 from stirred.frames import arrow_of, collect_frame, frame_of
 from stirred.text_formats import CsvTable, require_plain
@@ -633,36 +636,177 @@ class Tally:
         return result
 
 
+# Counts in parts: each part has a range of all groups, so that noise is drawn where the counts are.
+
+DIGEST_SCHEMA = pa.schema(
+    [
+        ("whole", pa.int32()),
+        ("part", pa.int32()),
+        (SET, pa.int32()),
+        ("groups", pa.int64()),
+        ("keys", pa.large_binary()),
+        ("counts", pa.large_binary()),
+    ]
+)
+SURVEY_SCHEMA = pa.schema(
+    [("part", pa.int32()), (SET, pa.int32()), ("groups", pa.int64()), ("inner", pa.binary())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceGroups:
+    """Give each row the number of its part: parts are ranges of groups, one set after the other."""
+
+    starts: tuple[int, ...]  # the number of the first group of each set, and of all groups
+    cells: int
+    parts: int
+
+    @classmethod
+    def of(cls, sets: Sequence[GroupSet], cells: int, parts: int) -> "PlaceGroups":
+        """Return the ranges of so many parts."""
+        return cls(tuple(accumulate((item.number for item in sets), initial=0)), cells, parts)
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        """The table and the numbers."""
+        starts = np.array(self.starts, np.int64)
+        group = starts[table.column(SET).to_numpy()] + table.column(GROUP).to_numpy() // self.cells
+        number = group * self.parts // max(self.starts[-1], 1)
+        return table.append_column(PART_COLUMN, pa.array(number.astype(np.int32)))
+
+    def schema(self) -> pa.Schema:
+        """Return the columns of counts with the number of their part."""
+        return COUNT_SCHEMA.append(pa.field(PART_COLUMN, pa.int32()))
+
+    def span(self, part: int, place: int) -> tuple[int, int]:
+        """Return the first group of a set that lies in a part, and the one after the last.
+
+        >>> [PlaceGroups((0, 5, 8), 1, 3).span(part, place) for part in range(3) for place in range(2)]
+        [(0, 3), (0, 0), (3, 5), (0, 1), (5, 5), (1, 3)]
+        """
+        first, end = (-(-number * self.starts[-1] // self.parts) for number in (part, part + 1))
+        low, high = self.starts[place], self.starts[place + 1]
+        return min(max(first, low), high) - low, min(max(end, low), high) - low
+
+
 @dataclass(frozen=True, slots=True)
 class KeySums:
     """Sum the counts of each key in a part."""
 
     def __call__(self, _part: int, table: pa.Table) -> pa.Table:
-        """One row for each key."""
+        """One row for each key, in their order."""
         frame = frame_of(table.drop_columns([PART_COLUMN]))
-        return to_plain(arrow_of(frame.group_by(SET, GROUP).agg(pl.col("count").sum()))).cast(COUNT_SCHEMA)
+        summed = frame.group_by(SET, GROUP).agg(pl.col("count").sum()).sort(SET, GROUP)
+        return to_plain(arrow_of(summed)).cast(COUNT_SCHEMA)
+
+
+def split_sets(table: pa.Table, sets: int, cells: int) -> list[GroupCounts]:
+    """Return the counts of each set from rows in the order of sets and keys."""
+    number, keys, counts = (table.column(name).to_numpy() for name in (SET, GROUP, "count"))
+    edges = np.searchsorted(number, np.arange(sets + 1)).tolist()
+    return [
+        GroupCounts(keys[low:high].astype(np.int64), counts[low:high].astype(np.int64), cells)
+        for low, high in pairwise(edges)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class PackCounts:
+    """Pack the keys and counts of each set of a part as bytes."""
+
+    sets: int
+    cells: int
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:
+        """One row for each set, with its number of groups that have records."""
+        found = split_sets(table, self.sets, self.cells)
+        return pa.table(
+            {
+                "whole": [0] * len(found),
+                "part": [part] * len(found),
+                SET: range(len(found)),
+                "groups": [len(some.totals()[0]) for some in found],
+                "keys": [some.keys.tobytes() for some in found],
+                "counts": [some.counts.tobytes() for some in found],
+            },
+            schema=DIGEST_SCHEMA,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HashCounts:
+    """Hash what all parts packed, in the order that one process would have: the keys of a set, then its counts."""
+
+    start: DigestStart
+    names: tuple[
+        bytes, ...
+    ]  # of the sets, before the keys of each; empty where they are not part of the digest
+
+    def __call__(self, _part: int, table: pa.Table) -> pa.Table:
+        """How many groups each part has of each set, and the inner hash."""
+        if not table.num_rows:
+            return SURVEY_SCHEMA.empty_table()
+        table = table.take(pc.sort_indices(table, [(SET, "ascending"), ("part", "ascending")]))
+        inner = self.start.hash_parts(self._list_parts(table))
+        found = table.select(["part", SET, "groups"])
+        return found.append_column("inner", pa.array([inner] + [b""] * (table.num_rows - 1))).cast(
+            SURVEY_SCHEMA
+        )
+
+    def _list_parts(self, table: pa.Table) -> Iterator[list[memoryview | bytes]]:
+        edges = np.flatnonzero(np.diff(table.column(SET).to_numpy(), prepend=-1, append=-1)).tolist()
+        for place, (low, high) in enumerate(pairwise(edges)):
+            if self.names:
+                yield [self.names[place]]
+            for name in ("keys", "counts"):
+                yield [memoryview(one.as_buffer()) for one in table.column(name)[low:high]]
+
+
+@dataclass(frozen=True)
+class CountsInParts:
+    """The counts of every set, in parts that are ranges of groups; they never meet in this process."""
+
+    parts: Parts
+    placed: PlaceGroups
+    sets: int
+    engine: Engine
+
+    def digest(self, key: Key, names: Sequence[bytes] = ()) -> tuple[bytes, Ints]:
+        """Return ``key.digest`` of the counts, and how many groups with records each part (row) has of each set.
+
+        One task sees all counts for it, as bytes: 16 for each cell that has records.
+        """
+        packed = self.parts.map(PackCounts(self.sets, self.placed.cells), DIGEST_SCHEMA)
+        met = self.engine.exchange(packed.flow(), by="whole", parts=1)
+        told = met.map(HashCounts(key.begin_digest(), tuple(names)), SURVEY_SCHEMA).gather()
+        met.drop()
+        groups = np.zeros((self.parts.number, self.sets), np.int64)
+        if not told.num_rows:  # no set, hence nothing that was packed
+            return key.digest(), groups
+        groups[told.column("part").to_numpy(), told.column(SET).to_numpy()] = told.column("groups").to_numpy()
+        return key.end_digest(b"".join(told.column("inner").to_pylist())), groups
+
+
+def place_counts(flow: Flow, tally: Tally, engine: Engine, parts: int) -> CountsInParts:
+    """Return the sums of counts in parts, each a range of groups."""
+    cells = tally.cells.number
+    placed = PlaceGroups.of(tally.sets, cells, parts)
+    spread = engine.exchange(flow.map(placed, placed.schema()), by=PART_COLUMN, parts=parts)
+    summed = spread.map(KeySums(), COUNT_SCHEMA).keep()
+    spread.drop()
+    return CountsInParts(summed, placed, len(tally.sets), engine)
 
 
 def count_groups(
     census: "Census", tally: Tally, *, record_type: str = "person", engine: Engine | None = None
-) -> list[GroupCounts]:
-    """Return the counts of every set, on any engine."""
+) -> list[GroupCounts] | CountsInParts:
+    """Return the counts of every set: as arrays where they fit in this process, else in parts."""
     engine = engine or Local()
-    cells = tally.cells.number
     if engine.fits(0) and engine.fits(BYTES_PER_RECORD * census.count(record_type)):
         frame = census.scan(record_type, list(tally.columns), ordered=False)
         found = tally.expand_groups(collect_frame(tally.group_records(frame), streaming=True))
-        return [GroupCounts(keys, counts, cells) for keys, counts in found]
+        return [GroupCounts(keys, counts, tally.cells.number) for keys, counts in found]
     flow = engine.records(census, record_type, list(tally.columns)).map(tally, COUNT_SCHEMA)
-    parts = engine.parts_for(BYTES_PER_RECORD * census.count(record_type))
-    placed = PlaceRows((SET, GROUP), parts)
-    spread = engine.exchange(flow.map(placed, placed.schema(COUNT_SCHEMA)), by=PART_COLUMN, parts=parts)
-    rows = frame_of(spread.map(KeySums(), COUNT_SCHEMA).gather()).sort(SET, GROUP)
-    result = []
-    for place in range(len(tally.sets)):
-        own = rows.filter(pl.col(SET) == place)
-        result.append(GroupCounts(_to_whole(own[GROUP]), _to_whole(own["count"]), cells))
-    return result
+    return place_counts(flow, tally, engine, engine.parts_for(BYTES_PER_RECORD * census.count(record_type)))
 
 
 def sum_by_key(keys: Ints, counts: Ints) -> tuple[Ints, Ints]:

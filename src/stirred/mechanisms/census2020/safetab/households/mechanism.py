@@ -21,6 +21,7 @@ from stirred.mechanisms.census2020.factors import SAFETAB_H_CONVERSION
 from stirred.mechanisms.census2020.noise import CellNoise
 from stirred.mechanisms.census2020.safetab.base import ProductSettings, SafeTab, larger_sum
 from stirred.mechanisms.census2020.safetab.groups import (
+    CountsInParts,
     GroupCounts,
     GroupSet,
     Regions,
@@ -54,6 +55,7 @@ from stirred.mechanisms.census2020.safetab.households.tables import (
     half_width,
     is_made,
     make_table,
+    measure_in_parts,
     measure_rows,
     read_totals,
     require_there,
@@ -318,7 +320,10 @@ class SafeTabH(SafeTab):
             progress("noise", 1, 2)
         own = self._bind_key(key, totals, counts)
         measurements = self._measurements(census, groups)
-        rows = measure_rows(groups, counts, cells, measurements, own)
+        if isinstance(counts, CountsInParts):
+            rows = measure_in_parts(groups, counts, cells, measurements, own)
+        else:
+            rows = measure_rows(groups, counts, cells, measurements, own)
         noises = {place: made.noise for place, made in measurements.items()}
         return Release(
             mechanism=self.name,
@@ -478,11 +483,16 @@ class SafeTabH(SafeTab):
             if place[1:] in there
         }
 
-    def _bind_key(self, key: Key, totals: GroupTotals, counts: Sequence[GroupCounts]) -> Key:
+    def _bind_key(self, key: Key, totals: GroupTotals, counts: Sequence[GroupCounts] | CountsInParts) -> Key:
         """Return the key of this run alone, bound to its settings, its totals and its counts."""
-        told = [part for item in counts for part in (item.keys.tobytes(), item.counts.tobytes())]
+        if isinstance(counts, CountsInParts):
+            digest, _ = counts.digest(key)
+        else:
+            digest = key.digest(
+                *(part for one in counts for part in (one.keys.tobytes(), one.counts.tobytes()))
+            )
         identity = json.dumps(self.identity(), sort_keys=True)
-        return key.bind(self.name, identity, totals.digest(), key.digest(*told))
+        return key.bind(self.name, identity, totals.digest(), digest)
 
     def _describe_run(self, totals: GroupTotals) -> tuple[str, ...]:
         """Return notes on this run: totals without a digest of their lists, and a run without noise."""

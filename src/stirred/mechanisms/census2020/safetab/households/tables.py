@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -39,14 +40,15 @@ from stirred.mechanisms.census2020.safetab.base import ProductSettings
 from stirred.mechanisms.census2020.safetab.groups import (
     BYTES_PER_RECORD,
     COUNT_SCHEMA,
-    GROUP,
     REGION_TYPES,
-    SET,
+    CountsInParts,
     GroupCounts,
     GroupSet,
-    KeySums,
+    PlaceGroups,
     Tally,
     count_groups,
+    place_counts,
+    split_sets,
 )
 from stirred.mechanisms.exhibits import SELECTED_ROWS_KEY
 from stirred.mechanisms.release import Check
@@ -414,7 +416,7 @@ def _read_digest(file: Path) -> str:
 
 def count_households(
     census: "Census", tally: Tally, *, record_type: str, link: str, engine: Engine | None = None
-) -> list[GroupCounts]:
+) -> list[GroupCounts] | CountsInParts:
     """Return the counts of every set; ``link`` names a person's household, empty where households are counted."""
     engine = engine or Local()
     if not link:
@@ -430,17 +432,9 @@ def count_households(
     parts = engine.parts_for(size)
     placed = PlaceRows((link,), parts)
     met = engine.exchange(chosen.map(placed, placed.schema(flow.schema)), by=PART_COLUMN, parts=parts)
-    counted = met.map(CountHouseholds(tally, link), COUNT_SCHEMA)
-    placed = PlaceRows((SET, GROUP), parts)
-    spread = engine.exchange(
-        counted.flow().map(placed, placed.schema(COUNT_SCHEMA)), by=PART_COLUMN, parts=parts
-    )
-    rows = frame_of(spread.map(KeySums(), COUNT_SCHEMA).gather()).sort(SET, GROUP)
-    result = []
-    for place in range(len(tally.sets)):
-        own = rows.filter(pl.col(SET) == place)
-        result.append(GroupCounts(own[GROUP].to_numpy(), own["count"].to_numpy(), tally.cells.number))
-    return result
+    made = place_counts(met.map(CountHouseholds(tally, link), COUNT_SCHEMA).flow(), tally, engine, parts)
+    met.drop()
+    return made
 
 
 def filter_householders(frame: pl.LazyFrame, tally: Tally) -> pl.LazyFrame:
@@ -524,6 +518,13 @@ class Measurement:
         self, published: PublishedGroups, counts: GroupCounts, cells: TypeAndTenure, key: Key
     ) -> Iterator[pl.DataFrame]:
         """Yield the published rows, block by block, with their counts and how many cells each adds."""
+        for number, groups, noisy in self.measure(published, counts, cells, key):
+            yield self.frame(published.item, number, groups, noisy)
+
+    def measure(
+        self, published: PublishedGroups, counts: GroupCounts, cells: TypeAndTenure, key: Key
+    ) -> Iterator[tuple[int, Ints, Ints]]:
+        """Yield, block by block, statistics levels with their groups and one row of published cells for each."""
         label = (self.table, published.item.kind.name, str(published.item.level))
         for start in range(0, len(published.groups), GROUPS_PER_BLOCK):
             groups = published.groups[start : start + GROUPS_PER_BLOCK]
@@ -533,7 +534,7 @@ class Measurement:
                 chosen = np.flatnonzero(reached == number)
                 if len(chosen):
                     noisy = self.add_noise(level, groups[chosen], source[chosen], key, label)
-                    yield self._frame(published.item, level, groups[chosen], noisy)
+                    yield number, groups[chosen], noisy
 
     def add_noise(
         self, level: StatisticsLevel, groups: Ints, source: Ints, key: Key, label: tuple[str, ...]
@@ -547,7 +548,9 @@ class Measurement:
             found = np.maximum(found, 0)  # before the sums, which stay sums
         return found @ level.adding_matrix.T
 
-    def _frame(self, item: GroupSet, level: StatisticsLevel, groups: Ints, noisy: Ints) -> pl.DataFrame:
+    def frame(self, item: GroupSet, number: int, groups: Ints, noisy: Ints) -> pl.DataFrame:
+        """Return the published rows of groups at a statistics level."""
+        level = LEVELS[self.table][number]
         cells, rows = len(level.published_cells), len(groups)
         place = np.repeat(groups, cells)
         regions, iterations = (
@@ -589,6 +592,74 @@ def measure_rows(
                 frames += made.rows(item, own, cells, key)
         found[table] = pl.concat(frames)
     return found
+
+
+# The same for counts in parts: what is published of a part is all that leaves it.
+
+MEASURED_SCHEMA = pa.schema(
+    [("place", pa.int32()), ("level", pa.int32()), ("group", pa.int64()), ("counts", pa.list_(pa.int64()))]
+)
+
+
+@dataclass(frozen=True)
+class MeasureHouseholds:
+    """Measure the published groups of a part for every table, region type and level."""
+
+    groups: tuple[PublishedGroups, ...]
+    measured: tuple[tuple[int, Measurement], ...]  # with the place of their groups
+    cells: TypeAndTenure
+    placed: PlaceGroups
+    key: Key
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:
+        """One row for each group and table, with its published cells."""
+        counts = split_sets(table, len(self.groups), self.placed.cells)
+        found = [MEASURED_SCHEMA.empty_table()]
+        for place, (number, made) in enumerate(self.measured):
+            whole = self.groups[number]
+            low, high = np.searchsorted(whole.groups, self.placed.span(part, number))
+            here = PublishedGroups(whole.item, whole.groups[low:high], whole.totals[low:high])
+            for level, groups, rows in made.measure(here, counts[number], self.cells, self.key):
+                offsets = np.arange(len(groups) + 1, dtype=np.int32) * rows.shape[1]
+                columns = {
+                    "place": np.full(len(groups), place, np.int32),
+                    "level": np.full(len(groups), level, np.int32),
+                    "group": groups,
+                    "counts": pa.ListArray.from_arrays(offsets, rows.ravel()),
+                }
+                found.append(pa.table(columns, schema=MEASURED_SCHEMA))
+        return pa.concat_tables(found)
+
+
+def measure_in_parts(
+    groups: Sequence[PublishedGroups],
+    counts: CountsInParts,
+    cells: TypeAndTenure,
+    measurements: Mapping[Place, Measurement],
+    key: Key,
+) -> dict[TableName, pl.DataFrame]:
+    """Return the same rows as ``measure_rows`` with the noise drawn in the parts."""
+    tables: tuple[tuple[TableName, str], ...] = (("T3", cells.type), ("T4", cells.tenure))
+    found = {table: [pl.DataFrame(schema=ROW_SCHEMA)] for table, column in tables if column}
+    measured = [
+        (number, made)
+        for table in found
+        for number, item in enumerate(groups)
+        if (made := measurements.get((table, item.item.kind.name, item.item.level))) is not None
+    ]
+    kernel = MeasureHouseholds(tuple(groups), tuple(measured), cells, counts.placed, key)
+    rows = counts.parts.map(kernel, MEASURED_SCHEMA).gather()
+    counts.parts.drop()
+    for place, (number, made) in enumerate(measured):
+        for level in range(len(LEVELS[made.table])):
+            some = rows.filter(
+                pc.and_(pc.equal(rows.column("place"), place), pc.equal(rows.column("level"), level))
+            )
+            if some.num_rows:
+                noisy = some.column("counts").combine_chunks().flatten().to_numpy()
+                frame = made.frame(groups[number].item, level, some.column("group").to_numpy(), noisy)
+                found[made.table].append(frame)
+    return {table: pl.concat(frames) for table, frames in found.items()}
 
 
 def check_rows(rows: Mapping[TableName, pl.DataFrame], totals: GroupTotals) -> tuple[Check, ...]:

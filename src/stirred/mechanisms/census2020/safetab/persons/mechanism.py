@@ -4,13 +4,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from collections.abc import Mapping as Table
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from stirred.census.progress import silent
 from stirred.census.schema import Schema
@@ -25,6 +26,7 @@ from stirred.mechanisms.census2020.factors import SAFETAB_P_CONVERSION
 from stirred.mechanisms.census2020.safetab.base import SafeTab
 from stirred.mechanisms.census2020.safetab.groups import (
     CodeLists,
+    CountsInParts,
     GroupCounts,
     GroupSet,
     Regions,
@@ -44,15 +46,19 @@ from stirred.mechanisms.census2020.safetab.persons.budgets import (
 from stirred.mechanisms.census2020.safetab.persons.tables import (
     CHANCE_ONE_SIDE,
     FIGURE_COLUMNS,
+    MEASURED_SCHEMA,
     T1,
     T2,
     MeasuredGroups,
+    MeasurePersons,
     SexByAge,
     Stages,
+    draw_empty,
     make_tables,
     measure_groups,
     sum_groups,
     to_frame,
+    unpack_measured,
     write_files,
 )
 from stirred.mechanisms.contents import MeasuredNoise
@@ -97,34 +103,72 @@ def propose(schema: Schema) -> Proposal:
 # The steps of a run after the census was counted: measure every set, and hold the tables against each other.
 
 
+def name_sets(sets: Sequence[GroupSet]) -> list[bytes]:
+    """Return the region type, level and regions of every set as bytes."""
+    return [repr((item.kind, item.level, item.regions)).encode() for item in sets]
+
+
 def encode_counts(tally: Tally, counts: Sequence[GroupCounts]) -> list[bytes]:
     """Return everything a run read of the census as bytes: the regions of every set, and its counts."""
     found = []
-    for item, some in zip(tally.sets, counts, strict=True):
-        named = repr((item.kind, item.level, item.regions)).encode()
-        found += [named, some.keys.tobytes(), some.counts.tobytes()]
+    for name, some in zip(name_sets(tally.sets), counts, strict=True):
+        found += [name, some.keys.tobytes(), some.counts.tobytes()]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class SetPlan:
+    """How a set is measured: its stages, and the numbers of iterations that get a total without a first look."""
+
+    item: GroupSet
+    stages: Stages
+    detailed: NDArray[np.int64]
+
+
+def plan_sets(sets: Sequence[GroupSet], here: Apportionment, lists: CodeLists) -> list[SetPlan]:
+    """Return how every set is measured."""
+    lines = {(line.kind, line.level): line for line in here.lines}
+    found = []
+    for item in sets:
+        shown = lists.list_iterations(item.level, fine=item.kind.fine)
+        detailed = np.array([number for number, one in enumerate(shown) if one.detailed_only], np.int64)
+        found.append(SetPlan(item, here.stages(lines[item.kind, item.level]), detailed))
     return found
 
 
 def measure_sets(
-    sets: Sequence[GroupSet],
-    counts: Sequence[GroupCounts],
-    here: Apportionment,
-    lists: CodeLists,
-    key: Key,
-    say: Progress,
+    plans: Sequence[SetPlan], counts: Sequence[GroupCounts], key: Key, say: Progress
 ) -> list[tuple[GroupSet, Stages, MeasuredGroups]]:
     """Return every set with its noise and what is published of it."""
-    lines = {(line.kind, line.level): line for line in here.lines}
     found = []
-    for place, (item, some) in enumerate(zip(sets, counts, strict=True)):
-        say("measure", place, len(sets))
-        stages = here.stages(lines[item.kind, item.level])
-        shown = lists.list_iterations(item.level, fine=item.kind.fine)
-        detailed = np.array([number for number, one in enumerate(shown) if one.detailed_only], np.int64)
-        found.append((item, stages, measure_groups(item, some, detailed, stages, key)))
-    say("measure", len(sets), len(sets))
+    for place, (plan, some) in enumerate(zip(plans, counts, strict=True)):
+        say("measure", place, len(plans))
+        made = measure_groups(plan.item, some, plan.detailed, plan.stages, key)
+        found.append((plan.item, plan.stages, made))
+    say("measure", len(plans), len(plans))
     return found
+
+
+def measure_in_parts(
+    plans: Sequence[SetPlan], counts: CountsInParts, groups: NDArray[np.int64], key: Key, say: Progress
+) -> list[tuple[GroupSet, Stages, MeasuredGroups]]:
+    """Return the same with the noise drawn in the parts; ``groups`` is how many of each set (column) a part (row) has."""
+    empty = [
+        draw_empty(plan.item, int(present), plan.stages, key)
+        for plan, present in zip(plans, groups.sum(axis=0), strict=True)
+    ]
+    kernel = MeasurePersons(
+        sets=tuple(plan.item for plan in plans),
+        stages=tuple(plan.stages for plan in plans),
+        detailed=tuple(plan.detailed for plan in plans),
+        empty=tuple(empty),
+        before=np.cumsum(groups, axis=0) - groups,
+        placed=counts.placed,
+        key=key,
+    )
+    rows = counts.parts.map(kernel, MEASURED_SCHEMA).gather(lambda done, total: say("measure", done, total))
+    counts.parts.drop()
+    return [(plan.item, plan.stages, unpack_measured(place, rows)) for place, plan in enumerate(plans)]
 
 
 def check_agreement(tables: Table[str, pa.Table]) -> Check:
@@ -419,9 +463,14 @@ class SafeTabP(SafeTab):
         tally = self.tally(census, engine)
         counts = count_groups(census, tally, record_type=self.config.record, engine=engine)
         say("tabulate", 1, 1)
-        digest = key.bind("reader").digest(*encode_counts(tally, counts))
-        own = key.bind(self.name, json.dumps(self.identity(), sort_keys=True), digest)
-        found = measure_sets(tally.sets, counts, here, lists, own, say)
+        reader, plans = key.bind("reader"), plan_sets(tally.sets, here, lists)
+        identity = json.dumps(self.identity(), sort_keys=True)
+        if isinstance(counts, CountsInParts):
+            digest, groups = counts.digest(reader, name_sets(tally.sets))
+            found = measure_in_parts(plans, counts, groups, key.bind(self.name, identity, digest), say)
+        else:
+            digest = reader.digest(*encode_counts(tally, counts))
+            found = measure_sets(plans, counts, key.bind(self.name, identity, digest), say)
         tables = make_tables(found, self.config.sexes, clamp=self.config.clamp, digest=lists.digest())
         files = write_files(tables, out, lists.digest()) if out is not None else ()
         return Release(

@@ -1,7 +1,7 @@
 """Measure population groups in two stages, and make the tables T1 and T2 with the interval of every row."""
 
+from collections.abc import Iterator, Sequence
 from collections.abc import Mapping as Table
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -11,12 +11,20 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred.chance import Key
 from stirred.frames import arrow_of
 from stirred.mechanisms.census2020.noise import CellNoise
-from stirred.mechanisms.census2020.safetab.groups import REGION_TYPES, GroupCounts, GroupSet
+from stirred.mechanisms.census2020.safetab.groups import (
+    REGION_TYPES,
+    SET,
+    GroupCounts,
+    GroupSet,
+    PlaceGroups,
+    split_sets,
+)
 from stirred.mechanisms.exhibits import SELECTED_ROWS_KEY
 
 # Sex by age: the finest cells of a group, and the three coarser sets of ages that a group may get.
@@ -122,16 +130,68 @@ class MeasuredGroups:
     cells: dict[int, tuple[Ints, Ints]]  # by level of detail: the groups, and one row of counts for each
 
 
+@dataclass(frozen=True, slots=True)
+class EmptyGroups:
+    """The groups without records that are shown, by their places among all of these, rising, and what was drawn."""
+
+    passing: Ints  # those that pass the first look
+    seen: Ints  # how that look sees them
+    left: Ints  # those of the others whose total is above the cut
+    totals: Ints
+
+
+def draw_empty(item: GroupSet, present: int, stages: Stages, key: Key) -> EmptyGroups:
+    """Draw which groups without records are shown, where so many groups have records."""
+    if not stages.sparse:
+        return EmptyGroups(*(np.zeros(0, np.int64) for _ in range(4)))
+    name, empty = (item.kind.name, item.level), item.number - present
+    passing, seen = stages.first.above(key, ("first empty", *name), empty, stages.thresholds[0] - 1)
+    cut = -1 if stages.cut is None else stages.cut
+    places, noise = stages.second.above(key, ("total empty", *name), empty - len(passing), cut)
+    return EmptyGroups(passing, seen, absent_numbers(passing, places), noise)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpan:
+    """The groups of a set that are measured together: a range of numbers, and how many with records lie before it."""
+
+    first: int
+    end: int
+    before: int
+    empty: EmptyGroups
+
+    def find_absent(self, present: Ints, places: Ints) -> tuple[Ints, NDArray[np.bool_]]:
+        """Return the numbers of the absent groups at some places of all absent ones, and which of these lie in the span.
+
+        >>> span = GroupSpan(3, 8, 2, EmptyGroups(*[np.zeros(0, int)] * 4))  # of 0 to 9, where 0, 2, 4 and 5 are present
+        >>> span.find_absent(np.array([4, 5]), np.arange(6))
+        (array([3, 6, 7]), array([False,  True,  True,  True, False, False]))
+        """
+        low = self.first - self.before
+        inside = (places >= low) & (places < low + self.end - self.first - len(present))
+        return self.before + absent_numbers(present - self.before, places[inside]), inside
+
+
 def measure_groups(
-    item: GroupSet, counts: GroupCounts, detailed: Ints, stages: Stages, key: Key
+    item: GroupSet,
+    counts: GroupCounts,
+    detailed: Ints,
+    stages: Stages,
+    key: Key,
+    span: GroupSpan | None = None,
 ) -> MeasuredGroups:
-    """Run both stages; ``detailed`` are the numbers of iterations that get a total without a first look."""
+    """Run both stages; ``detailed`` are the numbers of iterations that get a total without a first look.
+
+    Without a ``span`` all groups are measured. Noise belongs to the number of a group, so spans together give the same.
+    """
     name = (item.kind.name, item.level)
     groups, true = counts.totals()
+    if span is None:
+        span = GroupSpan(0, item.number, 0, draw_empty(item, len(groups), stages, key))
     if not stages.sparse:
-        dense = np.zeros(item.number, np.int64)
-        dense[groups] = true
-        groups, true = np.arange(item.number, dtype=np.int64), dense
+        dense = np.zeros(span.end - span.first, np.int64)
+        dense[groups - span.first] = true
+        groups, true = np.arange(span.first, span.end, dtype=np.int64), dense
     alone = np.isin(groups % max(item.iterations, 1), detailed)
     numbers = groups.astype(np.uint64)
     plain = true[alone] + stages.whole.at(key, ("whole", *name), numbers[alone])
@@ -141,7 +201,7 @@ def measure_groups(
     totals = true[~alone][detail == 0] + stages.second.at(key, ("total", *name), low.astype(np.uint64))
     chosen = {level: groups[~alone][detail == level] for level in (1, 2, 3)}
     if stages.sparse:
-        low, totals, chosen = _add_empty(item, groups, low, totals, chosen, stages, key)
+        low, totals, chosen = _add_empty(groups, low, totals, chosen, stages, span)
     merged = np.concatenate([groups[alone], low])
     figures = np.concatenate([plain, totals])
     looked = np.concatenate([np.zeros(len(plain), bool), np.ones(len(totals), bool)])
@@ -156,24 +216,14 @@ def measure_groups(
 
 
 def _add_empty(
-    item: GroupSet,
-    groups: Ints,
-    low: Ints,
-    totals: Ints,
-    chosen: dict[int, Ints],
-    stages: Stages,
-    key: Key,
+    groups: Ints, low: Ints, totals: Ints, chosen: dict[int, Ints], stages: Stages, span: GroupSpan
 ) -> tuple[Ints, Ints, dict[int, Ints]]:
     """Add the groups without records that pass the first look, and those whose total is above the cut."""
-    name, empty = (item.kind.name, item.level), item.number - len(groups)
-    passing, seen = stages.first.above(key, ("first empty", *name), empty, stages.thresholds[0] - 1)
-    detail = np.searchsorted(stages.thresholds, seen, side="right")
-    number = absent_numbers(groups, passing)
+    number, inside = span.find_absent(groups, span.empty.passing)
+    detail = np.searchsorted(stages.thresholds, span.empty.seen[inside], side="right")
     chosen = {level: np.concatenate([some, number[detail == level]]) for level, some in chosen.items()}
-    cut = -1 if stages.cut is None else stages.cut
-    places, noise = stages.second.above(key, ("total empty", *name), empty - len(passing), cut)
-    left = absent_numbers(groups, absent_numbers(passing, places))
-    return np.concatenate([low, left]), np.concatenate([totals, noise]), chosen
+    left, inside = span.find_absent(groups, span.empty.left)
+    return np.concatenate([low, left]), np.concatenate([totals, span.empty.totals[inside]]), chosen
 
 
 def absent_numbers(present: Ints, places: Ints) -> Ints:
@@ -199,6 +249,83 @@ def _measure_cells(
     np.add.at(rows, (place[inside], map_to_coarser(level)[cell[inside]]), counts.counts[inside])
     numbers = (groups[:, None] * FINEST_CELLS + np.arange(width)[None, :]).astype(np.uint64).ravel()
     return rows + stages.second.at(key, ("cells", *name), numbers).reshape(rows.shape)
+
+
+# The same for counts in parts: what is published of a part is all that leaves it.
+
+MEASURED_SCHEMA = pa.schema(
+    [
+        (SET, pa.int32()),
+        ("detail", pa.int32()),  # 0: a total
+        ("group", pa.int64()),
+        ("looked", pa.bool_()),
+        ("counts", pa.list_(pa.int64())),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurePersons:
+    """Measure the groups of every set that lie in a part."""
+
+    sets: tuple[GroupSet, ...]
+    stages: tuple[Stages, ...]
+    detailed: tuple[Ints, ...]
+    empty: tuple[EmptyGroups, ...]
+    before: Ints  # groups with records in the parts before, by part and set
+    placed: PlaceGroups
+    key: Key
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:
+        """Totals and cells, each set in the order of its groups."""
+        found = [MEASURED_SCHEMA.empty_table()]
+        for place, counts in enumerate(split_sets(table, len(self.sets), self.placed.cells)):
+            span = GroupSpan(*self.placed.span(part, place), int(self.before[part, place]), self.empty[place])
+            found += pack_measured(
+                place,
+                measure_groups(
+                    self.sets[place], counts, self.detailed[place], self.stages[place], self.key, span
+                ),
+            )
+        return pa.concat_tables(found)
+
+
+def pack_measured(place: int, made: MeasuredGroups) -> Iterator[pa.Table]:
+    """Yield what is published of a set as rows: totals, then cells by level of detail."""
+    yield _pack_rows(place, 0, made.totals, made.looked, made.total_counts[:, None])
+    for detail, (groups, rows) in made.cells.items():
+        yield _pack_rows(place, detail, groups, np.ones(len(groups), bool), rows)
+
+
+def _pack_rows(place: int, detail: int, groups: Ints, looked: NDArray[np.bool_], rows: Ints) -> pa.Table:
+    offsets = np.arange(len(groups) + 1, dtype=np.int32) * rows.shape[1]
+    columns = {
+        SET: np.full(len(groups), place, np.int32),
+        "detail": np.full(len(groups), detail, np.int32),
+        "group": groups,
+        "looked": looked,
+        "counts": pa.ListArray.from_arrays(offsets, rows.ravel()),
+    }
+    return pa.table(columns, schema=MEASURED_SCHEMA)
+
+
+def unpack_measured(place: int, table: pa.Table) -> MeasuredGroups:
+    """Return what is published of a set from the rows of all parts, in the order of the parts."""
+
+    def rows(detail: int) -> tuple[Ints, Ints, NDArray[np.bool_]]:
+        chosen = pc.and_(pc.equal(table.column(SET), place), pc.equal(table.column("detail"), detail))
+        some = table.filter(chosen)
+        counts = some.column("counts").combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        return some.column("group").to_numpy(), counts, some.column("looked").to_numpy().astype(bool)
+
+    groups, totals, looked = rows(0)
+    found = {detail: rows(detail) for detail in (1, 2, 3)}
+    cells = {
+        detail: (some, counts.reshape(len(some), count_cells(detail)))
+        for detail, (some, counts, _) in found.items()
+        if len(some)
+    }
+    return MeasuredGroups(groups, totals, looked, cells)
 
 
 # The published tables T1 and T2 with the variance and interval of every row, and the Bureau's files of them.
