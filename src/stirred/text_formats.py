@@ -239,3 +239,15 @@ def _modest_lines(lines: IO[str]) -> Iterator[str]:
         if len(line) > MAX_LINE_CHARACTERS:
             raise csv.Error(f"a line is longer than {MAX_LINE_CHARACTERS:,} characters")
         yield line
+
+
+def split_quoted(line: str, separator: str) -> list[str]:
+    """Return the fields of one line of bounded length, some of which may stand between quotation marks.
+
+    >>> split_quoted('"a, b",c', ",")
+    ['a, b', 'c']
+    """
+    try:
+        return next(csv.reader([line], delimiter=separator), [""])
+    except csv.Error:
+        return line.split(separator)

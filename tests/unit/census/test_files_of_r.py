@@ -94,7 +94,16 @@ def test_missing_integers_of_r_are_refused_and_never_released() -> None:
     """What reticulate 1.28 hands over for data.frame(rooms = c(1L, NA), size = 1:2): the missing value is a number."""
     for whole in (pl.Int32, pl.Int64):
         frame = pl.DataFrame({"rooms": [1, -2147483648], "size": [1, 2]}, schema_overrides={"rooms": whole})
-        for table in (frame, frame.to_arrow(), frame.to_dict(as_series=False), frame.to_dicts()):
+        numpy = {name: frame[name].to_numpy() for name in frame.columns}
+        pandas = frame.to_pandas()  # what reticulate makes of a data frame
+        for table in (
+            frame,
+            frame.to_arrow(),
+            frame.to_dict(as_series=False),
+            frame.to_dicts(),
+            numpy,
+            pandas,
+        ):
             with pytest.raises(DataError, match="missing values of R in rooms") as caught:
                 Census.of({"record": {"household": {}}}, {"household": table})
             assert "write.csv" in caught.value.fix
@@ -105,8 +114,31 @@ def test_missing_integers_of_r_are_refused_and_never_released() -> None:
 def test_truth_values_are_refused_inside_r_where_missing_ones_look_true(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    table = {"garden": [True, True, False]}
-    Census.of({"record": {"household": {}}}, {"household": table})
-    monkeypatch.setitem(sys.modules, "rpytools", ModuleType("rpytools"))
-    with pytest.raises(DataError, match="truth values of R cannot be taken over: garden"):
+    frame = pl.DataFrame({"garden": [True, True, False]})
+    tables = (frame, frame.to_pandas(), {"garden": frame["garden"].to_numpy()})
+    for table in tables:
         Census.of({"record": {"household": {}}}, {"household": table})
+    monkeypatch.setitem(sys.modules, "rpytools", ModuleType("rpytools"))
+    for table in tables:
+        with pytest.raises(DataError, match="truth values of R cannot be taken over: garden"):
+            Census.of({"record": {"household": {}}}, {"household": table})
+
+
+def test_names_may_hold_separators_and_quotation_marks(tmp_path: Path) -> None:
+    (tmp_path / "census.toml").write_text(
+        """name = "names"
+[geography]
+spine = ["region, old"]
+[record.household]
+files = ["homes.csv"]
+[record.household.variables]
+'rent "cold"' = ["x", "y"]
+"""
+    )
+    (tmp_path / "homes.csv").write_text('"region, old","rent ""cold"""\n"A","x"\n"B","y"\n')
+    census = read(tmp_path / "census.toml")
+    assert not validate(census)
+    assert frame_of(census.table("household", ["region, old", 'rent "cold"'])).rows() == [
+        ("A", "x"),
+        ("B", "y"),
+    ]

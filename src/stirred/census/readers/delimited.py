@@ -22,6 +22,7 @@ from stirred.census.readers.sources import (
 from stirred.census.schema import Source
 from stirred.errors import DataError
 from stirred.frames import collect_frame
+from stirred.text_formats import split_quoted
 
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", ".psv", ".csv.gz", ".csv.zst")
 BLOCK_BYTES = 1 << 24  # bytes of text held at once when a file is read in blocks
@@ -52,12 +53,14 @@ def scan_delimited(source: Source, folder: Path) -> pl.LazyFrame:
             header=source.header,
             encoding="latin-1",
         )
+    # Polars keeps both of the two quotation marks that stand for one in a name
+    quoted = header if header and any('"' in name for name in header) else None
     return pl.scan_csv(
         paths,
         separator=separator,
         has_header=source.header,
         infer_schema=False,
-        new_columns=list(source.columns) or None,
+        new_columns=list(source.columns) or quoted,
         glob=False,
         truncate_ragged_lines=False,
     )
@@ -206,8 +209,13 @@ def find_encoding(path: Path) -> Literal["utf8", "latin1"]:
 
 
 def read_header(path: Path, separator: str, *, encoding: str = "utf-8-sig") -> list[str]:
-    """Return the names in the first line."""
-    return [name.strip().strip('"') for name in _read_first_line(path, encoding).split(separator)]
+    """Return the names in the first line; a separator between quotation marks belongs to the name."""
+    line = _read_first_line(path, encoding)
+    plain = [name.strip().strip('"') for name in line.split(separator)]
+    names = split_quoted(line, separator)
+    if '""' not in line and len(plain) == len(names):
+        return plain
+    return [name.strip() for name in names]
 
 
 def _read_first_line(path: Path, encoding: str = "utf-8-sig") -> str:

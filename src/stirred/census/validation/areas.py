@@ -1,6 +1,6 @@
 """Check that the geography is a tree: every area has one parent, every code is known and unambiguous."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -50,15 +50,26 @@ TWO_PARENTS_FIX = (
 )
 
 
-def check_geography(census: CensusFiles) -> Iterator[Problem]:
+ListPlaces = Callable[[CensusFiles, str, list[str]], pl.DataFrame]
+
+
+def list_places(census: CensusFiles, record_type: str, named: list[str]) -> pl.DataFrame:
+    """Return the places of the records, each combination of areas once."""
+    frame = census.scan(record_type).select(named)
+    # files lie in the order of their places: a record in the place of the one before it tells nothing new
+    moved = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in named)
+    return collect_frame(frame.filter(moved).unique(), streaming=True)
+
+
+def check_geography(census: CensusFiles, places: ListPlaces) -> Iterator[Problem]:
     """Check the spine of the records, the geographies beside it, and the file of areas."""
     if census.schema.geography.areas is not None:
         yield from _check_areas(census)
     for record in census.schema.records:
-        yield from _check_spine(census, record.name)
+        yield from _check_spine(census, record.name, places)
 
 
-def _check_spine(census: CensusFiles, record_type: str) -> Iterator[Problem]:
+def _check_spine(census: CensusFiles, record_type: str, places: ListPlaces) -> Iterator[Problem]:
     geography = census.schema.geography
     there = census.columns(record_type)
     levels = [name for name in census.schema.spine if name in there]
@@ -71,9 +82,7 @@ def _check_spine(census: CensusFiles, record_type: str) -> Iterator[Problem]:
     frame = census.scan(record_type).select(named)
     written = any(dtype == pl.String for dtype in frame.collect_schema().dtypes())
     if named and (len(levels) > 1 or determined or looked_up or written):
-        # files lie in the order of their places: a record in the place of the one before it tells nothing new
-        moved = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift()) for name in named)
-        distinct = collect_frame(frame.filter(moved).unique(), streaming=True)
+        distinct = places(census, record_type, named)
         yield from check_alike(distinct, record_type, levels)
         for coarse, fine in pairwise(levels):
             yield from _check_function(distinct, record_type, fine, coarse, TWO_PARENTS_RULE, TWO_PARENTS_FIX)

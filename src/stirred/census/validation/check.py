@@ -1,7 +1,7 @@
 """Run all checks of a census: files, columns, rules between records and areas; and find what is doubtful."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,14 +17,16 @@ from stirred.census.readers.parquet import PARQUET_ENDINGS
 from stirred.census.readers.sources import find_format, find_reason, is_remote, resolve_files
 from stirred.census.records import DIFFERENT_VALUES_FIX, DIFFERENT_VALUES_RULE, CensusFiles
 from stirred.census.schema import RecordSchema, VariableSchema
-from stirred.census.validation.areas import check_geography
-from stirred.census.validation.links import USED_TWICE_RULE, check_links
-from stirred.census.validation.problems import Problem, Problems
+from stirred.census.validation.areas import check_geography, list_places
+from stirred.census.validation.links import USED_TWICE_RULE, check_links, count_twice, count_unlinked
+from stirred.census.validation.problems import Problem, Problems, RecordRule
 from stirred.census.validation.rules import (
+    RULE_STAGES,
     PassCounts,
     SingleRecords,
     check_linked_rules,
     count_broken,
+    count_linked,
     loosen_census,
     rule_records,
 )
@@ -118,6 +120,34 @@ _READING_ERRORS = (
 )
 
 
+class Passes:
+    """The passes of a validation over the records, made in this process; an engine may make them elsewhere."""
+
+    def count_broken(self, records: SingleRecords, stages: Sequence[str] = RULE_STAGES) -> PassCounts:
+        """Return how many records break each rule that they decide by themselves."""
+        return count_broken(records, stages)
+
+    def count_twice(self, census: CensusFiles, record: RecordSchema, rows: int) -> int:
+        """Return how many identifiers were used before by another record."""
+        return count_twice(census, record, rows)
+
+    def count_unlinked(
+        self, census: CensusFiles, record: RecordSchema, counts: Mapping[str, PassCounts]
+    ) -> tuple[int, int]:
+        """Return how many persons have no household, and how many households have another size than persons."""
+        return count_unlinked(census, record, counts)
+
+    def count_linked(
+        self, census: CensusFiles, record: RecordSchema, rules: Sequence[RecordRule]
+    ) -> Sequence[int]:
+        """Return how many records break each rule across a link."""
+        return count_linked(census, record, rules)
+
+    def list_places(self, census: CensusFiles, record_type: str, named: list[str]) -> pl.DataFrame:
+        """Return the places of the records, each combination of areas once."""
+        return list_places(census, record_type, named)
+
+
 def check(path: str | Path, *, progress: Progress | None = None) -> Problems:
     """Return all problems of the census that a census.toml describes; damaged files are problems, not errors."""
     path = Path(path)
@@ -126,8 +156,10 @@ def check(path: str | Path, *, progress: Progress | None = None) -> Problems:
     return validate(CensusFiles(schema=toml.load_schema(path), folder=path.parent), progress=progress)
 
 
-def validate(census: CensusFiles, *, progress: Progress | None = None) -> Problems:
-    """Return all problems of a census at once, by column, rule and count.
+def validate(
+    census: CensusFiles, *, progress: Progress | None = None, passes: Passes | None = None
+) -> Problems:
+    """Return all problems of a census at once, by column, rule and count; ``passes`` says who counts.
 
     >>> from stirred.census import Census
     >>> census = Census.of({"record": {"household": {"variables": {"size": "1..7"}}}}, {"household": {"size": [1, 9, 0]}})
@@ -135,7 +167,7 @@ def validate(census: CensusFiles, *, progress: Progress | None = None) -> Proble
     1 rule is broken
       household.size: values outside the listed levels (2 records)
     """
-    report = progress or silent
+    report, passes = progress or silent, passes or Passes()
     steps = len(census.schema.records) + 3
     found: list[Problem] = []
     records: dict[str, SingleRecords] = {}
@@ -151,7 +183,7 @@ def validate(census: CensusFiles, *, progress: Progress | None = None) -> Proble
             lacking = list_absent(census.schema, record, census.file(record.name).collect_schema())
             found += _check_columns(census, record, lacking)
             records[record.name] = rule_records(census, record)
-            counts[record.name] = _count_problems(records[record.name], found)
+            counts[record.name] = _count_problems(records[record.name], found, passes)
         except MissingExtraError:
             raise
         except _READING_ERRORS as error:
@@ -160,9 +192,9 @@ def validate(census: CensusFiles, *, progress: Progress | None = None) -> Proble
     lenient = loosen_census(census, records)
     lenient._linkable.update(name for name, count in counts.items() if count.unique)
     between: dict[str, Callable[[], Iterable[Problem]]] = {
-        "links": lambda: check_links(lenient, counts),
-        "geography": lambda: check_geography(lenient),
-        "rules": lambda: _check_rules(lenient, counts, found),
+        "links": lambda: check_links(lenient, counts, passes.count_twice, passes.count_unlinked),
+        "geography": lambda: check_geography(lenient, passes.list_places),
+        "rules": lambda: _check_rules(lenient, counts, found, passes),
     }
     for done, (name, step) in enumerate(between.items(), start=len(census.schema.records)):
         report(name, done, steps)
@@ -174,15 +206,15 @@ def validate(census: CensusFiles, *, progress: Progress | None = None) -> Proble
     return Problems(problems=tuple(found), checked={name: count.rows for name, count in counts.items()})
 
 
-def _count_problems(records: SingleRecords, found: list[Problem]) -> PassCounts:
+def _count_problems(records: SingleRecords, found: list[Problem], passes: Passes) -> PassCounts:
     """Count all rules of single records at once; where a rule cannot be computed, one stage after the other."""
     try:
-        whole = count_broken(records)
+        whole = passes.count_broken(records)
     except pl.exceptions.PolarsError:
-        whole = count_broken(records, ["columns"])
+        whole = passes.count_broken(records, ["columns"])
         for stage in ("links", "rules"):
             try:
-                more = count_broken(records, [stage]).problems[stage]
+                more = passes.count_broken(records, [stage]).problems[stage]
             except _READING_ERRORS as error:
                 more = (_make_unreadable(stage, error),)
             whole = replace(whole, problems={**whole.problems, stage: more})
@@ -191,13 +223,12 @@ def _count_problems(records: SingleRecords, found: list[Problem]) -> PassCounts:
 
 
 def _check_rules(
-    census: CensusFiles, counts: Mapping[str, PassCounts], found: list[Problem]
+    census: CensusFiles, counts: Mapping[str, PassCounts], found: list[Problem], passes: Passes
 ) -> Iterator[Problem]:
     for record in census.schema.records:
         yield from counts[record.name].problems["rules"]
-    yield from check_linked_rules(
-        census, unlinked=[p.record_type for p in found if p.rule == USED_TWICE_RULE]
-    )
+    unlinked = [problem.record_type for problem in found if problem.rule == USED_TWICE_RULE]
+    yield from check_linked_rules(census, passes.count_linked, unlinked=unlinked)
 
 
 def _check_columns(census: CensusFiles, record: RecordSchema, lacking: list[str]) -> Iterator[Problem]:

@@ -1,6 +1,6 @@
 """Check identifiers and links: duplicates, persons without a household, and sizes of households."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import polars as pl
@@ -91,16 +91,32 @@ MERGEABLE_TYPES = (
 )  # as in numpy
 
 
-def check_links(census: CensusFiles, counts: Mapping[str, PassCounts]) -> Iterator[Problem]:
+CountTwice = Callable[[CensusFiles, RecordSchema, int], int]
+CountUnlinked = Callable[[CensusFiles, RecordSchema, Mapping[str, PassCounts]], tuple[int, int]]
+
+
+def check_links(
+    census: CensusFiles, counts: Mapping[str, PassCounts], twice: CountTwice, unlinked: CountUnlinked
+) -> Iterator[Problem]:
     """Yield problems of identifiers and links: duplicates, persons without household, wrong sizes."""
     for record in census.schema.records:
         found = counts[record.name]
         yield from found.problems["links"]
         if record.id and not found.unique:
-            yield from _check_duplicates(census, record, found.rows)
+            again = twice(census, record, found.rows)
+            if again:
+                yield Problem(record_type=record.name, column=record.id, rule=USED_TWICE_RULE, count=again)
     for record in census.schema.records:
-        if record.household and record.linked_to in counts:
-            yield from _check_linked(census, record, counts)
+        if not record.household or record.linked_to not in counts:
+            continue
+        home = census.schema.record(record.linked_to)
+        orphans, wrong = unlinked(census, record, counts) if home.id else (0, 0)
+        if orphans:
+            rule = f"no {home.name} has this identifier (orphans)"
+            yield Problem(record_type=record.name, column=record.household, rule=rule, count=orphans)
+        if wrong:
+            rule = f"not the number of its {record.name} records"
+            yield Problem(record_type=home.name, column=home.size, rule=rule, count=wrong)
 
 
 def count_parts(rows: int) -> int:
@@ -114,10 +130,9 @@ def select_part(frame: pl.LazyFrame, key: str, part: int, parts: int) -> pl.Lazy
     return frame if parts == 1 else frame.filter(pl.col(key).hash() % parts == part)
 
 
-def _check_duplicates(census: CensusFiles, record: RecordSchema, rows: int) -> Iterator[Problem]:
-    again = count_duplicates(census.scan(record.name).select(record.id), rows)
-    if again:
-        yield Problem(record_type=record.name, column=record.id, rule=USED_TWICE_RULE, count=again)
+def count_twice(census: CensusFiles, record: RecordSchema, rows: int) -> int:
+    """Return how many identifiers of a record type were used before by another record."""
+    return count_duplicates(census.scan(record.name).select(record.id), rows)
 
 
 def scan_sides(census: CensusFiles, record: RecordSchema) -> tuple[pl.LazyFrame, pl.LazyFrame]:
@@ -130,10 +145,15 @@ def scan_sides(census: CensusFiles, record: RecordSchema) -> tuple[pl.LazyFrame,
     )
     types = links.collect_schema()[ID], homes.collect_schema()[ID]
     if types[0] != types[1]:
-        signed = all(dtype.is_signed_integer() and dtype != pl.Int128 for dtype in types)
-        one = pl.Int64() if signed else pl.String()
+        one = choose_link_type(*types)
         links, homes = (frame.with_columns(pl.col(ID).cast(one)) for frame in (links, homes))
     return links, homes
+
+
+def choose_link_type(one: pl.DataType, other: pl.DataType) -> pl.DataType:
+    """Return the type in which links and identifiers of two types are compared."""
+    signed = all(dtype.is_signed_integer() and dtype != pl.Int128 for dtype in (one, other))
+    return pl.Int64() if signed else pl.String()
 
 
 def find_orphans(links: pl.LazyFrame, homes: pl.LazyFrame) -> pl.LazyFrame:
@@ -152,30 +172,23 @@ def count_persons(links: pl.LazyFrame) -> pl.LazyFrame:
     return links.group_by(ID).agg(pl.len().cast(pl.Int64).alias(PERSONS))
 
 
-def _check_linked(
+def count_unlinked(
     census: CensusFiles, record: RecordSchema, counts: Mapping[str, PassCounts]
-) -> Iterator[Problem]:
+) -> tuple[int, int]:
+    """Return how many persons have no household, and how many households have another size than persons."""
     home = census.schema.record(record.linked_to)
-    if not home.id:
-        return
     links, homes = scan_sides(census, record)
     ordered = record.household in counts[record.name].rising and counts[home.name].unique
     if ordered and links.collect_schema()[ID] in MERGEABLE_TYPES:
-        orphans, wrong = merge_sorted(links, homes)
-    else:
-        orphans = wrong = 0
-        parts = count_parts(max(counts[record.name].rows, counts[home.name].rows))
-        for part in range(parts):
-            some, there = select_part(links, ID, part, parts), select_part(homes, ID, part, parts)
-            orphans += _collect_number(find_orphans(some, there).select(pl.col(PERSONS).sum()))
-            if home.size:
-                wrong += _collect_number(find_wrong_sizes(some, there).select(pl.len()))
-    if orphans:
-        rule = f"no {home.name} has this identifier (orphans)"
-        yield Problem(record_type=record.name, column=record.household, rule=rule, count=orphans)
-    if wrong:
-        rule = f"not the number of its {record.name} records"
-        yield Problem(record_type=home.name, column=home.size, rule=rule, count=wrong)
+        return merge_sorted(links, homes)
+    orphans = wrong = 0
+    parts = count_parts(max(counts[record.name].rows, counts[home.name].rows))
+    for part in range(parts):
+        some, there = select_part(links, ID, part, parts), select_part(homes, ID, part, parts)
+        orphans += _collect_number(find_orphans(some, there).select(pl.col(PERSONS).sum()))
+        if home.size:
+            wrong += _collect_number(find_wrong_sizes(some, there).select(pl.len()))
+    return orphans, wrong
 
 
 def _collect_number(frame: pl.LazyFrame) -> int:

@@ -95,21 +95,32 @@ def list_linked_columns(census: CensusFiles, record: RecordSchema) -> list[str]:
     return list(dict.fromkeys(name for names in found for name in names))
 
 
-def check_linked_rules(census: CensusFiles, *, unlinked: Collection[str] = ()) -> Iterator[Problem]:
-    """Yield the rules across links; those of a record type in one streaming pass.
+CountLinked = Callable[[CensusFiles, RecordSchema, Sequence[RecordRule]], Sequence[int]]
+
+
+def count_linked(census: CensusFiles, record: RecordSchema, rules: Sequence[RecordRule]) -> Sequence[int]:
+    """Return how many records break each rule across a link, in one streaming pass."""
+    frame = census.scan(record.name, list_linked_columns(census, record))
+    return collect_frame(sum_broken(frame, rules), streaming=True).row(0)
+
+
+def sum_broken(frame: pl.LazyFrame, rules: Sequence[RecordRule]) -> pl.LazyFrame:
+    """Return one row with the number of records that break each rule."""
+    return frame.select(rule.broken.sum().cast(pl.Int64).alias(str(i)) for i, rule in enumerate(rules))
+
+
+def check_linked_rules(
+    census: CensusFiles, count: CountLinked, *, unlinked: Collection[str] = ()
+) -> Iterator[Problem]:
+    """Yield the rules across links; those of a record type in one pass.
 
     Rules that need variables of an ``unlinked`` record type are skipped, because its identifiers are not unique.
     """
     for record in census.schema.records:
         rules = [] if record.linked_to in unlinked else linked_rules(census, record)
-        if not rules:
-            continue
-        frame = census.scan(record.name, list_linked_columns(census, record))
-        result = frame.select(rule.broken.sum().alias(str(i)) for i, rule in enumerate(rules))
-        counted = collect_frame(result, streaming=True)
-        for rule, count in zip(rules, counted.row(0), strict=True):
-            if count:
-                yield Problem(record_type=record.name, column=rule.column, rule=rule.rule, count=int(count))
+        for rule, number in zip(rules, count(census, record, rules) if rules else (), strict=True):
+            if number:
+                yield Problem(record_type=record.name, column=rule.column, rule=rule.rule, count=int(number))
 
 
 def _make_rule(rule: EditRule, value: Value) -> RecordRule:
@@ -232,29 +243,43 @@ def rule_file(
 
 def count_broken(records: SingleRecords, stages: Sequence[str] = RULE_STAGES) -> PassCounts:
     """Count in streaming passes how many records break each rule of these stages, and whether identifiers rise."""
-    rules = {(stage, i): rule for stage in stages for i, rule in enumerate(records.rules[stage])}
-    record = records.record
-    keys = [name for name in dict.fromkeys((record.id, record.household)) if name]
+    keys = [name for name in dict.fromkeys((records.record.id, records.record.household)) if name]
     # Each key has a pass of its own: beside the rules, Polars would keep all that one of them is ahead of the other.
     order = {key: _find_order(records.frame, key) for key in keys}
     found = collect_frame(
-        records.frame.select(
-            pl.len().alias("rows"),
-            *(rule.broken.sum().alias(f"{stage} {i}") for (stage, i), rule in rules.items()),
-        ),
-        streaming=True,
-    ).row(0, named=True)
-    broken: dict[str, list[Problem]] = {stage: [] for stage in stages}
-    for (stage, i), rule in rules.items():
-        if count := found[f"{stage} {i}"]:
-            problem = Problem(record_type=record.name, column=rule.column, rule=rule.rule, count=int(count))
-            broken[stage].append(problem)
-    return PassCounts(
-        rows=int(found["rows"]),
-        problems={stage: tuple(problems) for stage, problems in broken.items()},
-        rising=frozenset(key for key, least in order.items() if least >= EQUAL),
-        unique=order.get(record.id) == RISES,
+        records.frame.select(pl.len().alias("rows"), *sum_rules(records, stages)), streaming=True
     )
+    rows, *broken = found.row(0)
+    made = count_pass(records, stages, int(rows), broken)
+    return replace(
+        made,
+        rising=frozenset(key for key, least in order.items() if least >= EQUAL),
+        unique=order.get(records.record.id) == RISES,
+    )
+
+
+def sum_rules(records: SingleRecords, stages: Sequence[str] = RULE_STAGES) -> list[pl.Expr]:
+    """Return how many records break each rule of these stages, one after the other."""
+    return [
+        rule.broken.sum().cast(pl.Int64).alias(f"{stage} {i}")
+        for stage in stages
+        for i, rule in enumerate(records.rules[stage])
+    ]
+
+
+def count_pass(
+    records: SingleRecords, stages: Sequence[str], rows: int, broken: Sequence[int | None]
+) -> PassCounts:
+    """Return the problems of one pass from its sums, which are in the order of ``sum_rules``."""
+    named = [(stage, rule) for stage in stages for rule in records.rules[stage]]
+    problems: dict[str, list[Problem]] = {stage: [] for stage in stages}
+    for (stage, rule), count in zip(named, broken, strict=True):
+        if count:
+            name = records.record.name
+            problems[stage].append(
+                Problem(record_type=name, column=rule.column, rule=rule.rule, count=int(count))
+            )
+    return PassCounts(rows=rows, problems={stage: tuple(some) for stage, some in problems.items()})
 
 
 def _find_order(frame: pl.LazyFrame, key: str) -> int:

@@ -2,23 +2,21 @@
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from stirred._support import pads
-from stirred.census import toml, variables
+from stirred.census import variables
 from stirred.census.census import Census
 from stirred.census.geography import read_ancestors, read_crosswalk
 from stirred.census.readers.parquet import PARQUET_ENDINGS
 from stirred.census.readers.sources import find_format, is_remote, redact_errors, resolve_files
-from stirred.census.records import cast_codes, list_columns
 from stirred.census.schema import RecordSchema, Schema
 from stirred.census.variables import convert_frame, list_variables
 from stirred.engine.spark.faults import translate_errors
@@ -145,17 +143,18 @@ class ConvertColumns:
     def __call__(self, table: pa.Table) -> pa.Table:
         """The typed variables."""
         with redact_errors(self.record_type):
-            frame = frame_of(restore_unsigned(table))
-            columns = [
-                pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype).alias(name)
-                for name, dtype in self.raw
-            ]
-            record = self.schema.record(self.record_type)
-            shaped = variables.apply_forms(frame.lazy().select(columns), dict(self.forms))
-            made = convert_frame(self.schema, record, variables.add_keys(self.schema, record, shaped)).select(
-                self.names
-            )
-            return to_plain(arrow_of(collect_frame(made)))
+            made = convert_frame(self.schema, self.schema.record(self.record_type), self.file(table))
+            return to_plain(arrow_of(collect_frame(made.select(self.names))))
+
+    def file(self, table: pa.Table) -> pl.LazyFrame:
+        """Return the columns of the file as ``CensusFiles.file`` gives them."""
+        frame = frame_of(restore_unsigned(table))
+        columns = [
+            pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype).alias(name)
+            for name, dtype in self.raw
+        ]
+        shaped = variables.apply_forms(frame.lazy().select(columns), dict(self.forms))
+        return variables.add_keys(self.schema, self.schema.record(self.record_type), shaped)
 
 
 def restore_unsigned(table: pa.Table) -> pa.Table:
@@ -255,15 +254,10 @@ def make_duplicate_error(record: RecordSchema, again: str) -> DataError:
 def read_own(engine: Cluster, census: Census, record_type: str, names: Sequence[str]) -> SparkFlow:
     """Return the record type's own columns, with the schema's types."""
     record = census.schema.record(record_type)
-    raw = census.source(record_type).collect_schema()
     scanned = convert_frame(census.schema, record, census.file(record_type)).select(names)
-    empty = arrow_of(pl.DataFrame(schema=scanned.collect_schema()))
-    schema = plain_schema(empty.schema)
-    # a table that is given takes the place of the files
-    paths = None if record_type in census.files else list_addresses(record) or list_parquet(census, record)
-    sources = list_needed_sources(census.schema, record, raw, names) if paths is not None else []
-    raw_kinds = arrow_of(pl.DataFrame(schema={name: raw[name] for name in sources})).schema
-    if paths is None or not can_read(paths, raw_kinds):
+    schema = plain_schema(arrow_of(pl.DataFrame(schema=scanned.collect_schema())).schema)
+    there = open_own(engine, census, record_type, names)
+    if there is None:
         key = (
             id(census.schema),
             id(census.files.get(record_type)),
@@ -277,6 +271,24 @@ def read_own(engine: Cluster, census: Census, record_type: str, names: Sequence[
             engine.kept_tables[key] = (write_scratch(engine, batches, schema), census)
         kept: SparkFlow = engine.kept_tables[key][0]
         return kept
+    flow, kernel = there
+    return flow.map(kernel, schema)
+
+
+def open_own(
+    engine: Cluster, census: Census, record_type: str, names: Sequence[str]
+) -> tuple[SparkFlow, ConvertColumns] | None:
+    """Return the columns of the files for these variables, and what converts them; None where Spark cannot read them."""
+    record = census.schema.record(record_type)
+    # a table that is given takes the place of the files
+    paths = None if record_type in census.files else list_addresses(record) or list_parquet(census, record)
+    if paths is None:
+        return None
+    raw = census.source(record_type).collect_schema()
+    sources = list_needed_sources(census.schema, record, raw, names)
+    kinds = arrow_of(pl.DataFrame(schema={name: raw[name] for name in sources})).schema
+    if not can_read(paths, kinds):
+        return None
     require_alike(paths, sources, record_type)
     frame = open_parquet(engine, paths, base=find_base(paths)).select(*(quote_name(name) for name in sources))
     kernel = ConvertColumns(
@@ -284,7 +296,7 @@ def read_own(engine: Cluster, census: Census, record_type: str, names: Sequence[
     )
     rows = sum(pq.read_metadata(path).num_rows for path in paths if isinstance(path, Path))
     known = all(isinstance(path, Path) for path in paths)
-    return SparkFlow(engine, frame, ReadBatches(), schema, (kernel,), rows if known else None)
+    return SparkFlow(engine, frame, ReadBatches(), plain_schema(kinds), (), rows if known else None), kernel
 
 
 def list_addresses(record: RecordSchema) -> list[str]:
@@ -431,6 +443,19 @@ def join_linked(
     other = census.schema.record(record.linked_to)
     left = read_own(engine, census, record.name, keep)
     right = read_own(engine, census, other.name, list(dict.fromkeys([other.id, *wanted])))
+    return join_flows(engine, record, other, left, right, keep, wanted)
+
+
+def join_flows(
+    engine: Cluster,
+    record: RecordSchema,
+    other: RecordSchema,
+    left: SparkFlow,
+    right: SparkFlow,
+    keep: list[str],
+    wanted: list[str],
+) -> SparkFlow:
+    """Return the kept columns of the records of one flow with the wanted ones of those they are linked to."""
     kinds = left.schema.field(record.household).type, right.schema.field(other.id).type
     text = kinds[0] != kinds[1]
     parts = engine.parts_for(estimate_bytes(left) + estimate_bytes(right))
@@ -500,166 +525,3 @@ def _column_width(kind: pa.DataType) -> int:
         return int(-(-kind.bit_width // 8))
     except ValueError:  # texts have no fixed width
         return TEXT_BYTES
-
-
-# A census that is counted on Spark, with the same results as on one machine.
-
-COUNT_SCHEMA = pa.schema([("count", pa.int64())])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SparkCensus(Census):
-    """The same census: ``count``, ``counts``, ``weighted`` and the check of identifiers run on Spark.
-
-    Counts are identical. Sums of fractional weights may differ in their last digits, as they do between
-    two runs on one machine, because they depend on the order of additions; sums of whole weights do not. Methods that scan
-    records (``scan``, ``table``, ``batches``) still stream them through this process. Files may also be addresses that
-    only Spark knows (``hdfs:``, ``s3a:``); their order is then Spark's.
-    """
-
-    engine: Cluster
-
-    @staticmethod
-    def on(engine: Cluster, census: Census) -> "SparkCensus":
-        """Return a census counted by an engine."""
-        return SparkCensus(
-            schema=census.schema,
-            files=census.files,
-            folder=census.folder,
-            _linkable=census._linkable,
-            _forms=census._forms,
-            engine=engine,
-        )._mark_checked(census._checked)
-
-    @staticmethod
-    def read(engine: Cluster, path: Path) -> "SparkCensus":
-        """Return the census that a census.toml describes; its files may be where only Spark can read them."""
-        path = path / "census.toml" if path.is_dir() else path
-        census = SparkCensus(schema=toml.load_schema(path), folder=path.parent, engine=engine)
-        for record in census.schema.records:
-            census.scan(record.name)
-        return census
-
-    def source(self, record_type: str) -> pl.LazyFrame:
-        """Return the columns of the files as they are."""
-        record = self.schema.record(record_type)
-        if record_type not in self.files and list_addresses(record):
-            if self.shares_file(record):
-                raise SchemaError(
-                    f"the {record_type} records cannot be split on Spark",
-                    why="household_from makes households from a person file, and only Spark can open that file",
-                    fix="write the households and the persons as two files, or copy the file to this machine",
-                )
-            return stream_remote(self.engine, record)
-        return Census.source(self, record_type)
-
-    def count(self, record_type: str) -> int:
-        """Return how many records there are."""
-        flow = read_own(self.engine, self, record_type, self.columns(record_type)[:1])
-        if isinstance(flow.source, ReadBatches) and not self.schema.record(record_type).where:
-            return int(
-                self.engine.watch.run(flow.frame.count, step="count records")
-            )  # from the footers of the files
-        return int(pc.sum(flow.map(count_batch, COUNT_SCHEMA).gather().column("count")).as_py() or 0)
-
-    def _aggregate(
-        self,
-        record_type: str,
-        by: Sequence[str],
-        where: Mapping[str, Sequence[str]] | None,
-        value: pl.Expr,
-        extra: list[str],
-    ) -> pa.Table:
-        names, wanted = list_columns(by, where, extra)
-        flow = read_records(self.engine, self, record_type, wanted or self.columns(record_type)[:1])
-        empty = frame_of(flow.schema.empty_table())
-        codes = {name: cast_codes(some, empty.schema[name], name) for name, some in (where or {}).items()}
-        cells = BatchCells(tuple(names), value, tuple(codes.items()))
-        schema = cells(flow.schema.empty_table()).schema
-        partial = flow.map(cells, schema)
-        if not names:
-            return _sort_cells(sum_cells(partial.gather(), ()), names)
-        parts = self.engine.parts_for(estimate_bytes(flow))
-        placed = PlaceRows(tuple(names), parts)
-        together = SparkParts.of(
-            self.engine, (partial.map(placed, placed.schema(schema)),), PART_COLUMN, parts
-        )
-        return _sort_cells(together.map(CellSums(tuple(names)), schema).gather(), names)
-
-    def _require_once(self, record: RecordSchema) -> None:
-        """Check once, on Spark, that the identifiers of a record type are unique."""
-        if record.name in self._linkable:
-            return
-        flow = read_own(self.engine, self, record.name, [record.id])
-        keyed = flow.map(
-            AddLink(record.id, False, ()), pa.schema([flow.schema.field(record.id).with_name(KEY_COLUMN)])
-        )
-        parts = self.engine.parts_for(estimate_bytes(flow))
-        placed = PlaceRows((KEY_COLUMN,), parts)
-        met = SparkParts.of(
-            self.engine, (keyed.map(placed, placed.schema(keyed.schema)),), PART_COLUMN, parts
-        )
-        again = pc.sum(met.map(count_repeated, COUNT_SCHEMA).gather().column("count")).as_py()
-        if again:
-            raise make_duplicate_error(record, f"{again:,}")
-        self._linkable.add(record.name)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchCells:
-    """The cells of a batch with their values, for the records that have the requested codes."""
-
-    names: tuple[str, ...]
-    value: pl.Expr
-    codes: tuple[tuple[str, pl.Series], ...]
-
-    def __call__(self, table: pa.Table) -> pa.Table:
-        """One row for each cell."""
-        frame = frame_of(table)
-        for name, codes in self.codes:
-            frame = frame.filter(pl.col(name).is_in(codes.implode()))
-        cells = frame.group_by(self.names).agg(self.value) if self.names else frame.select(self.value)
-        return to_plain(arrow_of(cells))
-
-
-@dataclass(frozen=True, slots=True)
-class CellSums:
-    """The cells of a part, each with its sum."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, _part: int, table: pa.Table) -> pa.Table:
-        """One row for each cell."""
-        return to_plain(arrow_of(sum_cells(table.drop_columns([PART_COLUMN]), self.names)))
-
-
-def sum_cells(table: pa.Table, names: Sequence[str]) -> pl.DataFrame:
-    """Return the sums of the last column, grouped by the others."""
-    frame = frame_of(table)
-    total = pl.col(frame.columns[-1]).sum()
-    return frame.group_by(names).agg(total) if names else frame.select(total)
-
-
-def count_batch(table: pa.Table) -> pa.Table:
-    """Return how many rows a batch has.
-
-    >>> count_batch(pa.table({"a": [1, 2]})).to_pydict()
-    {'count': [2]}
-    """
-    return pa.table({"count": [table.num_rows]}, schema=COUNT_SCHEMA)
-
-
-def count_repeated(_part: int, table: pa.Table) -> pa.Table:
-    """Return how many identifiers of a part were used before; empty ones do not count.
-
-    >>> count_repeated(0, pa.table({KEY_COLUMN: [1, 2, 1, None]})).to_pydict()
-    {'count': [1]}
-    """
-    ids = table.column(KEY_COLUMN).drop_null()
-    return pa.table({"count": [len(ids) - pc.count_distinct(ids).as_py()]}, schema=COUNT_SCHEMA)
-
-
-def _sort_cells(cells: pl.DataFrame | pa.Table, names: list[str]) -> pa.Table:
-    frame = cells if isinstance(cells, pl.DataFrame) else frame_of(cells)
-    frame = frame.sort(names, nulls_last=False) if names else frame
-    return arrow_of(frame)
