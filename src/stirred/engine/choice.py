@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import cast
 
-from stirred.engine.base import Engine
+from stirred.engine.base import Engine, Progress
 from stirred.engine.local import Local
 from stirred.errors import InputError, did_you_mean
 
@@ -54,3 +54,10 @@ def choose_engine(
         why="an engine is chosen by its name",
         fix=did_you_mean(name, ENGINE_NAMES),
     )
+
+
+def name_work(engine: Engine, work: str, progress: Progress) -> None:
+    """Tell an engine that runs its jobs elsewhere what the next ones are for, and who is told of long ones."""
+    name = getattr(engine, "name_work", None)
+    if name is not None:
+        name(work, progress)

@@ -12,8 +12,9 @@ from stirred.census import Census
 from stirred.engine.base import Flow, Read
 from stirred.engine.digests import FileDigest, choose_large, digest_there, same_file
 from stirred.engine.local import Local
+from stirred.engine.spark.counting import SparkCensus
 from stirred.engine.spark.flow import SparkParts
-from stirred.engine.spark.reading import SparkCensus, read_records, read_released
+from stirred.engine.spark.reading import read_records, read_released
 from stirred.engine.spark.session import Cluster
 
 T = TypeVar("T")

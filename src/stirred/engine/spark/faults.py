@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any
 
 from stirred import errors
-from stirred.engine.spark.tasks import ERROR_PREFIX, RUN_AGAIN_FIX
+from stirred.engine.spark.tasks import ERROR_PREFIX, RUN_AGAIN_FIX, TASK_FAILED
 from stirred.errors import ClusterError, StirredError
 
 # Translate errors of Spark. What Java says is searched and never shown: it may repeat what a task read.
@@ -121,6 +121,9 @@ FAULTS = (
 )
 
 
+UNKNOWN_FAULTS = ("Spark stopped the job", TASK_FAILED)  # the cluster works, and a step of ours may not
+
+
 @contextmanager
 def translate_errors() -> Iterator[None]:
     """Translate an error of Spark inside the block to one of Stirred, which shows no value."""
@@ -155,7 +158,7 @@ def translate_error(error: BaseException) -> StirredError:
     name = type(error).__name__
     condition = getattr(error, "getCondition", lambda: None)()
     return ClusterError(
-        "Spark stopped the job", why=f"{name} ({condition})" if condition else name, fix=RUN_AGAIN_FIX
+        UNKNOWN_FAULTS[0], why=f"{name} ({condition})" if condition else name, fix=RUN_AGAIN_FIX
     )
 
 

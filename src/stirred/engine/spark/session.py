@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from stirred.child_processes import ask_program
-from stirred.engine.base import Steps
+from stirred.engine.base import Progress, Steps
 from stirred.engine.scratch import ScratchFolder
 from stirred.engine.spark.faults import require_same_versions, translate_errors
 from stirred.engine.spark.network import require_closed_network
@@ -197,6 +198,10 @@ T = TypeVar("T")
 LOG = logging.getLogger("stirred.engine")
 JOB_DESCRIPTION = "spark.job.description"
 PAUSE_SECONDS = 0.2  # seconds between two checks of the progress
+TELL_AFTER_SECONDS = (
+    3.0  # from which on an action without steps of its own is told, so that no long one is silent
+)
+CLUSTER_STEP, TOLD_PARTS = "cluster", 100
 SETTLE_MILLISECONDS = 10_000  # milliseconds to wait for the last events of an action
 
 
@@ -208,6 +213,7 @@ class ActionWatch:
         self.written: dict[tuple[int, int], int] = {}  # shuffle bytes by stage and attempt
         self.retried = 0
         self.work = ""  # what Spark's own pages name: a mechanism, or a part of the packet
+        self.progress: Progress | None = None  # told of long actions that have no steps of their own
 
     def run(
         self, action: Callable[[], T], steps: Steps | None = None, total: int = 0, *, step: str = ""
@@ -221,13 +227,26 @@ class ActionWatch:
         tag = f"stirred-{uuid.uuid4().hex}"
         with translate_errors():
             try:
-                if steps is None:
+                if steps is None and self.progress is None:
                     return self._run_tagged(action, tag, step)
-                return self._run_with_steps(lambda: self._run_tagged(action, tag, step), tag, steps, total)
+                told, number = (self._tell_late(), TOLD_PARTS) if steps is None else (steps, total)
+                return self._run_with_steps(lambda: self._run_tagged(action, tag, step), tag, told, number)
             finally:
                 # Spark deletes information on old stages, which are not counted; or its process has ended
                 with suppress(Py4JError, OSError):
                     self._count_retries(tag)
+
+    def _tell_late(self) -> Steps:
+        """Return steps that are told only when an action takes long."""
+        began, said = time.monotonic(), list[int]()
+
+        def tell(done: int, total: int) -> None:
+            late = time.monotonic() - began >= TELL_AFTER_SECONDS and done < total
+            if self.progress is not None and (late or said):
+                said.append(done)
+                self.progress(CLUSTER_STEP, done, total)
+
+        return tell
 
     def _run_tagged(self, action: Callable[[], T], tag: str, step: str) -> T:
         from py4j.protocol import Py4JError
@@ -373,9 +392,9 @@ class Cluster:
         """Return the number of parts that keeps a task small and every core busy."""
         return max(-(-size // PART_BYTES), int(self.context.defaultParallelism), 2)
 
-    def name_work(self, work: str) -> None:
-        """Say what the next jobs are for: the name of a mechanism, never a value."""
-        self.watch.work = work
+    def name_work(self, work: str, progress: Progress | None = None) -> None:
+        """Say what the next jobs are for (the name of a mechanism, never a value), and who is told of long ones."""
+        self.watch.work, self.watch.progress = work, progress
 
     def gather(
         self, wired: Any, schema: pa.Schema, steps: Steps | None = None, total: int = 0, *, step: str = ""

@@ -169,6 +169,7 @@ RUN_AGAIN_FIX = (
     "see the logs of the executors, then run the same command again: it goes on from what is finished"
 )
 ERROR_PREFIX = "stirred-error "
+TASK_FAILED = "a task on the cluster failed"
 
 
 class TableSource(Protocol):
@@ -328,6 +329,6 @@ def write_error_line(error: BaseException) -> str:
         frames = traceback.extract_tb(error.__traceback__)
         last = [frame for frame in frames if "site-packages" not in frame.filename][-1:]
         place = "".join(f" in {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
-        words = {"class": "ClusterError", "what": "a task on the cluster failed", "fix": RUN_AGAIN_FIX}
+        words = {"class": "ClusterError", "what": TASK_FAILED, "fix": RUN_AGAIN_FIX}
         words["why"] = type(error).__name__ + place
     return ERROR_PREFIX + json.dumps(words)
