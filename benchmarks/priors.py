@@ -30,7 +30,7 @@ beside ``none`` and ``gls``. ``--all`` prints every strength.
 censuses as they are and with a season: in a tenth of the block groups half of the blocks get three empty units for
 each of their own. κ is the variance of a block's persons in parts of their mean M, β that beyond it in parts of M².
 
-- now: κ = 4, one β for the state from second moments, Student's t (4 degrees), as mode guided has it
+- now: κ = 4, one β for the state from second moments, Student's t (4 degrees), as mode guided had it when these were tried
 - κ = 16, κ = 64: weaker
 - lower tail: four times the variance where the estimate is below the mean
 - β by block group: from its own moments, drawn to the state's

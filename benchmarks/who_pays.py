@@ -1,8 +1,10 @@
 """Who pays for TopDown's noise: bias and error by kind of block, districts, areas, segregation and coverage.
 
   python benchmarks/who_pays.py [--census segregated,integrated,demo,state,hawaii,kitsap,pierce,king,snohomish,
-                                rhode-island,CENSUS.toml] [--rows pl94:classic,pl94-stirred:gls,…] [--draws 10] [--first 100]
-                                [--state sample] [--releases 0] [--replicates 8] [--processes 1] [--json FILE] [--tribal]
+                                rhode-island,pierce-season,CENSUS.toml]
+                                [--rows pl94:classic,pl94-stirred:gls,…] [--draws 10] [--first 100]
+                                [--state sample] [--releases 0] [--replicates 8] [--processes 1] [--json FILE]
+                                [--goal "mae … <= …"] [--areas]
   python benchmarks/who_pays_tables.py FILE… [--page docs/benchmarks/who-pays.md]
 
 Averages over all areas hide who pays. Here blocks are sorted by their *true* character (a group's share at least twice
@@ -19,17 +21,23 @@ shares see the same noise. What is printed is the mean over draws ± its standar
 block group are moved into them by householder's group, or at random. Hawaii is 2020, the counties of Washington (Kitsap,
 Pierce, King, Snohomish) are 2010. Their vacant units are simulated (topdown_accuracy.py), and so are seasonal homes: in
 one block group of twenty-five half of the units and more stand empty. ``rhode-island`` has real totals of 2020
-and voting districts by block; race and age are drawn at random there, so its totals alone say anything. Without
+and voting districts by block; race and age are drawn at random there, so its totals alone say anything. ``…-season`` is
+one of the real censuses with a season: half of the blocks of a tenth of the block groups have three empty homes more for
+each of their own. Without
 ``--state whole`` Hawaii is its counties but Honolulu, and the synthetic census has 30,000 households (else 430,000).
 The Oregon file has neither blocks nor race.
 
 With ``--releases`` the last table says how often 50, 90 and 95 % intervals hold the truth by kind of block, of the
 blocks that are in the table, and how wide they are (in brackets, persons): what neither the release nor a replicate has
-gets no interval. Beside it stands the coverage of 95 % intervals by level and published size.
+gets no interval. Beside it stands the coverage of 95 % intervals by level and published size, and of blocks by group
+also by the kinds that a look-up knows: they are made of published numbers alone.
 
-``--tribal`` measures something else, alone: the error of one area beside the spine (every seventh run of blocks, made
-into one tribal area of the state, ``aiannh``), where states are whole, where they are split into the area and the
-remainder, as pl94 and pl94-stirred do, and where block groups are made anew for the area, too.
+``--goal`` (one or several, of one census) adds a row: the shares that ``stirred plan tune`` finds for the goals, from
+the preset of the first row, with what was predicted of them.
+
+``--areas`` measures something else, alone: the error of the totals of areas beside the spine (places, school districts
+and tribal areas, runs of blocks that cut block groups), where a plan names none of them, one kind, or all three as
+areas of interest, beside what a check predicts and from how many measured areas it builds one.
 """
 
 import argparse
@@ -38,7 +46,7 @@ import multiprocessing
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -54,15 +62,18 @@ from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.release import join_variables, require_schema
+from stirred.mechanisms.coverage import CLASS_NAMES, find_kind, find_size_class
+from stirred.mechanisms.proposal import Goal
+from stirred.mechanisms.release import Release, join_variables, require_schema
 from stirred.mechanisms.topdown import TopDown, Workload
 from stirred.mechanisms.topdown.counts import Sparse, sum_answers
 from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
+from stirred.mechanisms.topdown.interest import predict_areas
 from stirred.mechanisms.topdown.prior import LeafUnits
 from stirred.mechanisms.topdown.run.release import estimate_run
 from stirred.mechanisms.topdown.run.task import Settings, Task
 from stirred.mechanisms.topdown.run.upper_tree import UpperTree, build_whole_tree
-from stirred.mechanisms.topdown.workload import Mode, SpineOptions, load_workloads
+from stirred.mechanisms.topdown.workload import Mode, load_workloads
 from topdown_accuracy import RHODE_ISLAND, SPINE, chosen, hawaii_with_units, rhode_island, washington
 
 Floats = NDArray[np.float64]
@@ -90,6 +101,9 @@ SIZED = tuple((level, *more) for level in SPINE[2:] for more in ((), ("hispanic"
 PRESETS = ("pl94", "pl94-stirred")
 MODES: tuple[Mode, ...] = ("classic", "gls", "guided")
 ROWS = tuple(f"{preset}:{mode}" for preset in PRESETS for mode in MODES)
+CODES = {"votingage": (0, 2), "hispanic": (1, 2), "race": (1, 63)}  # the first code, and how many
+KIND_TABLES = (("hispanic",), ("race",), ("votingage", "hispanic"), ("votingage", "race"))  # by block
+AREA_KINDS = {"place": "places", "school": "school districts", "aiannh": "tribal areas"}
 COUNTIES = {"kitsap": "035", "pierce": "053", "king": "033", "snohomish": "061"}
 
 
@@ -329,6 +343,10 @@ HEADS = {
 COVERAGE_HEADS = {
     "coverage": ("intervals that hold the truth, of 100 (and their mean width)", "cells"),
     "sizes": ("95 % intervals that hold the truth, of 100, by published size", ""),
+    "kinds": (
+        "95 % intervals of blocks by group that hold the truth, of 100, by published kind and size",
+        "cells",
+    ),
 }
 
 
@@ -366,8 +384,12 @@ def list_truth(workload: Workload, above: UpperTree, by: tuple[str, ...]) -> pl.
     query = workload.histogram.query("table", tuple("cenrace" if name == "race" else name for name in more))
     counts = sum_answers(above.truth[depth], query).reshape(above.spine.size(depth), -1)
     codes = np.repeat(np.asarray(above.spine.codes[depth]).astype(str), counts.shape[1])
-    values = np.tile(np.arange(1, counts.shape[1] + 1).astype(str), counts.shape[0])
-    return pl.DataFrame({level: codes, **dict.fromkeys(more, values), "truth": counts.ravel()})
+    numbers = np.indices([CODES[name][1] for name in more]).reshape(len(more), counts.shape[1])
+    values = {
+        name: np.tile((CODES[name][0] + own).astype(str), counts.shape[0])
+        for name, own in zip(more, numbers, strict=True)
+    }
+    return pl.DataFrame({level: codes, **values, "truth": counts.ravel()})
 
 
 @dataclass(frozen=True)
@@ -401,7 +423,7 @@ def covered(
         assert table is not None
         return table.with_columns(pl.col(by).cast(pl.String))
 
-    found: dict[str, dict[str, Held]] = {"coverage": {}, "sizes": {}}
+    found: dict[str, dict[str, Held]] = {"coverage": {}, "sizes": {}, "kinds": {}}
     for name, where, age, group in kinds(truth):
         alone = list(GROUPS.values())[group] if group < EVERYBODY else (None, None)
         if None not in alone or where.sum() < FEW_BLOCKS:  # white alone is in no table of one variable
@@ -434,7 +456,43 @@ def covered(
                 found["sizes"][f"{' × '.join(by)} | {one}"] = Held(
                     100.0 * float(inside[own].mean()), float(wide[own].mean()), int(own.sum()), int(own.sum())
                 )
+    found["kinds"] = cover_kinds(release, workload, above, tabulate)
     return found
+
+
+def cover_kinds(
+    release: Release,
+    workload: Workload,
+    above: UpperTree,
+    tabulate: Callable[[tuple[str, ...], float], pl.DataFrame],
+) -> dict[str, Held]:
+    """How often 95 % intervals of blocks hold the truth by kind of cell, from published numbers, and published size."""
+    records = pl.DataFrame(pl.from_arrow(release.microdata["person"])).cast(pl.String)
+    seen: dict[tuple[str, int], list[tuple[bool, float]]] = {}
+    for more in KIND_TABLES:
+        by = ("block", *more)
+        people = records.lazy()
+        if not set(more) <= set(records.columns):
+            people = join_variables(release, "person", ("block_group", *by)).lazy()
+        people = people.select(pl.col("block_group", *by).cast(pl.String))
+        areas = people.group_by("block").agg(pl.len().alias("area"), pl.col("block_group").first()).collect()
+        around = people.group_by("block_group").agg(pl.len().alias("area_above")).collect()
+        cells = people.group_by("block_group", *more).agg(pl.len().alias("cell_above")).collect()
+        table = tabulate(by, 0.95).join(list_truth(workload, above, by), on=by, how="left")
+        table = table.with_columns(pl.col("truth").fill_null(0)).join(areas, on="block")
+        table = table.join(around, on="block_group").join(cells, on=("block_group", *more), how="left")
+        table = table.filter(pl.col("standard_error") > 0).with_columns(pl.col("cell_above").fill_null(0))
+        inside = (table["low"] <= table["truth"]) & (table["truth"] <= table["high"])
+        columns = (table[name].to_list() for name in ("count", "area", "cell_above", "area_above"))
+        for *four, held, wide in zip(*columns, inside, table["high"] - table["low"], strict=True):
+            seen.setdefault((find_kind(*four), find_size_class(four[0])), []).append((held, wide))
+    return {
+        f"{kind} | {CLASS_NAMES[size]}": Held(
+            100.0 * float(np.mean([held for held, _ in own])), float(np.mean([wide for _, wide in own])),
+            len(own), len(own),
+        )
+        for (kind, size), own in sorted(seen.items())
+    }  # fmt: skip
 
 
 def join_held(releases: Sequence[Mapping[str, Held]]) -> dict[str, Line]:
@@ -456,54 +514,86 @@ def join_held(releases: Sequence[Mapping[str, Held]]) -> dict[str, Line]:
     return lines
 
 
-def with_tribal_area(census: Census) -> Census:
-    """The census with one tribal area: every seventh run of blocks that cuts block groups."""
+def with_areas(census: Census) -> Census:
+    """Return the census with areas beside the spine: runs of blocks in the order of their codes, which cut block groups.
+
+    Places are every second of runs of 10 to 150 blocks, school districts runs of 150 to 600 that leave nothing out, and
+    tribal areas runs of 60, one in fifteen; the lengths are seeded.
+    """
     homes = pl.DataFrame(census.table("household"))
-    blocks = homes.select(pl.col("block").cast(pl.String)).unique().sort("block").with_row_index("number")
-    inside = pl.col("number") // 25 % 7 == 3
-    blocks = blocks.select("block", aiannh=pl.when(inside).then(pl.lit("0010")).otherwise(pl.lit("9999")))
+    blocks = homes.select(pl.col("block").cast(pl.String)).unique().sort("block")["block"].to_numpy()
+    rng = np.random.default_rng(11)
+
+    def cut_runs(least: int, most: int) -> Ints:
+        lengths = np.exp(rng.uniform(np.log(least), np.log(most + 1), len(blocks) // least + 2)).astype(
+            np.int64
+        )
+        return np.repeat(np.arange(len(lengths)), lengths)[: len(blocks)]
+
+    run, district, tribe = cut_runs(10, 150), cut_runs(150, 600), np.arange(len(blocks)) // 60
+    codes = {
+        "place": ["9" * 5 if one % 2 else f"{one:05}" for one in run],
+        "school": [f"{one:04}" for one in district],
+        "aiannh": [f"{one:04}" if one % 15 == 7 else "9999" for one in tribe],
+    }
     homes = homes.with_columns(pl.col("block").cast(pl.String)).join(
-        blocks, on="block", maintain_order="left"
+        pl.DataFrame({"block": blocks} | codes), on="block", maintain_order="left"
     )
+    people = census.table("person")
+    links = "household_id" in people.column_names
     schema = {
-        "geography": {"spine": list(census.schema.spine), "off_spine": {"aiannh": {"of": "block"}}},
-        "record": {"household": {"id": "household_id"}, "person": {"household": "household_id"}},
-    }
-    return Census.of(schema, {"household": homes, "person": census.table("person")})
+        "geography": {
+            "spine": list(census.schema.spine), "off_spine": {name: {"of": "block"} for name in AREA_KINDS},
+        },
+        "record": {
+            "household": {"id": "household_id"},
+            "person": {"household": "household_id"} if links else {"id": "person_id"},
+        },
+    }  # fmt: skip
+    return Census.of(schema, {"household": homes, "person": people})
 
 
-def tribal(census: Census, workload: Workload, draws: int, first: int) -> None:
-    """Print the error of the tribal area for each tree that may be measured."""
-    census = with_tribal_area(census)
-    homes = (
-        census.scan("household", ["block", "aiannh"]).filter(pl.col("aiannh") == "0010").unique().collect()
-    )
-    trees = {
-        "whole states": None,
-        "split (pl94, pl94-stirred)": SpineOptions(aian="aiannh"),
-        "split, block groups made anew": SpineOptions(aian="aiannh", block_groups=("aiannh",)),
-        "block groups made anew": SpineOptions(block_groups=("aiannh",)),
-    }
-    print(
-        "\n| tree | total | voting age | Hispanic | Asian, voting age | block, total |\n|---|---|---|---|---|---|"
-    )
-    for name, options in trees.items():
-        off, blocks = [], []
+def measure_areas(census: Census, draws: int, first: int) -> None:
+    """Print measured and predicted error of areas beside the spine, with none, one kind, and all of them named in a plan."""
+    census = with_areas(census)
+    where = census.scan("household", ["block", *AREA_KINDS]).unique().collect().cast(pl.String)
+    columns = [f"{name}: units, predicted, measured | largest" for name in AREA_KINDS.values()]
+    print(f"\n| named | {' | '.join(columns)} | block |\n|{'---|' * (len(columns) + 2)}", flush=True)
+    for named in ((), *((name,) for name in AREA_KINDS), tuple(AREA_KINDS)):
+        mechanism = TopDown(
+            workload="pl94-stirred-persons", mode="gls", aian=None if "aiannh" in named else "none",
+            areas_of_interest=list(named) or None,
+        )  # fmt: skip
+        workload = mechanism.workloads[0]
+        options = mechanism.tree(workload, census.schema)
+        predicted = {one.name: one for one in predict_areas(census, workload, options, list(AREA_KINDS))}
+        off: dict[str, list[Floats]] = {name: [] for name in AREA_KINDS}
+        blocks = []
         for number in range(first, first + draws):
             key, settings = Key.for_tests(number).bind("accuracy"), Settings(mode="gls", spine=options)
-            task = Task(census=census, workload=workload, settings=settings, key=key, engine=Local())
+            task = Task(census=census, workload=workload, settings=settings, key=key, engine=Local(workers=1))
             above = build_whole_tree(task)
-            made = estimate_run(task, above, None, key)
-            error = folded(workload, made.levels[-1]) - folded(workload, above.truth[-1])
-            inside = np.isin(
-                np.asarray(above.spine.codes[-1]).astype(str), homes["block"].cast(pl.String).to_numpy()
-            )
-            own = error[inside].sum(axis=0)
-            off.append((own[ALL, EVERYBODY], own[ADULTS, EVERYBODY], own[ALL, 0], own[ADULTS, 4]))
-            blocks.append(np.abs(error[:, ALL, EVERYBODY]).mean())
-        sizes = np.abs(np.array(off, float))
-        texts = [f"{Line(sizes[:, i]).text} (max {sizes[:, i].max():.0f})" for i in range(sizes.shape[1])]
-        print(f"| {name} | " + " | ".join([*texts, Line(np.array(blocks)).text]) + " |", flush=True)
+            levels = estimate_run(task, above, None, key).levels
+            error = levels[-1].totals.astype(np.int64) - above.truth[-1].totals
+            blocks.append(np.abs(error).mean())
+            table = pl.DataFrame({"block": np.asarray(above.spine.codes[-1]).astype(str), "error": error})
+            joined = table.join(where, on="block")
+            for name in AREA_KINDS:
+                sums = (
+                    joined.filter(~pl.col(name).is_in(["9999", "99999"]))
+                    .group_by(name)
+                    .agg(pl.col("error").sum())
+                )
+                off[name].append(np.abs(sums["error"].to_numpy()))
+        texts = []
+        for name in AREA_KINDS:
+            one, each = predicted[name], np.stack([sums.mean() for sums in off[name]])
+            most = max(float(sums.max()) for sums in off[name])
+            texts.append(f"{one.areas} of {one.units:.1f}: {one.error:.1f}, {Line(each).text} | {most:.0f}")
+        print(
+            f"| {', '.join(named) or 'none'} | {' | '.join([*texts, Line(np.array(blocks)).text])} |",
+            flush=True,
+        )
 
 
 def sorted_homes(whole: bool, *, apart: bool) -> Census:
@@ -528,6 +618,8 @@ def sorted_homes(whole: bool, *, apart: bool) -> Census:
 
 def found(name: str, folder: Path, *, whole: bool) -> Census:
     """The census of that name."""
+    if name.endswith("-season"):
+        return with_season(found(name.removesuffix("-season"), folder, whole=whole))
     if name in {"segregated", "integrated"}:
         return sorted_homes(whole, apart=name == "segregated")
     if name == "hawaii":
@@ -535,6 +627,37 @@ def found(name: str, folder: Path, *, whole: bool) -> Census:
     if name in COUNTIES:
         return washington((COUNTIES[name],), seasonal=SEASONAL)
     return rhode_island() if name == "rhode-island" else chosen(name, folder)
+
+
+def with_season(census: Census) -> Census:
+    """The census with a season: in a tenth of the block groups, half of the blocks get three empty units for each home."""
+    units = pl.DataFrame(census.table("household"))
+    rng = np.random.default_rng(7)
+    groups, blocks = (units[level].cast(pl.String).unique().sort() for level in ("block_group", "block"))
+    here = (
+        pl.col("block_group")
+        .cast(pl.String)
+        .is_in(groups.filter(pl.Series(rng.random(len(groups)) < 0.1)).to_list())
+    )
+    half = (
+        pl.col("block")
+        .cast(pl.String)
+        .is_in(blocks.filter(pl.Series(rng.random(len(blocks)) < 0.5)).to_list())
+    )
+    own = units.filter(here & half & (pl.col("gq_type") == 0)).with_columns(
+        kind=pl.lit(2).cast(units.schema["kind"])
+    )
+    last = pl.lit(units["household_id"].to_numpy().max())
+    more = pl.concat([own] * 3).with_columns(
+        household_id=(last + 1 + pl.int_range(pl.len())).cast(units.schema["household_id"])
+    )
+    return Census.of(
+        {
+            "geography": {"spine": list(census.schema.spine)},
+            "record": {"person": {"id": "person_id"}, "household": {"id": "household_id"}},
+        },
+        {"household": pl.concat([units, more]), "person": census.table("person")},
+    )
 
 
 def list_districts(name: str, codes: NDArray[np.str_]) -> tuple[Ints, ...]:
@@ -548,9 +671,26 @@ def list_districts(name: str, codes: NDArray[np.str_]) -> tuple[Ints, ...]:
 
 
 def load_row(row: str) -> tuple[Workload, Mode]:
-    """The workload of persons and the mode of ``preset:mode``."""
+    """The workload of persons and the mode of ``preset:mode`` or of ``FILE.toml:mode``."""
     preset, mode = row.split(":")
-    return load_workloads(f"{preset}-persons", None)[0], cast(Mode, mode)
+    source = preset if preset.endswith(".toml") else f"{preset}-persons"
+    return load_workloads(source, None)[0], cast(Mode, mode)
+
+
+def tune(census: Census, goals: Sequence[str], preset: str) -> str:
+    """Write the shares that reach these goals, print what is predicted, and return the row that measures them."""
+    mechanism = TopDown(workload=f"{preset}-persons", mode="gls", aian="none")
+    found = mechanism.tune(census, [Goal.parse(goal) for goal in goals])
+    assert found is not None
+    print("\n| goal | limit | predicted before | predicted after |\n|---|---|---|---|")
+    for one in found.errors:
+        print(f"| {one.table} | {one.limit:g} | {one.before:.1f} | {one.after:.1f} |")
+    print("\n| change | ε before | ε after |\n|---|---|---|")
+    for cost in found.costs:
+        print(f"| {cost.what} | {cost.before} | {cost.after} |", flush=True)
+    file = Path(tempfile.mkdtemp()) / "tuned.toml"
+    file.write_text(next(iter(found.files.values())))
+    return f"{file}:gls"
 
 
 @lru_cache(maxsize=1)
@@ -625,14 +765,21 @@ def main() -> None:
     asked.add_argument("--replicates", type=int, default=8)
     asked.add_argument("--processes", type=int, default=1, help="draws at the same time, each on one core")
     asked.add_argument("--json", type=Path, help="a file to which each census adds one line")
-    asked.add_argument("--tribal", action="store_true")
+    asked.add_argument(
+        "--goal", action="append", default=[], help="also measure the shares that plan tune finds for it"
+    )
+    asked.add_argument("--areas", action="store_true", help="the error of areas that a plan names")
     told = asked.parse_args()
     rows, whole = told.rows.split(","), told.state == "whole"
+    if told.goal:
+        rows.append(tune(_open(told.census, whole), told.goal, rows[0].split(":")[0]))
     budgets = {Fraction(load_row(row)[0].rho_squared) for row in rows}
     assert len(budgets) == 1, "the same budget, or nothing is compared"
     print(" ".join(f"{name}={value}" for name, value in vars(told).items()), flush=True)
-    if told.tribal:
-        tribal(_open(told.census, whole), load_row("pl94-stirred:gls")[0], told.draws, told.first)
+    if told.areas:
+        for name in told.census.split(","):
+            print(f"\n{name}, {told.state}", flush=True)
+            measure_areas(_open(name, whole), told.draws, told.first)
         return
     if told.processes > 1:  # read by the processes that are started now
         os.environ |= {"POLARS_MAX_THREADS": "1", "NUMBA_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

@@ -98,7 +98,7 @@ def test_the_rule_stands_in_every_file_and_in_look_up(packet: Path) -> None:
         )
     for path in folder.glob("*.csv"):
         assert path.read_text(encoding="utf-8").splitlines()[0].endswith('"quote"')
-    assert "counts are for adding up" in (folder / "README.txt").read_text(encoding="utf-8")
+    assert "To add cells up, always take the counts." in (folder / "README.txt").read_text(encoding="utf-8")
     row = table(packet, "tenure-by-county").filter(pl.col("quote") == "estimate").row(0, named=True)
     where = {name: str(row[name]) for name in ("county", "tenure")}
     assert "Quote the estimate" in "\n".join(look_up(packet, where).sentences())

@@ -7,7 +7,7 @@ from stirred.mechanisms.topdown.solve import parent as kernel
 from stirred.mechanisms.topdown.solve.parent import LeafPrior, add_prior
 
 QUERIES = 2
-FORMULAS = {"scatter": 4.0, "least": 0.02, "freedom": 4.0}
+FORMULAS = {"scatter": 4.0, "least": 0.02, "freedom": 4.0, "weight": 1000.0}
 
 
 def parent_of(rng, kinds=3):
@@ -32,7 +32,16 @@ def parent_of(rng, kinds=3):
     return prior, children, place, problem
 
 
-def expected(prior, children, place, counts, *, scatter, least, freedom):
+def spread_of(y, mean, noise, share, beta, weight):
+    """Each leaf's own estimate of β, ((y - M)² - s² - M) / M², weighted by its precision, and β with a weight of its own."""
+    own = (mean > 0) & (share < 1)
+    y, mean, noise = y[own], mean[own], noise[own]
+    precision = (mean**2 / (noise + mean + beta * mean**2)) ** 2
+    each = ((y - mean) ** 2 - noise - mean) / mean**2
+    return np.clip(np.average([*each, beta], weights=[*precision, weight]), 0.0025, 10.0)
+
+
+def expected(prior, children, place, counts, *, scatter, least, freedom, weight):
     """The quadratic of every child: matrix and linear term, one term for the persons of each kind."""
     kind = prior.kind[place]
     H, b = np.zeros((len(children), len(kind), len(kind))), np.zeros((len(children), len(kind)))
@@ -41,12 +50,14 @@ def expected(prior, children, place, counts, *, scatter, least, freedom):
         if not units.any():
             continue
         mean = counts[kind == a].sum() * units / units.sum()
-        variance = np.maximum(scatter * mean + prior.totals[a] * mean**2, least)
-        apart = prior.persons[children, a] - mean
-        odd = apart**2 / (variance + prior.variance[children, a])
-        weight = np.where(mean > 0, np.minimum(1.0, (freedom + 1) / (freedom + odd)) / variance, 0.0)
-        H += weight[:, None, None] * np.outer(inside, inside)
-        b += (weight * mean)[:, None] * inside
+        y, noise = prior.persons[children, a], prior.variance[children, a]
+        spread = spread_of(y, mean, noise, units / units.sum(), prior.totals[a], weight)
+        variance = np.maximum(scatter * mean + spread * mean**2, least)
+        apart = y - mean
+        odd = apart**2 / (variance + noise)
+        trust = np.where(mean > 0, np.minimum(1.0, (freedom + 1) / (freedom + odd)) / variance, 0.0)
+        H += trust[:, None, None] * np.outer(inside, inside)
+        b += (trust * mean)[:, None] * inside
     return H, b
 
 
@@ -74,11 +85,26 @@ def test_the_kernel_adds_the_quadratic_of_the_formulas():
     assert all(agrees(rng, FORMULAS) for _ in range(300))
 
 
-@pytest.mark.parametrize("changed", [{"scatter": 3.0}, {"least": 30.0}, {"freedom": 1e12}])
+@pytest.mark.parametrize("changed", [{"scatter": 3.0}, {"least": 30.0}, {"freedom": 1e12}, {"weight": 1e12}])
 def test_another_formula_would_be_seen(changed):
-    """With smaller variances, a larger least one, or without outliers the formulas disagree."""
+    """With smaller variances, a larger least one, without outliers, or with the whole tree's β the formulas disagree."""
     rng = np.random.default_rng(9)
     assert not all(agrees(rng, FORMULAS | changed) for _ in range(300))
+
+
+def test_a_block_group_with_empty_homes_draws_its_blocks_less_than_another():
+    """Two block groups with the same homes and noise: in one half of the blocks stand empty, so its prior weighs less."""
+    homes, beta = np.full((8, 1), 40), np.array([0.02])
+    full, season = np.full((8, 1), 80.0), np.tile([[160.0], [0.0]], (4, 1))
+    weights = []
+    for persons in (full, season):
+        prior = LeafPrior(homes, persons, np.full((8, 1), 9.0), beta, np.zeros(1, np.int64))
+        _, _, own = add_prior(
+            prior, np.arange(8), np.zeros(1, np.int64), np.array([640.0]), np.ones((8, 1), bool), np.zeros((8, 1)),
+            np.zeros((0, 1), np.int32), np.ones((1, 0)), np.zeros(8, np.int64),
+        )  # fmt: skip
+        weights.append(own[:, 0])
+    assert (weights[1] < 0.2 * weights[0]).all()
 
 
 def test_without_kinds_nothing_is_added():

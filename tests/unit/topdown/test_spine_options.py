@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 
 from stirred.census import Census
+from stirred.census.synthetic import write_preset
 from stirred.chance import Key
+from stirred.cli.main import main
 from stirred.engine import Local
 from stirred.errors import InputError
 from stirred.mechanisms.topdown import TopDown, Workload
@@ -473,6 +475,14 @@ def test_a_prediction_reads_the_geography_and_the_shares_alone():
         assert one.error <= one.largest_error
     finer = predict_areas(data, small, SpineOptions(block_groups=("place",)), ["place"])
     assert finer[0].units < first[0].units
+    assert finer[0].areas == first[0].areas  # the tree made anew has the same places
+    homes = pl.DataFrame(data.table("household")).with_columns(
+        place=pl.when(pl.col("place") == "").then(pl.lit("99999")).otherwise(pl.col("place"))
+    )
+    marked = Census.of(
+        data.schema, {"household": homes, "person": people}
+    )  # as the Bureau's files mark the remainder
+    assert predict_areas(marked, small, None, ["place"]) == first[:1]
 
 
 def test_the_smallest_number_of_areas_against_all_sums_of_them():
@@ -493,3 +503,14 @@ def test_the_smallest_number_of_areas_against_all_sums_of_them():
         inside = frame.filter(pl.Series(chosen)).with_columns(area=pl.lit("x"))
         levels = ["county", "tract", "block"]
         assert build_areas(inside, frame, levels, dict.fromkeys(levels, 1.0)).to_list() == [want]
+
+
+def test_plan_check_states_the_predicted_error_of_areas_of_interest(tmp_path, capsys):
+    write_preset("demo", tmp_path / "census", households=100)
+    plan = tmp_path / "plan.toml"
+    step = '[[mechanism]]\nname = "topdown"\nworkload = "small"\nareas_of_interest = ["place"]\n'
+    plan.write_text(f'title = "Places"\ncensus = "census/census.toml"\n{step}', encoding="utf-8")
+    assert main(["plan", "check", str(plan)]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "areas of interest, place:" in told
+    assert "predicted absolute error of a total" in told

@@ -189,7 +189,7 @@ def test_a_tuned_plan_is_told_what_its_own_estimate_does(tmp_path) -> None:
         assert f"in mode {mode}, which does not hold" in tuned.sentence
     tuned = TopDown(workload="small", mode="guided").tune(census, goals)
     assert tuned is not None
-    assert "(mode guided) were about 5 % further off" in tuned.sentence
+    assert "(mode guided) were about 5% further off" in tuned.sentence
 
 
 def test_the_table_that_loses_most_is_named() -> None:

@@ -9,7 +9,7 @@ import polars as pl
 from stirred.mechanisms.proposal import Goal
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.tree import (
-    NOT_AIAN,
+    OUTSIDE,
     Tree,
     add_entities,
     extend_frame,
@@ -17,7 +17,7 @@ from stirred.mechanisms.topdown.tree import (
     split_tree,
 )
 from stirred.mechanisms.topdown.tuning import MAE_PER_DEVIATION, TreeShape, build_problem
-from stirred.mechanisms.topdown.workload import AIAN_GEOGRAPHY, SpineOptions, Workload
+from stirred.mechanisms.topdown.workload import SpineOptions, Workload
 
 if TYPE_CHECKING:
     from stirred.census import Census
@@ -58,9 +58,8 @@ def predict_areas(
     variances = _list_variances(measured, Tree.of(frame.select(levels), levels, root=measured.levels[0]))
     found = []
     for name in names:
-        outside = NOT_AIAN if name == AIAN_GEOGRAPHY else ("",)
         own = pl.col(name).cast(pl.String).fill_null("")
-        inside = frame.with_columns(own.alias("area")).filter(~pl.col("area").is_in(outside))
+        inside = frame.with_columns(own.alias("area")).filter(~pl.col("area").is_in(OUTSIDE))
         units, variance = (
             build_areas(inside, frame, levels, dict.fromkeys(levels, 1.0)),
             build_areas(inside, frame, levels, variances),

@@ -34,7 +34,8 @@ from stirred.mechanisms.topdown.workload import Workload
 # Persons of kind a (households, a type of group quarters) in leaf b of parent p have the prior mean
 # $M_b = P_a n_b / N_p$, with $P_a$ the parent's persons and $n_b / N_p$ the leaf's share of its units, and the
 # variance $\kappa M_b + \beta M_b^2$. The spread β comes from second moments: the squared difference of a noisy count
-# from its prior mean, less the known variance of the noise.
+# from its prior mean, less the known variance of the noise. It is estimated for the whole tree without outliers, and from
+# there for each parent with all its leaves (``estimate_spread``): homes stand empty in some block groups and not in others.
 #
 # Who the persons are has no prior. Drawing the cells of a leaf to the mix of its parent makes the mean error of a
 # group smaller and erases enclaves, however the strength is chosen: what tells a small enclave from noise is the
@@ -333,7 +334,7 @@ def cross_sums(
 #
 # The objective gets $(\sum_j x_{bj} - M_b)^2 / V_b$ for the persons of each kind, and a leaf whose unbiased estimate is
 # far from its prior mean is an outlier: its prior weighs less, as with Student's t. The variance is
-# $V_b = \kappa M_b + \beta M_b^2$ with a κ well above what blocks show, so that crowded and mostly vacant blocks are
+# $V_b = \kappa M_b + \beta_p M_b^2$ with a κ well above what blocks show, so that crowded and mostly vacant blocks are
 # little drawn. The kernel ``add_prior`` of ``solve.parent`` computes all this.
 
 

@@ -285,7 +285,7 @@ def add_primitives(
 # an invariant, so that the tree is the same for every data set of the multiverse. Microdata and tables still have the
 # ordinary geography, and every root-to-leaf path spends exactly the total (checked where the budget is allotted).
 
-NOT_AIAN = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
+OUTSIDE = ("", "0", "9999", "99999", "false", "False")  # how files mark a block that is in no such area
 QUARTERS_COLUMN = "stirred:quarters"  # which types of group quarters a leaf has, as the bits of a number
 
 
@@ -338,7 +338,7 @@ def extend_frame(
                 why="each part of a split area needs areas below it",
                 fix="split at a higher level, or add a level to the spine",
             )
-        inside = ~pl.col(options.aian).cast(pl.String).fill_null("").is_in(NOT_AIAN)
+        inside = ~pl.col(options.aian).cast(pl.String).fill_null("").is_in(OUTSIDE)
         flag = pl.when(inside).then(pl.lit("1")).otherwise(pl.lit("0"))
         whole = spine[top]
         for level in spine[top:-1]:
@@ -377,14 +377,14 @@ def _group_leaves(
     table = frame.with_columns(
         _place_entity(options, spine, entity).alias(key) for entity, key in zip(entities, keys, strict=True)
     ).sort([tract, *keys, leaf])
+    limit = (pl.len().over(tract).sqrt().floor() + GROUP_SIZE_ALLOWANCE + 1).cast(pl.Int64)
+    size = pl.len().over(tract, *keys).cast(pl.Int64)
+    row = pl.int_range(pl.len(), dtype=pl.Int64).over(tract, *keys)
+    pieces = (size + limit - 1) // limit  # as even as can be
     table = table.with_columns(
-        limit=(pl.len().over(tract).sqrt().floor() + GROUP_SIZE_ALLOWANCE + 1).cast(pl.Int64),
-        size=pl.len().over(tract, *keys).cast(pl.Int64),
-        place=pl.int_range(pl.len(), dtype=pl.Int64).over(tract, *keys),
-    )
-    pieces = (pl.col("size") + pl.col("limit") - 1) // pl.col("limit")  # as even as can be
-    table = table.with_columns(piece=pl.col("place") * pieces // pl.col("size"))
-    number = pl.struct(*keys, "piece").rank("dense").over(tract).cast(pl.String).str.zfill(4)
+        (row * pieces // size).alias("entity piece")
+    )  # a geography may be named place or size
+    number = pl.struct(*keys, "entity piece").rank("dense").over(tract).cast(pl.String).str.zfill(4)
     return table.with_columns(pl.format("{}.{}", pl.col(tract), number).alias(name)), [*above, name, leaf]
 
 

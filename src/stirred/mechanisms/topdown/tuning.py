@@ -908,7 +908,7 @@ def _describe_estimate(workload: Workload, mode: Mode) -> str:
     leaf = f"{workload.levels[-1]}s"
     if mode == "guided":
         return (
-            f" The counts that are released (mode guided) were about 5 % further off above {leaf} when this was measured,"
+            f" The counts that are released (mode guided) were about 5% further off above {leaf} when this was measured,"
             f" which the goals allow for, and nearer in {leaf}, because no count is negative."
         )
     return (

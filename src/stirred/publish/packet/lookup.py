@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -17,16 +17,21 @@ from stirred.languages import Language, Phrase
 from stirred.mechanisms.coverage import (
     CLASS_NAMES,
     CLASS_STARTS,
+    MAJORITY,
     NOMINAL_PERCENT,
+    OTHER,
     TRUE_SIZE_COVERAGE,
+    TWICE,
+    find_kind,
     find_size_class,
     lookup_coverage,
+    lookup_kind_coverage,
     write_range,
 )
 from stirred.mechanisms.exhibits import SELECTED_ROWS_KEY
 from stirred.mechanisms.registry import list_coverage_of, list_measured_coverage
 from stirred.publish.packet.checksums import public_part
-from stirred.publish.packet.folder import Packet
+from stirred.publish.packet.folder import Packet, replace_read_errors
 from stirred.text_formats import parse_json, read_plain_text
 
 if TYPE_CHECKING:
@@ -68,9 +73,13 @@ def describe_tables(language: Language, methods: Sequence[str] = ()) -> str:
     for name, key in README_COLUMNS:
         first, *rest = wrap(say(f"packet.readme.{key}"), README_WIDTH - NAME_WIDTH)
         lines += [f"{name:<{NAME_WIDTH}}{first}", *(" " * NAME_WIDTH + line for line in rest)]
+    measured = list_coverage_of(methods)
+    if not measured:
+        told = say("report.coverage.unmeasured", nominal=NOMINAL_PERCENT)
+        return "\n".join([*lines, "", *wrap(told, README_WIDTH), ""])
     lines += ["", *wrap(say("packet.readme.nominal", nominal=NOMINAL_PERCENT), README_WIDTH), ""]
     lines.append(f"{'':<36}{''.join(f'{name:>10}' for name in CLASS_NAMES)}")
-    for one in list_coverage_of(methods):
+    for one in measured:
         named = one.name if language.is_english else say(f"report.coverage.{one.key}")
         for level, row in one.levels.items():
             shown = say(f"report.coverage.{level.replace(' ', '_')}")
@@ -258,6 +267,11 @@ def list_labels(packet: Path, where: Mapping[str, str]) -> dict[str, list[str]]:
 # One published number, its interval and a sentence, for a data user.
 
 MEASURES = ("count", "weighted", "estimate", "standard_error", "variance", "low", "high", "quote")
+KIND_WORDS = {
+    TWICE: "whose published share of the {level} is at least twice that of the {above}",
+    MAJORITY: "that are more than half of the {level} and not twice their share of the {above}",
+    OTHER: "that are at most half of the {level} and not twice their share of the {above}",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +290,8 @@ class PublishedCell:
     variance: float | None = None  # of the noise, where the mechanism states it
     quote: str | None = None  # the column to quote; packets of earlier versions have none
     mechanism: str | None = None  # that made the packet, where it is one
+    kind_coverage: tuple[int, int] | None = None  # of cells of its kind, where that was measured
+    kind_words: str = ""  # which cells these are
 
     def document(self) -> dict[str, object]:
         """Return the cell as plain values for programs."""
@@ -303,14 +319,17 @@ class PublishedCell:
     def describe_coverage(self) -> str:
         """Describe the nominal coverage of the interval, and the measured one where there is one."""
         made = f"The interval is made to hold the true number of {NOMINAL_PERCENT} in 100 cells published like this one"
-        held = lookup_coverage(list_measured_coverage(self.mechanism or ""), self.count, self.where)
+        held = self.kind_coverage or lookup_coverage(
+            list_measured_coverage(self.mechanism or ""), self.count, self.where
+        )
         if held is None:
             return f"{made}."
         fewest, most = TRUE_SIZE_COVERAGE
+        range_held = " to ".join(map(str, sorted(set(held))))
         few = f" of cells whose true number is 1 to 19, {fewest} to {most}."
         return (
-            f"{made}; where that was measured, it did so for {held[0]} to {held[1]} of 100 cells published as "
-            f"{CLASS_NAMES[find_size_class(self.count)]}"
+            f"{made}; where that was measured, it did so for {range_held} of 100 cells published as "
+            f"{CLASS_NAMES[find_size_class(self.count)]}{self.kind_words}"
             + (f";{few}" if self.low is not None and self.low < CLASS_STARTS[3] else ".")
         )
 
@@ -326,6 +345,51 @@ class PublishedCell:
             measure="weighted" if weighted else "count",
             quote=self.quote,
         )
+
+
+def _find_kind_coverage(packet: Packet, table: str, where: Mapping[str, str], count: int) -> dict[str, Any]:
+    """Return the coverage of cells of this kind and which cells these are, where that was measured.
+
+    The kind is computed from the released records alone, so it says nothing that they do not say.
+    """
+    entries, counted = packet.mechanisms(), packet.receipt().get("tables")
+    record_type = counted.get(table) if isinstance(counted, dict) else None
+    if len(entries) != 1 or record_type is None:
+        return {}
+    measured = list_measured_coverage(str(entries[0].get("name")))
+    for level, above in dict.fromkeys((one.level, one.above) for each in measured for one in each.kinds):
+        shares = count_shares(packet, str(record_type), where, level, above)
+        if shares is None:
+            continue
+        kind = find_kind(*shares)
+        held = lookup_kind_coverage(measured, count, where, kind, entries[0].get("settings") or {})
+        if held is not None:
+            words = KIND_WORDS[kind].format(level=level.replace("_", " "), above=above.replace("_", " "))
+            return {"kind_coverage": held, "kind_words": f", {words}"}
+    return {}
+
+
+def count_shares(
+    packet: Packet, record_type: str, where: Mapping[str, str], level: str, above: str
+) -> tuple[int, int, int, int] | None:
+    """Count the released records of a cell, of its area, and of both in the area above; None where they are not told."""
+    path = packet.public / "data" / f"{record_type}.parquet"
+    more = [name for name in where if name != level]
+    if level not in where or not more or not path.exists():
+        return None
+    with replace_read_errors(f"data/{path.name}"):
+        records = pl.scan_parquet(path / "*.parquet" if path.is_dir() else path)
+        if not {*where, above} <= set(records.collect_schema().names()):
+            return None
+        here = pl.col(level).cast(pl.String) == where[level]
+        parent = records.filter(here).select(above).head(1).collect()
+        if parent.is_empty():
+            return None
+        cell = pl.all_horizontal(pl.col(name).cast(pl.String) == where[name] for name in more)
+        around = records.filter(pl.col(above) == parent[above][0])
+        found = around.select((here & cell).sum(), area=here.sum(), above=cell.sum(), all=pl.len()).collect()
+    first, second, third, fourth = found.row(0)
+    return first, second, third, fourth
 
 
 def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None) -> PublishedCell:
@@ -361,7 +425,7 @@ def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None)
                 why="small or empty cells of this table are left out, so a missing row is not a count of 0",
                 fix="look up a cell that is shown, or a larger area",
             )
-        values = (
+        values: dict[str, Any] = (
             dict.fromkeys(MEASURES[1:])
             if rows.is_empty()
             else {m: rows[m][0] if m in rows.columns else None for m in MEASURES[1:]}
@@ -373,6 +437,7 @@ def look_up(folder: Path, where: Mapping[str, str], *, table: str | None = None)
             private=bool(receipt.get("private", False)),
             mechanism=makers.pop() if len(makers) == 1 else None,
             **values,
+            **_find_kind_coverage(packet, name, where, 0 if rows.is_empty() else int(rows["count"][0])),
         )
     names = packet.table_names()
     known = {column for name in names for column in packet.frame(name).columns} - set(MEASURES)

@@ -31,6 +31,8 @@ Bools = NDArray[np.bool_]
 DEGREES_OF_FREEDOM = 4.0  # of Student's t, by which outliers weigh less
 SCATTER_FACTOR = 4.0  # κ: the variance of a leaf's persons is at least so many times their mean
 MIN_VARIANCE_PERSONS = 0.02  # no variance is below this, in persons
+SPREAD_WEIGHT = 1_000.0  # of the whole tree's β in that of one parent; a leaf's is at most 1/β²
+SPREAD_BOUNDS = 0.0025, 10.0  # of one parent's β
 
 
 class LeafPrior(NamedTuple):
@@ -39,7 +41,7 @@ class LeafPrior(NamedTuple):
     units: Ints  # leaves × kinds
     persons: Floats  # leaves × kinds: unbiased estimates
     variance: Floats  # leaves × kinds: of these estimates
-    totals: Floats  # β by kind: their variance beyond κM is so many times M²
+    totals: Floats  # β by kind in the whole tree: their variance beyond κM is so many times M²
     kind: Ints  # of each cell, -1 outside
 
 
@@ -48,6 +50,25 @@ def build_no_prior() -> LeafPrior:
     none = np.zeros(0)
     table = np.zeros((0, 0))
     return LeafPrior(np.zeros((0, 0), np.int64), table, table, none, np.zeros(0, np.int64))
+
+
+@compile_kernel
+def estimate_spread(prior: LeafPrior, children: Ints, kind: int, total: float, units: int) -> float:
+    """Return β of one parent's leaves, from their noisy numbers and that of the whole tree.
+
+    Where homes stand empty in some blocks of a block group, all its blocks are drawn less to their prior means.
+    """
+    over, under = SPREAD_WEIGHT * prior.totals[kind], SPREAD_WEIGHT
+    for c in range(len(children)):
+        own = prior.units[children[c], kind]
+        if own == 0 or own == units:
+            continue
+        mean, noise = total * np.float64(own) / np.float64(units), prior.variance[children[c], kind]
+        apart = prior.persons[children[c], kind] - mean
+        weight = mean / (noise + mean + prior.totals[kind] * (mean * mean))
+        over += weight * weight * (apart * apart - noise - mean)
+        under += weight * weight * (mean * mean)
+    return float(min(max(over / under, SPREAD_BOUNDS[0]), SPREAD_BOUNDS[1]))
 
 
 @compile_kernel
@@ -86,11 +107,12 @@ def add_prior(
             units += prior.units[children[c], a]
         if row[a] < 0 or units == 0:
             continue
+        spread = estimate_spread(prior, children, a, total[a], units)
         for c in range(C):
             mean = total[a] * np.float64(prior.units[children[c], a]) / np.float64(units)
             if mean <= 0.0:
                 continue
-            variance = max(SCATTER_FACTOR * mean + prior.totals[a] * (mean * mean), MIN_VARIANCE_PERSONS)
+            variance = max(SCATTER_FACTOR * mean + spread * (mean * mean), MIN_VARIANCE_PERSONS)
             apart = prior.persons[children[c], a] - mean
             odd = apart * apart / (variance + prior.variance[children[c], a])
             trust = min(1.0, (DEGREES_OF_FREEDOM + 1.0) / (DEGREES_OF_FREEDOM + odd))
