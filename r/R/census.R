@@ -3,23 +3,25 @@
 stirred_census <- function(data, spine, id = NULL, size = NULL, household = NULL, persons = NULL, weight = NULL,
                            levels = list(), drop = character(), name = "census", folder = tempfile("stirred-census")) {
   frames <- list(household = as.data.frame(data))
+  require_names(frames$household)
   flat <- !is.null(household) && is.null(persons)
   if (flat) frames <- split_households(frames$household, household, c(spine, size, weight), drop)
   if (!is.null(persons)) {
     frames$person <- as.data.frame(persons)
+    require_names(frames$person)
     if (is.null(household) || is.null(id)) {
       stop_stirred("persons are not linked to their households", why = "household names the column of persons, id that of households", fix = "stirred_census(homes, spine, id = \"hid\", persons = people, household = \"hid\")")
     }
   }
   key <- if (flat) household else id
-  drop_in <- function(frame) frame[setdiff(names(frame), drop)]
-  frames <- lapply(frames, drop_in)
-  for (frame in frames) require_names(frame, levels)
-  require_columns(frames$household, c(spine, key, size, weight))
-  if (!is.null(frames$person)) require_columns(frames$person, household)
+  every <- unique(unlist(lapply(frames, names)))
+  require_columns(every, c(names(levels), drop))
+  frames <- lapply(frames, function(frame) frame[setdiff(names(frame), drop)])
+  require_columns(names(frames$household), c(spine, key, size, weight))
+  if (!is.null(frames$person)) require_columns(names(frames$person), household)
   columns <- lapply(frames, function(frame) stats::setNames(Map(encode_column, frame, names(frame)), names(frame)))
   columns <- lapply(columns, function(told) {
-    for (one in intersect(names(levels), names(told))) told[[one]]$levels <- enc2utf8(as.character(levels[[one]]))
+    for (one in intersect(names(levels), names(told))) told[[one]]$levels <- enc2utf8(write_number(if (is.factor(levels[[one]])) levels(levels[[one]]) else levels[[one]]))
     told
   })
   made_key <- is.null(key)
@@ -40,9 +42,7 @@ stirred_census <- function(data, spine, id = NULL, size = NULL, household = NULL
     )
   )
   file <- file.path(folder, "census.toml")
-  con <- file(file, open = "wb")
-  on.exit(close(con))
-  writeLines(enc2utf8(lines), con, useBytes = TRUE)
+  write_lines(lines, file)
   structure(
     list(folder = folder, file = file, columns = columns, names = names(as.data.frame(data)), flat = flat, link = household, key = key,
          spine = spine, rows = vapply(frames, nrow, 0L)),
@@ -52,7 +52,7 @@ stirred_census <- function(data, spine, id = NULL, size = NULL, household = NULL
 
 # The households of a file of persons: one row a value, with the columns that are constant within all of them.
 split_households <- function(data, household, needed, drop) {
-  require_columns(data, c(household, needed))
+  require_columns(names(data), c(household, needed))
   first <- match(data[[household]], data[[household]])
   if (anyNA(data[[household]])) stop_stirred(sprintf("column %s has missing values", household), why = "it says which household a person lives in", fix = "leave these persons out, or number their households")
   constant <- names(data)[vapply(data, function(x) {
@@ -67,15 +67,20 @@ split_households <- function(data, household, needed, drop) {
   list(household = data[own, setdiff(constant, drop), drop = FALSE], person = data[c(household, setdiff(names(data), constant))])
 }
 
-require_columns <- function(frame, names) {
-  for (one in setdiff(names, colnames(frame))) {
-    stop_stirred(paste("there is no column", one), why = "an argument names it", fix = paste("columns:", paste(colnames(frame), collapse = ", ")))
+require_columns <- function(columns, names) {
+  for (one in setdiff(names, columns)) {
+    stop_stirred(paste("there is no column", one), why = "an argument names it", fix = paste("columns:", paste(columns, collapse = ", ")))
   }
 }
 
-require_names <- function(frame, levels) {
-  if (anyDuplicated(names(frame)) || any(!nzchar(names(frame)))) {
+require_names <- function(frame) {
+  names <- enc2utf8(names(frame))
+  if (anyDuplicated(names) || anyNA(names) || any(!nzchar(names))) {
     stop_stirred("two columns have one name, or one has none", why = "a column of a file is found by its name", fix = "names(data) <- make.unique(names(data))")
+  }
+  odd <- grepl("[\r\n]", names) | names != trimws(names)
+  if (any(odd)) {
+    stop_stirred(sprintf("the name of column %d has a line break, or blanks at its ends", which(odd)[1]), why = "a file does not keep them", fix = "names(data) <- trimws(gsub(\"[\\r\\n]+\", \" \", names(data)))")
   }
 }
 
@@ -114,7 +119,8 @@ stirred_check <- function(x) {
   plan <- !inherits(x, "stirred_census")
   answer <- stirred_call(if (plan) c("plan", "check", x) else c("data", "check", x$file))
   if (plan) return(answer)
-  problems <- if (length(answer$problems)) as.data.frame(answer$problems) else data.frame()
-  if (nrow(problems)) warning(sprintf("%d rules of the schema are broken", nrow(problems)), call. = FALSE)
+  none <- data.frame(record_type = character(), column = character(), rule = character(), count = integer(), of = character(), fix = character())
+  problems <- if (length(answer$problems)) as.data.frame(answer$problems) else none
+  if (nrow(problems)) warning(sprintf(ngettext(nrow(problems), "%d rule of the schema is broken", "%d rules of the schema are broken"), nrow(problems)), call. = FALSE)
   problems
 }

@@ -3,18 +3,23 @@
 # A column as text with what is needed to describe and to restore it: list(text, kind, levels, labels, label, restore).
 encode_column <- function(x, name) {
   refuse <- function(what, why, fix) stop_stirred(sprintf("column %s %s", name, what), why = why, fix = fix)
+  if (inherits(x, "POSIXlt")) refuse("is of class POSIXlt", "it is a list of days, months and years", "as.POSIXct()")
   if (is.list(x) || is.complex(x) || is.raw(x) || !is.null(dim(x))) {
-    refuse(paste("is of class", class(x)[1]), "a column of a file holds one text, number, date or truth value a row", "leave it out, or make it a factor")
+    refuse(paste("is a", if (is.list(x)) "list" else class(x)[1]), "a column of a file holds one text, number, date or truth value a row", "leave it out, or make it a factor")
   }
+  as_is <- inherits(x, "AsIs")
+  if (as_is) class(x) <- setdiff(oldClass(x), "AsIs")
   told <- list(label = attr(x, "label", exact = TRUE), levels = NULL, labels = NULL)
   kept <- attributes(x)
   kept[c("names", "levels")] <- NULL
   if (is.factor(x)) {
-    told$levels <- levels(x)
+    every <- levels(x)
+    # a factor without levels is open; NA as a level (addNA) is a missing value on the way
+    if (!all(is.na(every))) told$levels <- every[!is.na(every)]
     told$text <- as.character(x)
-    told$kind <- "category"
+    told$kind <- if (is.null(told$levels)) "text" else "category"
     ordered <- is.ordered(x)
-    told$restore <- function(text) factor(text, levels = c(told$levels, setdiff(unique(stats::na.omit(text)), told$levels)), ordered = ordered)
+    told$restore <- function(text) factor(text, levels = c(every, setdiff(unique(stats::na.omit(text)), every)), ordered = ordered, exclude = NULL)
   } else if (inherits(x, "haven_labelled")) {
     plain <- unclass(x)
     labels <- attr(x, "labels", exact = TRUE)
@@ -44,12 +49,13 @@ encode_column <- function(x, name) {
     told$kind <- "text"
     told$restore <- function(text) as.Date(text)
   } else if (inherits(x, "POSIXt")) {
-    told$text <- format(as.POSIXct(x), "%Y-%m-%dT%H:%M:%SZ", tz = "UTC")
+    if (any(as.numeric(x) %% 1 != 0, na.rm = TRUE)) refuse("has parts of seconds", "times are written to the second", "as.POSIXct(trunc(x, \"secs\"))")
+    told$text <- format(x, "%Y-%m-%dT%H:%M:%SZ", tz = "UTC")
     told$kind <- "text"
     zone <- attr(x, "tzone")
     told$restore <- function(text) with_zone(as.POSIXct(text, format = "%Y-%m-%dT%H:%M:%SZ", tz = "UTC"), zone)
   } else if (is.logical(x)) {
-    told$text <- ifelse(x, "TRUE", "FALSE")
+    told$text <- as.character(x)
     told$kind <- "category"
     told$levels <- c("FALSE", "TRUE")
     told$restore <- function(text) as.logical(text)
@@ -70,20 +76,36 @@ encode_column <- function(x, name) {
   } else {
     refuse(paste("is of class", class(x)[1]), "it is not known how to write it to a file", "as.character(), or a factor")
   }
+  # what else a column carries, such as its label and the format of the file that it came from
+  others <- kept[setdiff(names(kept), c("class", "tzone"))]
+  values_of <- told$restore
+  told$restore <- function(text) {
+    found <- values_of(text)
+    attributes(found)[names(others)] <- others
+    if (as_is) I(found) else found
+  }
   told$text <- enc2utf8(told$text)
   if (!is.null(told$levels)) told$levels <- enc2utf8(told$levels)
   if (any(!is.na(told$text) & !nzchar(told$text))) {
     refuse("has empty texts", "in a file an empty field is a missing value", "make them NA, or a word such as \"none\"")
   }
+  if (any(grepl("\r", told$text, fixed = TRUE))) refuse("has carriage returns", "a file of lines does not keep them", "gsub(\"\\r\", \"\", x)")
   told$missing <- anyNA(told$text)
   told
 }
 
-# Fifteen digits and no exponent, which R keeps; NA stays NA.
+# The fewest digits that give the number back, 15 or 17, and no exponent; NA stays NA.
 write_number <- function(x) {
   if (is.character(x)) return(x)
-  text <- if (is.integer(x)) sprintf("%d", x) else vapply(x, function(one) format(one, digits = 15, scientific = FALSE, trim = TRUE), "")
-  ifelse(is.na(x), NA_character_, text)
+  if (is.integer(x)) return(as.character(x))
+  text <- rep(NA_character_, length(x))
+  here <- which(!is.na(x))
+  short <- sprintf("%.15g", x[here])
+  digits <- ifelse(as.numeric(short) == x[here], 15L, 17L)
+  text[here] <- ifelse(digits == 15L, short, sprintf("%.17g", x[here]))
+  long <- grepl("e", text[here], fixed = TRUE)
+  text[here[long]] <- vapply(which(long), function(i) format(x[here[i]], digits = digits[i], scientific = FALSE, trim = TRUE), "")
+  text
 }
 
 with_zone <- function(x, zone) {
@@ -95,9 +117,9 @@ tagged_na_of <- function(x) if (requireNamespace("haven", quietly = TRUE)) haven
 
 # Texts of a released file as the column that they were.
 restore_column <- function(text, told) {
-  known <- if (is.null(told$levels)) character() else told$levels
-  # CSV copies begin with an apostrophe what a spreadsheet would compute
-  marked <- !is.na(text) & grepl("^'[=+@\t\r-]", text) & !text %in% known
+  # CSV copies begin with an apostrophe what a spreadsheet would compute; a text that came with one keeps it
+  marked <- !is.na(text) & grepl("^'[=+@\t\r-]", text)
+  marked[marked] <- !text[marked] %in% c(told$levels, told$text)
   text[marked] <- substring(text[marked], 2L)
   found <- told$restore(text)
   if (!is.null(told$label) && is.null(attr(found, "label"))) attr(found, "label") <- told$label
@@ -131,10 +153,11 @@ describe_field <- function(field) {
 }
 
 # A released file as texts, one column each: "01" stays "01", and an empty field is NA.
-read_texts <- function(paths) {
-  if (!is.null(paths$parquet) && requireNamespace("arrow", quietly = TRUE)) {
-    frame <- as.data.frame(arrow::read_parquet(paths$parquet))
-    return(as.data.frame(lapply(frame, function(x) if (is.numeric(x)) write_number(x) else as.character(x)), check.names = FALSE, optional = TRUE))
+read_texts <- function(paths, read_parquet = find_parquet_reader()) {
+  if (!is.null(paths$parquet) && !is.null(read_parquet)) {
+    frame <- as.data.frame(read_parquet(paths$parquet))
+    frame[] <- lapply(frame, function(x) if (is.numeric(x) && !is.object(x)) write_number(x) else as.character(x))
+    return(frame)
   }
   if (is.null(paths$csv) || is.na(paths$csv)) {
     stop_stirred("this packet has Parquet files alone", why = "base R reads CSV, and the package arrow is not installed",
@@ -143,12 +166,18 @@ read_texts <- function(paths) {
   utils::read.csv(paths$csv, colClasses = "character", na.strings = "", check.names = FALSE, blank.lines.skip = FALSE, encoding = "UTF-8")
 }
 
+find_parquet_reader <- function() if (requireNamespace("arrow", quietly = TRUE)) arrow::read_parquet
+
 write_texts <- function(columns, path) {
   quoted <- lapply(columns, function(told) {
     ifelse(is.na(told$text), "", paste0("\"", gsub("\"", "\"\"", told$text, fixed = TRUE), "\""))
   })
   heads <- paste0("\"", gsub("\"", "\"\"", enc2utf8(names(columns)), fixed = TRUE), "\"")
+  write_lines(c(paste(heads, collapse = ","), do.call(paste, c(unname(quoted), sep = ","))), path)
+}
+
+write_lines <- function(lines, path) {
   file <- file(path, open = "wb")
   on.exit(close(file))
-  writeLines(enc2utf8(c(paste(heads, collapse = ","), do.call(paste, c(unname(quoted), sep = ",")))), file, useBytes = TRUE)
+  writeLines(enc2utf8(lines), file, useBytes = TRUE)
 }

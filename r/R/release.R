@@ -29,7 +29,13 @@ stirred_cellkey <- function(data, tables, reason, key = NULL, ..., out = tempfil
 }
 
 # A budget or rate as exact text: 0.05 is the decimal number that was typed.
-write_exact <- function(x) if (is.null(x) || is.character(x)) x else write_number(x)
+write_exact <- function(x) {
+  if (is.null(x)) return(NULL)
+  if (length(x) != 1L || is.na(x) || !is.numeric(x) && !is.character(x)) {
+    stop_stirred("a rate, loss or budget is not one number", why = "it is one number, or one exact text", fix = "rate = 0.05, or rate = \"1/20\"")
+  }
+  write_number(x)
+}
 
 # A plain data frame is a census of one row each, whose places are those that the mechanism moves, coarsest first.
 release_with <- function(mechanism, data, settings, key, tables, out, title, progress) {
@@ -38,13 +44,17 @@ release_with <- function(mechanism, data, settings, key, tables, out, title, pro
   if (!inherits(data, "stirred_census")) {
     stop_stirred("this is no census", why = "places, identifier and sizes are not known", fix = "stirred_swap(stirred_census(df, spine = , id = ), match = , ...)")
   }
+  if (is.character(tables)) tables <- list(tables)
+  if (length(tables) && is.null(names(tables))) names(tables) <- vapply(tables, paste, "", collapse = "-by-")
   plan <- write_plan(mechanism, data, settings, tables, title)
-  stirred_run(plan, out = out, key = key, census = data, progress = progress)
+  made <- stirred_run(plan, out = out, key = key, census = data, progress = progress)
+  asked <- intersect(names(tables), names(made$tables))
+  made$tables <- made$tables[c(asked, setdiff(names(made$tables), asked))]
+  made
 }
 
 write_plan <- function(mechanism, census, settings, tables, title) {
   settings <- settings[!vapply(settings, is.null, NA)]
-  if (length(tables) && is.null(names(tables))) names(tables) <- vapply(tables, paste, "", collapse = "-by-")
   lines <- c(
     paste("title =", toml(title)), "census = \"census.toml\"", "[[mechanism]]", paste("name =", toml(mechanism)),
     sprintf("%s = %s", vapply(names(settings), toml, ""), vapply(settings, toml, "")),
@@ -56,9 +66,7 @@ write_plan <- function(mechanism, census, settings, tables, title) {
     "[publish]", "formats = [\"parquet\", \"csv\"]"
   )
   path <- tempfile("plan-", tmpdir = census$folder, fileext = ".toml")
-  con <- file(path, open = "wb")
-  on.exit(close(con))
-  writeLines(enc2utf8(lines), con, useBytes = TRUE)
+  write_lines(lines, path)
   path
 }
 
@@ -96,6 +104,8 @@ new_release <- function(answer, census, plan) {
   restore <- function(row, folder, kept) {
     texts <- read_texts(row)
     told <- fields[[paste(folder, sub("[.](parquet|csv)$", "", basename(row$parquet)), sep = "/")]]
+    # a spreadsheet would compute a name such as "=a" too
+    names(texts) <- ifelse(names(texts) %in% names(told), names(texts), sub("^'", "", names(texts)))
     found <- lapply(names(texts), function(name) {
       # released identifiers are new numbers, whatever the old ones were
       own <- if (name %in% c(census$key, census$link)) NULL else kept[[name]]
@@ -131,7 +141,7 @@ as.data.frame.stirred_release <- function(x, row.names = NULL, optional = FALSE,
 }
 
 print.stirred_release <- function(x, ...) {
-  cat("<stirred_release> ", x$specification, "\n", sep = "")
+  say("<stirred_release> ", x$specification)
   if (!isTRUE(x$private)) cat("  NOT PRIVATE: made with a key for tests\n")
   frames <- if (is.data.frame(x$data)) list(records = x$data) else x$data
   for (name in names(frames)) cat(sprintf("  $data: %d %s, %d columns\n", nrow(frames[[name]]), name, ncol(frames[[name]])))
@@ -140,6 +150,9 @@ print.stirred_release <- function(x, ...) {
   invisible(x)
 }
 
+# Lines no wider than those of R.
+say <- function(..., indent = 0L) cat(strwrap(paste0(...), width = getOption("width"), indent = indent, exdent = indent + 2L), sep = "\n")
+
 summary.stirred_release <- function(object, ...) {
   structure(list(specification = object$specification, checks = object$checks, guards = object$guards, notes = object$notes,
                  widths = lapply(object$tables, function(t) if (all(c("low", "high") %in% names(t))) summary(t$high - t$low))),
@@ -147,10 +160,10 @@ summary.stirred_release <- function(object, ...) {
 }
 
 print.summary.stirred_release <- function(x, ...) {
-  cat(x$specification, "\n", sep = "")
-  if (length(x$checks)) for (i in seq_len(NROW(x$checks))) cat(sprintf("  kept: %s (%d numbers)\n", x$checks$invariant[i], x$checks$numbers[i]))
-  if (length(x$guards)) for (i in seq_len(NROW(x$guards))) cat(sprintf("  guard: %s: %s\n", x$guards$name[i], x$guards$finding[i]))
-  for (note in x$notes) cat("  note: ", note, "\n", sep = "")
+  say(x$specification)
+  if (length(x$checks)) for (i in seq_len(NROW(x$checks))) say(sprintf("kept: %s (%d numbers)", x$checks$invariant[i], x$checks$numbers[i]), indent = 2L)
+  if (length(x$guards)) for (i in seq_len(NROW(x$guards))) say(sprintf("guard: %s: %s", x$guards$name[i], x$guards$finding[i]), indent = 2L)
+  for (note in x$notes) say("note: ", note, indent = 2L)
   for (name in names(x$widths)) if (!is.null(x$widths[[name]])) {
     cat(sprintf("  %s: width of the 95 %% intervals: median %.1f, largest %.1f\n", name, x$widths[[name]]["Median"], x$widths[[name]]["Max."]))
   }

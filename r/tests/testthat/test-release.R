@@ -19,11 +19,29 @@ make_homes <- function() {
   homes
 }
 
+# Two releases of one small file, made when a test first asks for them: each takes some seconds.
+made_once <- new.env()
+small_homes <- function() make_homes()[c("tenure", "district", "region", "garden")]
+swap_once <- function() {
+  if (is.null(made_once$swap)) made_once$swap <- suppressMessages(stirred_swap(small_homes(), c("region", "tenure"), "district", 0.1, tables = c("district", "tenure")))
+  made_once$swap
+}
+stir_once <- function() {
+  if (is.null(made_once$stir)) made_once$stir <- suppressMessages(stirred_stir(small_homes(), c("region", "tenure"), "district", rate = 0.1, tables = list(c("district", "tenure"))))
+  made_once$stir
+}
+
 test_that("a data frame comes back with its columns, and the invariants hold", {
   skip_without_program()
   homes <- make_homes()
   census <- stirred_census(homes, spine = c("region", "district"), id = "hid", size = "hh.size")
   expect_identical(nrow(stirred_check(census)), 0L)
+  broken <- homes
+  broken$hid[2] <- broken$hid[1]
+  broken <- stirred_census(broken, c("region", "district"), id = "hid", size = "hh.size")
+  expect_warning(problems <- stirred_check(broken), "1 rule of the schema is broken")
+  expect_identical(names(problems), names(stirred_check(census)))
+  expect_identical(problems$column, "hid")
   made <- suppressMessages(stirred_swap(census, c("region", "hh.size"), "district", 0.1, tables = list(c("district", "tenure"))))
   expect_s3_class(made, "stirred_release")
   expect_identical(names(made$data), names(homes))
@@ -52,6 +70,42 @@ test_that("a data frame comes back with its columns, and the invariants hold", {
   expect_identical(levels(again$data$tenure), levels(homes$tenure))
   expect_identical(again$data$code, made$data$code)
   expect_identical(again$data$garden, made$data$garden)
+})
+
+test_that("columns of every kind come back through the program", {
+  skip_without_program()
+  homes <- make_homes()
+  homes$hid <- NULL
+  latin <- c("Gen\xe8ve", "Z\xfcrich")
+  Encoding(latin) <- "latin1"
+  pick <- function(values) rep(values, length.out = nrow(homes))
+  odd <- list(
+    unused = pick(factor(c("a", "b"), levels = c("z", "b", "a"))), ordered = pick(factor(c("lo", "hi"), levels = c("lo", "mid", "hi"), ordered = TRUE)),
+    na_level = addNA(factor(pick(c("a", NA)))), none = factor(pick(NA)), logicals = pick(c(TRUE, FALSE, NA)), nothing = pick(NA),
+    integers = pick(c(-1L, NA, .Machine$integer.max)), thirds = pick(c(1 / 3, NA, 1e-7, 2^53 + 2)), codes = pick(c("01", "1", "001", NA)),
+    looks = pick(c("1e5", "1.0", "0x1F")), words = pick(c("NA", "NULL", "null", "nan")), "Gr\u00f6\u00dfe in m" = pick(c(" a", "a ", "a\tb")),
+    "say \"a, b\"" = pick(c("say \"so\"", "a,b", "two\nlines")), "=cmd" = pick(c("=1+1", "'=x", "-x")), latin = pick(latin),
+    accents = pick(c("e\u0301", "\u00e9", "\U0001f600")), dates = pick(as.Date(c("2020-04-01", NA))),
+    times = pick(as.POSIXct(c("2020-04-01 12:00:00", NA), tz = "Europe/Vienna")), named = structure(pick(1:2), label = "Zahl", format.spss = "F8.0")
+  )
+  if (requireNamespace("bit64", quietly = TRUE)) odd$large <- bit64::as.integer64(pick(c("9007199254740993", NA, "-5")))
+  if (requireNamespace("haven", quietly = TRUE)) {
+    odd$labelled <- haven::labelled(pick(c(1, 2, NA)), c(own = 1, rent = 2), label = "Tenure")
+    odd$letters <- haven::labelled(pick(c("a", "b")), c(Alpha = "a", Beta = "b"))
+    odd$spss <- haven::labelled_spss(pick(c(1, 2, 9)), c(own = 1, rent = 2), na_values = 9)
+  }
+  homes[names(odd)] <- odd
+  homes <- homes[c(names(odd), "region", "tenure", "district")]
+  rownames(homes) <- paste0("r", seq_len(nrow(homes)))
+  made <- suppressMessages(stirred_swap(homes, match = "region", swap = "district", rate = 0.2))
+  expect_identical(names(made$data), names(homes))
+  sort_names <- function(x) if (length(x)) x[order(names(x))]
+  for (name in names(odd)) {
+    expect_identical(sort_names(attributes(made$data[[name]])), sort_names(attributes(odd[[name]])), label = name)
+    expect_identical(typeof(made$data[[name]]), typeof(odd[[name]]), label = name)
+    counts <- function(x) c(table(enc2utf8(as.character(x)), useNA = "always"))
+    expect_identical(counts(made$data[[name]]), counts(odd[[name]]), label = name)
+  }
 })
 
 test_that("a file of persons is one data frame again", {
@@ -104,37 +158,38 @@ test_that("a program that is not there is named", {
 
 test_that("a plain data frame is a census of its own", {
   skip_without_program()
-  homes <- make_homes()[c("tenure", "district", "region", "garden")]
-  made <- suppressMessages(stirred_swap(homes, match = c("region", "tenure"), swap = "district", rate = 0.1))
+  homes <- small_homes()
+  made <- swap_once()
   expect_identical(names(made$data), names(homes))
+  # one table of two columns, named after them
+  expect_identical(names(made$tables), "district-by-tenure")
   expect_identical(unclass(table(made$data$district, made$data$tenure)), unclass(table(homes$district, homes$tenure)))
-  expect_s3_class(suppressMessages(stirred_stir(homes, c("region", "tenure"), "district", rate = 0.1)), "stirred_release")
+  expect_s3_class(stir_once(), "stirred_release")
+  expect_error(stirred_swap(homes[0, ], c("region", "tenure"), "district", 0.1), "no records", class = "stirred_error")
   expect_error(stirred_topdown(homes, "small"), "no census", class = "stirred_error")
   expect_error(stirred_swap("homes.csv", "tenure", "district", 0.1), "no census", class = "stirred_error")
 })
 
 test_that("a plan is checked, and two packets are compared", {
   skip_without_program()
-  homes <- make_homes()[c("tenure", "district", "region", "garden")]
-  first <- suppressMessages(stirred_swap(homes, c("region", "tenure"), "district", 0.1, tables = list(c("district", "tenure"))))
-  told <- stirred_check(first$plan)
+  told <- stirred_check(swap_once()$plan)
   expect_match(paste(unlist(told), collapse = " "), "county|district")
-  second <- suppressMessages(stirred_stir(homes, c("region", "tenure"), "district", rate = 0.1, tables = list(c("district", "tenure"))))
-  page <- stirred_compare(first, second)
+  page <- stirred_compare(swap_once(), stir_once())
   expect_true(file.exists(page) && file.size(page) > 1000)
 })
 
 test_that("losses against shares are plotted", {
   skip_without_program()
-  homes <- make_homes()[c("tenure", "district", "region", "garden")]
-  made <- suppressMessages(stirred_swap(homes, c("region", "tenure"), "district", 0.1))
+  made <- stir_once()
   losses <- stirred_losses(made, shares = c(0.05, 0.2))
-  expect_true(all(c(0.05, 0.2) %in% losses$share) && all(is.finite(losses$loss)))
+  expect_identical(losses$share, rep(c(0.05, 0.2), each = 2))
+  expect_identical(losses$method, rep(c("permutation-swapping", "stirring"), 2))
+  expect_true(all(is.finite(losses$loss)))
   # more that moves costs less
   own <- losses[losses$method == losses$method[1], ]
   expect_lt(own$loss[own$share == 0.2], own$loss[own$share == 0.05])
   grDevices::pdf(NULL)
-  expect_no_error(plot(made, what = "loss"))
+  expect_no_error(plot(losses))
   grDevices::dev.off()
 })
 
