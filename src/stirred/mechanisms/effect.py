@@ -61,12 +61,15 @@ class ExpectedEffect:
             return Phrase("effect.cells_of", share=share, where=self.where)
         return Phrase("effect.cells", share=share)
 
-    def compare_losses(self) -> Phrase | None:
-        """Return in a sentence what swaps would lose at this share, or None where nothing is compared."""
+    def compare_losses(self, key: str = "effect.losses") -> Phrase | None:
+        """Return in a phrase what swaps would lose at this share, or None where nothing is compared."""
         if len(self.losses) < 2:
             return None
-        told = tuple(Phrase("effect.loss", mechanism=name, loss=loss) for name, loss in self.losses.items())
-        return Phrase("effect.losses", losses=told)
+        told = tuple(
+            Phrase("effect.loss", mechanism=name, loss=loss if loss == "∞" else Decimal(loss))
+            for name, loss in self.losses.items()
+        )
+        return Phrase(key, losses=told)
 
     def floor(self) -> str:
         """Return what is asked at least, in words."""

@@ -280,13 +280,17 @@ def list_mechanisms() -> dict[str, Registration]:
 
 @cache
 def list_measured_coverage(name: str = "") -> "tuple[MeasuredCoverage, ...]":
-    """Return what was measured of the intervals of a mechanism; without one that was measured, of all of Stirred's.
+    """Return what was measured of the intervals of a mechanism, which may be nothing; without a name, of all of Stirred's.
 
     >>> [one.key for one in list_measured_coverage()]
     ['topdown', 'unbiased', 'stirring', 'swap']
+    >>> list_measured_coverage("gaussian-tables")
+    ()
     """
-    own = find_registration(name).measured_coverage if name in list_mechanisms() else ()
-    found = own or (one for item in OWN_REGISTRATIONS for one in item.measured_coverage)
+    if name and name not in list_mechanisms():
+        return ()
+    known = [find_registration(name)] if name else OWN_REGISTRATIONS
+    found = (one for item in known for one in item.measured_coverage)
     return tuple(sorted(found, key=lambda one: one.name))
 
 

@@ -15,6 +15,7 @@ from stirred.assess.audit import audit
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.languages import Language
+from stirred.mechanisms.exhibits import Listing
 from stirred.mechanisms.stirring.law import Asked, LawName, StratumShape, StratumShapes, choose_laws
 from stirred.publish.assessment import published_specification
 from stirred.spec import Answer, Approximate, Budget, NormalizedRenyi, SizeLaw
@@ -200,7 +201,8 @@ def test_a_swap_says_what_others_would_lose_at_its_share(
 
 def test_the_report_compares_and_says_that_it_may() -> None:
     release = Stirring(**SWAP).release(row(list("abcdefgh")), key=Key.for_tests(1))
-    shown = Stirring(**SWAP).exhibits(release)[1]
+    larger, shown = Stirring(**SWAP).exhibits(release)[:2]
+    assert all(isinstance(part, Listing) and [*part.numeric] == [*part.columns] for part in larger.parts)
     assert "by permutation-swapping" in str(shown.finding)
     assert "exact tables give these numbers" in str(shown.note)
     assert release.effect is not None

@@ -5,8 +5,16 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from stirred.mechanisms.swap.estimates import StratumCells, cell_shrinkage, estimate, pair_law, variance
+from stirred.mechanisms.swap.estimates import (
+    StratumCells,
+    binomial_pmf,
+    cell_shrinkage,
+    estimate,
+    pair_law,
+    variance,
+)
 
 
 def exact_law(n: int, p: Fraction) -> dict[tuple[int, ...], Fraction]:
@@ -80,3 +88,9 @@ def test_a_cell_the_swap_erased_has_no_finite_interval() -> None:
     one = np.ones(1)
     cells = StratumCells(n=np.array([2]), places=one, shown=one, weight=one, shown_squares=one, squares=one)
     assert np.isinf(estimate(cells, Fraction(1, 2))[1][0])
+
+
+@pytest.mark.parametrize(("n", "p"), [(2, 0.5), (11, 0.05), (400, 0.9), (264_331, 0.01)])
+def test_binomial_chances_are_those_of_scipy_to_the_bit(n: int, p: float) -> None:
+    k = np.arange(max(0, int(n * p) - 300), min(n, int(n * p) + 300) + 1, dtype=np.float64)
+    assert np.array_equal(binomial_pmf(k, n, p), stats.binom.pmf(k, n, p))

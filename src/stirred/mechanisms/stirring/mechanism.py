@@ -575,21 +575,23 @@ def _exhibit_losses(budget: Budget) -> Exhibit:
         )
         for k in RELEASES_SHOWN
     ]
+    by_changes = [Phrase(f"stirring.losses.{name}") for name in ("changed", "exchanges", "epsilon")]
+    by_releases = [Phrase(f"stirring.losses.{name}") for name in ("number", "epsilon", "at_delta", "rho")]
     return Exhibit(
         title=Phrase("stirring.losses.title"),
         finding=Phrase("stirring.losses.finding", loss=budget.upper(4)),
         parts=(
             Listing(
                 caption=Phrase("stirring.losses.changes"),
-                columns=[Phrase(f"stirring.losses.{name}") for name in ("changed", "exchanges", "epsilon")],
+                columns=by_changes,
                 rows=changes,
+                numeric=by_changes,
             ),
             Listing(
                 caption=Phrase("stirring.losses.releases", delta=write_small(DEFAULT_DELTA)),
-                columns=[
-                    Phrase(f"stirring.losses.{name}") for name in ("number", "epsilon", "at_delta", "rho")
-                ],
+                columns=by_releases,
                 rows=releases,
+                numeric=by_releases,
             ),
         ),
     )

@@ -255,16 +255,34 @@ def pair_law(n: int, rate: Fraction | PairSource) -> PairLaw:
     return _selected_pairs(n, rate) if isinstance(rate, Fraction) else rate.pairs(n)
 
 
+def binomial_pmf(k: Array, n: int, p: float) -> Array:
+    """Return the chances of k successes in n trials, as SciPy's ``binom.pmf`` does for 0 < p < 1 and whole k of 0 to n.
+
+    Importing ``scipy.stats`` takes most of a second of processor time, which every release with tables would pay; the
+    function that it calls lies in a module that is loaded anyway.
+
+    >>> binomial_pmf(np.array([0.0, 1.0, 2.0]), 2, 0.5).round(6).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    from scipy.special import _ufuncs  # only tables with intervals need it
+
+    compute = getattr(_ufuncs, "_binom_pmf", None)
+    if compute is None:  # no public name
+        from scipy import stats
+
+        compute = stats.binom.pmf
+    result: Array = compute(k, n, p)
+    return result
+
+
 @lru_cache(maxsize=1 << 16)
 def _selected_pairs(n: int, rate: Fraction) -> PairLaw:
-    from scipy import stats  # a second to import, and only tables with intervals need it
-
     p = float(rate)
     if n < 2 or p == 0.0:
         return PairLaw(moves=0.0, both_stay=1.0, exchange=0.0, stay_and_go=0.0, follow=0.0, apart=0.0)
     spread = 12 * np.sqrt(n * p * (1 - p)) + 12
     k = np.arange(max(0, int(n * p - spread)), min(n, int(n * p + spread) + 1) + 1, dtype=np.float64)
-    weight = stats.binom.pmf(k, n, p)
+    weight = binomial_pmf(k, n, p)
     weight[k == 1] = 0.0
     weight /= weight.sum()
     pairs = weight * k * (k - 1) / (n * (n - 1))
@@ -803,7 +821,7 @@ def exhibit_effective_rates(choice: SwapChoice, release: Release, engine: Engine
     rows: list[dict[str, object]] = [{x: s, y: q} for s, q in zip(sizes, effective, strict=True) if s > 0]
     if len(rows) > MAX_POINTS_DRAWN:
         rows = rows[:: max(1, len(rows) // MAX_POINTS_DRAWN)]
-    share = f"{100 * weak / max(sum(records), 1):.1f}"
+    share = Decimal(f"{100 * weak / max(sum(records), 1):.2g}")
     series = Series(
         name="effective-rate",
         kind="line",
@@ -816,7 +834,7 @@ def exhibit_effective_rates(choice: SwapChoice, release: Release, engine: Engine
     )
     return Exhibit(
         title=Phrase("swap.exhibit.title"),
-        finding=Phrase("swap.exhibit.finding", rate=choice.rate, share=Decimal(share)),
+        finding=Phrase("swap.exhibit.finding", rate=choice.rate, share=share),
         parts=(series,) if rows else (),
     )
 

@@ -70,6 +70,9 @@ TEXT_BYTES = 16  # bytes of a text when it is exchanged
 TEXT_ID_BYTES = 64  # bytes more in memory where identifiers are texts, all of them different
 MAX_RECORDS_PER_PART = 1 << 25  # records of a part: Arrow counts the bytes of a column of text in 32 bits
 CODE_BYTES = 4  # bytes of a text in memory, where it is a position in a list of values
+# What was measured beside the records: strata and order while they are made, and row groups on their way to a file.
+WORKING_PART = 3  # a third of the bytes of the records
+ROWS_ON_THEIR_WAY, BYTES_ON_THEIR_WAY = 1 << 21, 250  # at most so many rows, of so many bytes each
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,14 @@ def estimate_size(census: "Census", roles: Roles) -> Size:
         )
         widths.append(_row_bytes(census, record_type, names, TEXT_BYTES) + OVERHEAD_BYTES)
         people += members * widths[-1]
-    return Size(memory=homes + along, homes=rows * widths[0], people=people, rows=most, widths=tuple(widths))
+    working = (homes + along) // WORKING_PART + min(most, ROWS_ON_THEIR_WAY) * BYTES_ON_THEIR_WAY
+    return Size(
+        memory=homes + along + working,
+        homes=rows * widths[0],
+        people=people,
+        rows=most,
+        widths=tuple(widths),
+    )
 
 
 def _row_bytes(census: "Census", record_type: str, names: Sequence[str], text: int) -> int:

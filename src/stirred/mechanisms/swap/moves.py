@@ -54,7 +54,7 @@ def _select(
         if word == limit and not select_all:
             ties[tied] = i
             tied += 1
-        rows[found] = i
+        rows[found] = i  # without a branch: the next record overwrites it, unless this one is selected
         second[found] = words[i, 1]
         found += 1 if word < limit or select_all else 0
     return found, tied
@@ -137,7 +137,7 @@ def _tally(strata: NDArray[np.uint32], rows: NDArray[np.uint32], counts: NDArray
 
 def break_tie(words: WordSource, label: str, identifier: np.uint64, counter: int, coin: Threshold) -> bool:
     """Return whether a record whose first word equals the threshold is selected, from the digits that follow."""
-    rest = coin.p * 2**64 - coin.first
+    rest = coin.p * 2**64 - coin.first  # the digits of p·2⁶⁴ behind the first word
     deeper = 0
     while rest:
         block = words.blocks(f"{label}/tie/{counter}", np.array([identifier], np.uint64), counter=deeper)

@@ -342,6 +342,7 @@ def check_invariants(
     """Compare the invariants before and after; one that is not kept is an error."""
     frame = strata.frame
     kept = frame.list_kept_tables()
+    # homes has one entry per kept table, and then that of the identifiers
     found = [
         Check(invariant=table.name, kept=was == now, numbers=cells)
         for table, was, now, cells in zip(kept, before.homes, after.homes, strata.cells, strict=False)
@@ -598,7 +599,7 @@ class SwapMechanism(Mechanism):
         del engine
         if release is None:
             return ()
-        compared = release.effect and release.effect.compare_losses()
+        compared = release.effect and release.effect.compare_losses("swap.losses.finding")
         lost = Exhibit(
             title=Phrase("swap.losses.title"), finding=compared or "", note=Phrase("swap.losses.note")
         )

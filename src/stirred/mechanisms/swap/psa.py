@@ -63,7 +63,7 @@ class PermutationSwapping(ProvedSwapping):
 
     @property
     def pair_law(self) -> Fraction:
-        """Return the swap rate, which decides how two records of a stratum move."""
+        """Return the argument of the closed forms of estimates: the swap rate."""
         return self.rate
 
     def keeps(self, by: Sequence[str], schema: "Schema") -> bool:

@@ -63,7 +63,7 @@ class StratumSwapping(SwapMechanism):
 
     @property
     def pair_law(self) -> Fraction | estimates.PairSource | None:
-        """Return the law of two records' moves (a Fraction: the PSA's at this rate), or None where it is not known."""
+        """Return what the closed forms of estimates take (a Fraction: the PSA's at this rate); None: there are none."""
         return None
 
     @classmethod
