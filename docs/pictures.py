@@ -7,7 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 VIEWS = {
     "wide": (1280, 800, "light", "screen"),
@@ -17,7 +17,7 @@ VIEWS = {
 }
 PARTS = {
     "demo-errors": ("demo", "#figure-error-by-size-hispanic-by-county"),
-    "demo-areas": ("demo", "#figure-areas-1"),
+    "demo-areas": ("demo", "figure[id^=figure-areas]"),
     "public-cells": ("public", "#figure-table-race-by-tract-small"),
 }
 
@@ -47,9 +47,23 @@ def main(demo: Path, images: Path) -> None:
                     )
                     for part, (of, place) in PARTS.items():
                         if of == name:
-                            page.locator(place).screenshot(path=images / f"{part}.png")
+                            picture_of(page, place, images / f"{part}.png")
                 page.close()
         browser.close()
+
+
+def picture_of(page: Page, place: str, out: Path) -> None:
+    """Draw the place of a page, or several that stand beside each other, without their tables of numbers."""
+    found = page.locator(place)
+    if found.count() > 1:
+        found.locator("details").evaluate_all("folds => folds.forEach(fold => { fold.open = false })")
+    boxes = [one.bounding_box() for one in found.all()]
+    left, top = min(box["x"] for box in boxes if box), min(box["y"] for box in boxes if box)
+    right = max(box["x"] + box["width"] for box in boxes if box)
+    foot = max(box["y"] + box["height"] for box in boxes if box)
+    page.screenshot(
+        path=out, full_page=True, clip={"x": left, "y": top, "width": right - left, "height": foot - top}
+    )
 
 
 if __name__ == "__main__":

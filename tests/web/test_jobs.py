@@ -151,7 +151,7 @@ def test_steps_have_percentages_where_a_command_tells_them(bench: Workbench, cli
         (job.folder / "started").touch()
     with (run.folder / "lock").open("w") as lock:  # as the process of the job holds it
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert "swap 25 %" in client.get("/run/jobs").words
+        assert "swap 25%" in client.get("/run/jobs").words
         assert 'max="100" value="25"' in client.get("/run/jobs").text
 
 

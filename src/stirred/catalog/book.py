@@ -157,7 +157,7 @@ _SUMS = (
         make=lambda rate: releases.das_2010(RATES_2010[0] if rate is None else rate),
         rates=RATES_2010,
         b=MAX_STRATUM_2010,
-        where="largest stratum: about 3.65 million households; 2 to 4 % swapped, purportedly",
+        where="largest stratum: about 3.65 million households; 2% to 4% swapped, purportedly",
         published="2011-02-03",
     ),
 )

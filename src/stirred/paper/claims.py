@@ -88,7 +88,7 @@ def example_2(*, seed: int = 1, match: Sequence[str] = ("county", "adults", "chi
     mechanism = PermutationSwapping(match=match, swap=["block"], rate="1/2", tables=tables, microdata=False)
     release = mechanism.release(census, key=Key.for_tests(seed))
     changed = [_count_changed(census, release.tables[" × ".join(table)], table) for table in tables]
-    what = "cells that one run at 50 % changes"
+    what = "cells that one run at 50% changes"
     return [
         _row(
             "3.1", f"adults, children and households by block: {what}", compare_number(sum(changed[:3]), "0")

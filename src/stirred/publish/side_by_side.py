@@ -15,7 +15,7 @@ from stirred.publish.packet.lookup import MEASURES, read_labels
 from stirred.report import Report, Section, render, sections, utility
 from stirred.report.accuracy import Tables, compare_intervals
 from stirred.report.charts import Ground
-from stirred.report.document import Audience, Block, make_table
+from stirred.report.document import Audience, Block, Fold, make_table, relabel
 from stirred.report.first_screen import first_screen
 from stirred.report.risk import PlainRisk
 from stirred.report.sections import write_joint_cost
@@ -105,9 +105,25 @@ def comparison_sections(labels: Sequence[str], specifications: Sequence[Specific
         Section(title="The promises beside each other", lead=lead, blocks=tuple(sides), chapter="promise"),
         _exact(labels, specifications),
     ]
-    for (first, a), (second, b) in combinations(zip(labels, specifications, strict=True), 2):
-        parts.append(sections.write_comparison(first, second, compare(a, b)))
-    return parts
+    pairs = [
+        sections.write_comparison(first, second, compare(a, b))
+        for (first, a), (second, b) in combinations(zip(labels, specifications, strict=True), 2)
+    ]
+    if len(pairs) > 1:
+        lead = "Part by part: which of two promises more, and why."
+        pairs = [Section(title="Two by two", lead=lead, blocks=_fold(pairs), chapter="promise")]
+    return [*parts, *pairs]
+
+
+def _fold(found: Sequence[Section]) -> tuple[Fold, ...]:
+    """Return sections as blocks that a click opens, each under its finding."""
+    return tuple(
+        Fold(
+            title=Phrase("report.two", first=Phrase("lists.heading", text=one.title), second=one.lead),
+            blocks=one.blocks,
+        )
+        for one in found
+    )
 
 
 def _exact(labels: Sequence[str], specifications: Sequence[Specification]) -> Section:
@@ -115,7 +131,7 @@ def _exact(labels: Sequence[str], specifications: Sequence[Specification]) -> Se
     number = [(label, len(list(spec.multiverse))) for label, spec in zip(labels, specifications, strict=True)]
     told = ", ".join(f"{many} of {label}" for label, many in number)
     rows = [
-        [label, invariant.words()]
+        [label, relabel(invariant.words(), {})]  # block group, not block_group
         for label, spec in zip(labels, specifications, strict=True)
         for invariant in spec.multiverse
     ]
@@ -189,15 +205,15 @@ def comparison_report(
     """Return one report of promises and errors against the truth; internal, unless the truth is public."""
     assessments = align_cells(assessments)
     parts = utility.write_truth_sections(assessments, ground=ground, tables=tables)
-    promises = [
-        sections.write_promise(
-            spec,
-            title=f"The promise of {label}",
-            labels=None if words is None else words.variables,
-            folded=True,
+    promises = tuple(
+        Fold(
+            title=label,
+            blocks=sections.write_promise(
+                spec, labels=None if words is None else words.variables, folded=True
+            ).blocks,
         )
         for label, spec in zip(labels, specifications, strict=True)
-    ]
+    )
     return Report(
         title=title,
         subtitle=subtitle,
@@ -211,6 +227,15 @@ def comparison_report(
             risks=risks,
             together=write_joint_cost(dict(zip(labels, specifications, strict=True))),
         ),
-        sections=(*parts, *comparison_sections(labels, specifications), *promises),
+        sections=(
+            *parts,
+            *comparison_sections(labels, specifications),
+            Section(
+                title="The guarantees in full",
+                lead="Each covers every number and record of its release.",
+                blocks=promises,
+                chapter="promise",
+            ),
+        ),
         levels={} if words is None else words.levels,
     )

@@ -48,7 +48,7 @@ def _rows(rows: Rows, category: str, value: str, group: str | None) -> list[Spec
 
 
 def _category(title: str | None = None) -> Spec:
-    return _names("c", title, axis={"labelLimit": 280, "grid": True})
+    return _names("c", title, axis={"grid": True})
 
 
 def bars(
@@ -472,6 +472,7 @@ TILE, WIDE = 52, 1_080  # pixels: the largest tile, the widest picture
 MAX_AREAS_LISTED = 60  # areas in the table below the picture
 MAX_PARENTS_NAMED = 24  # parents between which lines are drawn
 TILE_NAME_LETTERS = 7  # that fit on a tile
+LETTER = 5.5  # pixels: the width of a letter of a tile's name
 FAR_OUT = 1.5  # times the 98th percentile: colours do not reach for single values beyond it
 
 
@@ -531,7 +532,7 @@ def areas(
     spec = (
         _map(borders, values, colour, level, value)
         if borders is not None and mapped
-        else _tiles(ground, values, colour, level, value)
+        else _tiles(ground, values, colour, level, value, turn=_turn_names(largest, signed=signed))
     )
     parents = {ground.parent(level, code) for code in values} - {""}
     above = ground.levels[ground.levels.index(level) - 1] if level in ground.levels[1:] else ""
@@ -625,10 +626,24 @@ def _map(borders: BorderLines, values: Mapping[str, float], colour: Spec, level:
     )
 
 
-def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str, value: str) -> Spec:
+def _turn_names(largest: float, *, signed: bool) -> str:
+    """Return the condition under which a tile is so coloured that its name has the colour of the page, by day and night."""
+    if signed:
+        return f"night ? abs(datum.v) > {0.5 * largest:g} : datum.v < {-0.85 * largest:g}"
+    return f"datum.v > (night ? {0.45 * largest:g} : {0.6 * largest:g})"
+
+
+def _tiles(
+    ground: Ground, values: Mapping[str, float], colour: Spec, level: str, value: str, *, turn: str
+) -> Spec:
     codes = ground.order(level, list(values))
     names = name_tiles({code: ground.parent(level, code) for code in codes})
     places = place_tiles(len(codes), shape=2.2)
+    across, down = 1 + max(x for x, _ in places), 1 + max(y for _, y in places)
+    side = min(
+        TILE, WIDE // across
+    )  # tiles are square on a wide page; the page shrinks what is wider than it
+    named = LETTER * max(map(len, names.values())) <= side
     rows = [
         {
             "area": code,
@@ -636,11 +651,10 @@ def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str
             "x": x,
             "y": y,
             "p": ground.parent(level, code),
-            "n": names[code],
+            **({"n": names[code]} if named else {}),
         }
         for code, (x, y) in zip(codes, places, strict=True)
     ]
-    across, down = 1 + max(x for x, _ in places), 1 + max(y for _, y in places)
     ends: Spec = {
         "x": {
             "field": "x",
@@ -677,16 +691,18 @@ def _tiles(ground: Ground, values: Mapping[str, float], colour: Spec, level: str
             "x": {**ends["x"], "field": "xm"},  # type: ignore[dict-item]
             "y": {**ends["y"], "field": "ym"},  # type: ignore[dict-item]
             "text": {"field": "n", "type": "nominal"},
+            "color": {"condition": {"test": turn, "value": {"expr": "night ? '#14181b' : '#ffffff'"}}},
         },
     }
-    layers: list[Spec] = [rect, written]
+    layers: list[Spec] = [rect, written] if named else [rect]
     parents = sorted({str(row["p"]) for row in rows if row["p"]})
     if 1 < len(parents) <= MAX_PARENTS_NAMED:
         layers += _border_lines(rows, ends)
-    side = min(
-        TILE, WIDE // across
-    )  # tiles are square on a wide page; the page shrinks what is wider than it
-    return {**make_spec({"layer": layers}, rows, height=side * down), "width": side * across}
+    night = {"name": "night", "value": False}  # the page sets it
+    return {
+        **make_spec({"layer": layers, "params": [night]}, rows, height=side * down),
+        "width": side * across,
+    }
 
 
 def tile_name(code: str, parent: str) -> str:

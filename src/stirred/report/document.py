@@ -1,6 +1,5 @@
 """Define a report as plain data, before any HTML: a first screen of questions, then sections and charts."""
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,21 +18,10 @@ from stirred.spec.card.words import insert_labels
 
 # Numbers and names inside sentences: few digits, and labels for codes.
 
-LN2 = Decimal(2).ln()
-
 
 def percent(share: float, digits: int = 2) -> Decimal:
     """Return a share in per cent with few digits."""
     return round_digits(100 * share, digits)
-
-
-def count_tosses(log_odds: Decimal) -> int:
-    """Return the number of consecutive correct coin calls with the same log-odds.
-
-    >>> count_tosses(Decimal("2.0")), count_tosses(Decimal("0.7"))
-    (3, 2)
-    """
-    return math.ceil(log_odds / LN2)
 
 
 def relabel(text: str, labels: Mapping[str, str]) -> str:

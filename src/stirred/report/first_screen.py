@@ -18,7 +18,7 @@ from stirred.report.accuracy import (
     summarize_errors,
     summarize_intervals,
 )
-from stirred.report.document import ReleaseAnswer, Reply, add_exception, count_tosses, relabel
+from stirred.report.document import ReleaseAnswer, Reply, add_exception, relabel
 from stirred.report.risk import PlainRisk
 from stirred.spec import Specification
 from stirred.spec.card import Card, OddsBound
@@ -137,10 +137,9 @@ def _exact_more(specifications: Mapping[str, Specification]) -> list[str]:
 
 def _reply_learn(allowed: Mapping[str, OddsBound], risks: Mapping[str, PlainRisk]) -> Reply:
     """Reply what can be learnt: first what anyone finds in the release, then by how much odds can move."""
-    several = len(allowed) > 1
     answers: dict[str, tuple[str, str]] = {}
     for name, what in allowed.items():
-        figure, words = _answer_learn(what, several=several)
+        figure, words = _answer_learn(what)
         if name in risks:
             odds = Phrase("report.first.learn.then", figure=figure, words=words)
             figure, words = risks[name].figure, _sentences([risks[name].words, odds])
@@ -153,7 +152,7 @@ def _sentences(words: Sequence[str]) -> str:
     return reduce(lambda first, second: Phrase("report.two", first=first, second=second), words)
 
 
-def _answer_learn(what: OddsBound, *, several: bool) -> tuple[str, str]:
+def _answer_learn(what: OddsBound) -> tuple[str, str]:
     if what.distance is None and what.sure:
         return Phrase("report.first.learn.everything"), Phrase("report.first.learn.everything_words")
     if what.log_odds is None:
@@ -161,12 +160,9 @@ def _answer_learn(what: OddsBound, *, several: bool) -> tuple[str, str]:
     if what.log_odds.is_infinite():
         return Phrase("report.first.learn.unlimited"), Phrase("report.first.learn.unlimited_words")
     figure = Phrase("report.first.learn.figure", factor=what.factor)
-    words = Phrase("report.first.learn.short", tosses=count_tosses(what.log_odds))
-    if not several:
-        belief = Phrase("report.first.learn.certain")
-        if not what.near_certain:
-            belief = Phrase("report.first.learn.words", belief=what.belief(Fraction(1, 2)))
-        words = Phrase("report.two", first=belief, second=words)
+    words = Phrase("report.first.learn.certain")
+    if not what.near_certain:
+        words = Phrase("report.first.learn.words", belief=what.belief(Fraction(1, 2)))
     return figure, add_exception(words, what)
 
 

@@ -488,11 +488,9 @@ def _beside(one: RiskMeasure) -> str:
 def write_number(value: float, unit: str) -> str:
     """Write a number of a measure: shares in per cent, the rest with few digits.
 
-    >>> write_number(0.1234, "share").split(), write_number(12.0, "count"), write_number(1.69115, "epsilon")
-    (['12', '%'], '12', '1.691')
+    >>> write_number(0.1234, "share"), write_number(12.0, "count"), write_number(1.69115, "epsilon")
+    ('12%', '12', '1.691')
     """
     return (
-        f"{percent(value)}\N{NO-BREAK SPACE}%"
-        if unit == "share"
-        else format_value(round(value) if unit == "count" else value)
+        f"{percent(value)}%" if unit == "share" else format_value(round(value) if unit == "count" else value)
     )

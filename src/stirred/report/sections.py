@@ -50,7 +50,7 @@ def write_promise(
     blocks: list[Block] = [CardBlock(card=card)]
     if not folded:
         blocks = [
-            Paragraphs(paragraphs=(card.sentence(),)),
+            Paragraphs(paragraphs=(card.shown_sentence(),)),
             Fold(title=Phrase("report.promise.whole"), blocks=tuple(blocks)),
         ]
     return Section(

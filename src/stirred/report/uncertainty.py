@@ -135,7 +135,7 @@ def _by_size(found: Sequence[PublishedTable]) -> Chart:
 
 
 def _coverage(methods: Sequence[str]) -> list[Block]:
-    """Return how many of 100 intervals held the true number, by method, level and published size."""
+    """Return how many of 100 intervals held the true number, by method, level and published size, where it was measured."""
     columns = [Phrase("report.coverage.method"), Phrase("report.coverage.level"), *CLASS_NAMES]
     rows = [
         [
@@ -146,6 +146,8 @@ def _coverage(methods: Sequence[str]) -> list[Block]:
         for one in list_coverage_of(methods)
         for level, row in one.levels.items()
     ]
+    if not rows:
+        return [Paragraphs(paragraphs=(Phrase("report.coverage.unmeasured", nominal=NOMINAL_PERCENT),))]
     fewest, most = TRUE_SIZE_COVERAGE
     words = Phrase("report.coverage.words", nominal=NOMINAL_PERCENT, fewest=fewest, most=most)
     caption = Phrase("report.coverage.caption")

@@ -351,23 +351,18 @@ def _describe_variables(margin: Margin, domain: Domain) -> str:
             kind = unit(margin.record_type, "all_variables")
             if not missing:
                 return Phrase("invariant.all_variables", all_variables=kind)
-            left_out = reduce(_join_comma, missing)
-            return Phrase("invariant.all_variables_but", all_variables=kind, left_out=left_out)
+            return Phrase("invariant.all_variables_but", all_variables=kind, left_out=tuple(missing))
     first = " × ".join(kept[: MAX_VARIABLES_NAMED - 1])
     return Phrase("invariant.more_variables", first=first, count=len(kept) - MAX_VARIABLES_NAMED + 1)
 
 
-def _join_comma(first: str, second: str) -> str:
-    return Phrase("lists.comma_pair", first=first, second=second)
-
-
 def _name_missing(missing: frozenset[str], domain: Domain) -> list[str]:
-    """Return the names of the variables that are left out, with the finer areas in one word."""
+    """Return the names of the variables that are left out, and the finer areas in one phrase at the end."""
     start = next((place for place, level in enumerate(domain.spine) if level in missing), len(domain.spine))
     finer = frozenset(domain.spine[start:])
     if start == 0 or len(finer) < 2 or not finer <= missing:
         return _sort_variables(missing, domain)
-    return [Phrase("invariant.areas_below", level=domain.spine[start - 1]), *sorted(missing - finer)]
+    return [*sorted(missing - finer), Phrase("invariant.areas_below", level=domain.spine[start - 1])]
 
 
 def _find_generating(margin: Margin, domain: Domain) -> list[str]:

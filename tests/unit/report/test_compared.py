@@ -3,8 +3,12 @@
 from dataclasses import replace
 
 from stirred.catalog import catalog
+from stirred.languages import Language
+from stirred.mechanisms.effect import ExpectedEffect
+from stirred.publish.side_by_side import comparison_sections
 from stirred.report import Note, TableBlock, sections
 from stirred.report.comparison import NamedComparison, insert_names
+from stirred.report.document import Fold
 from stirred.spec import Verdict, compare
 
 SWAP = catalog.entry("whatif-state-size")
@@ -53,3 +57,21 @@ def test_a_quoted_source_keeps_its_words() -> None:
         insert_names("the first implies the second", "the second", "the first")
         == "the second implies the first"
     )
+
+
+def test_three_releases_are_compared_two_by_two_under_their_findings() -> None:
+    found = comparison_sections(["often", "rare", "again"], [OFTEN, RARE, OFTEN])
+    pairs = [one for one in found if one.title == "Two by two"]
+    assert len(pairs) == 1
+    titles = [str(fold.title) for fold in pairs[0].blocks if isinstance(fold, Fold)]
+    assert len(titles) == 3
+    assert titles[0].startswith("often beside rare: often promises more than rare")
+    two = [str(one.title) for one in comparison_sections(["often", "rare"], [OFTEN, RARE])]
+    assert "often beside rare" in two
+
+
+def test_a_loss_is_written_as_the_language_writes_numbers() -> None:
+    effect = ExpectedEffect(kind="records", share=0.1, records=100, losses={"one": "9.8602", "two": "∞"})
+    told = effect.compare_losses("swap.losses.finding")
+    assert told is not None
+    assert "ε = 9,8602 durch one und ε = ∞ durch two" in Language.of("de").translate(told)

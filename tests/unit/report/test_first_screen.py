@@ -69,7 +69,7 @@ def test_every_question_is_answered_in_words() -> None:
         "Which number do I quote?",
         "What does this not promise?",
     ]
-    assert "coin toss" in told(replies, 0)
+    assert "Someone who starts at 50:50" in told(replies, 0)
     assert "medical test" in told(replies, 0)
     assert "Each household" in told(replies, 1)
     assert "2 sets of numbers" in told(replies, 2)

@@ -11,6 +11,7 @@ import pytest
 
 from stirred.assess.assessment import assess_tables
 from stirred.assess.conclusions import ChangedNumber, Coefficient, Conclusions, Estimate
+from stirred.catalog import catalog
 from stirred.census import Census
 from stirred.census.geography import BorderLines
 from stirred.census.toml import parse_schema
@@ -20,7 +21,7 @@ from stirred.mechanisms.release import Release
 from stirred.publish.documents import ground_of
 from stirred.report import Report, Section, charts, render, sections, utility
 from stirred.report.charts import Ground, areas
-from stirred.report.document import Chart, Note, ReleaseAnswer, Reply, make_table, unfold
+from stirred.report.document import Chart, Note, Paragraphs, ReleaseAnswer, Reply, make_table, unfold
 from stirred.report.html import card_in_words
 from stirred.report.sections import draw_exhibit
 from stirred.report.uncertainty import Labels, write_published
@@ -169,6 +170,21 @@ def test_a_signed_picture_has_a_legend_with_both_halves() -> None:
     assert "enden bei 2,5\u00a0%" in Language.of("de").translate(small.sentence)
 
 
+def test_names_of_tiles_stand_only_where_they_fit_and_can_be_read() -> None:
+    def draw(number: int) -> str:
+        values = {f"{at:05}": float(at) for at in range(number)}
+        chart = areas("a", "t", "s", values, ground=Ground(), level="tract", value="v")
+        assert chart is not None
+        return json.dumps(chart.spec)
+
+    few, many = draw(40), draw(2_000)
+    assert '"names"' in few
+    assert '"n": "39"' in few
+    assert "night ?" in few  # on a tile of full colour a name has the colour of the page
+    assert '"names"' not in many
+    assert '"n":' not in many
+
+
 def test_conditions_are_told_with_labels() -> None:
     """A code of the census stands in sentences and cards of a report by its label, escaped."""
     levels = {"kind": {"2": "vacant", "3": "<gq>"}}
@@ -294,3 +310,11 @@ def test_labels_of_charts_cannot_leave_their_script() -> None:
     assert ends == render(Report(title="t", subtitle="", audience="public", sections=(plain,))).count(
         "</script>"
     )
+
+
+def test_a_promise_with_an_exception_is_told_in_one_language() -> None:
+    (words, _) = sections.write_promise(catalog["pl-2020"]).blocks
+    assert isinstance(words, Paragraphs)
+    told = Language.of("de").translate(words.paragraphs[0])
+    assert "(außer mit Wahrscheinlichkeit 10⁻¹⁰)" in told
+    assert "except" not in told

@@ -68,10 +68,11 @@ function drawCharts(charts) {
       place.dataset.drawn = "begun";
       const narrow = place.clientWidth < 560;
       const shrink = typeof spec.width === "number" ? Math.min(1, (place.clientWidth - 24) / spec.width) : 1;
-      const fitted = shrink < 1 ? { ...spec, width: Math.round(spec.width * shrink), height: Math.round(spec.height * shrink) } : spec;
+      const fitted = shrink < 1 ? { ...spec, width: Math.round(spec.width * shrink), height: Math.round(spec.height * shrink) } : { ...spec };
+      if (fitted.params) fitted.params = fitted.params.map((one) => (one.name === "night" ? { ...one, value: night } : one));
       if (fitted.layer && fitted.width / spec.width < 0.75) fitted.layer = fitted.layer.filter((layer) => layer.name !== "names");
       const legend = { ...config.legend, ...(narrow ? { orient: "bottom", columns: 1, labelLimit: place.clientWidth - 40, titleLimit: place.clientWidth - 20, gradientLength: Math.min(260, place.clientWidth - 60) } : {}) };
-      const axis = { ...config.axis, labelOverlap: "greedy", labelSeparation: 6, ...(narrow ? { labelLimit: 120, titleLimit: place.clientWidth - 20 } : {}) };
+      const axis = { ...config.axis, labelOverlap: "greedy", labelSeparation: 6, labelLimit: 280, ...(narrow ? { labelLimit: 120, titleLimit: place.clientWidth - 20 } : {}) };
       try {
         await vegaEmbed(place, fitted, { actions: false, renderer: "svg", config: { ...config, legend, axis }, formatLocale: locale });
         place.dataset.drawn = "yes";

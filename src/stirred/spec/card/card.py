@@ -126,21 +126,25 @@ class CardContents:
         return Phrase("card.budget", letter=letter, relation="≥" if self.at_least else "=", number=number)
 
     def sentence(self) -> str:
-        """Return the specification as one sentence for data users."""
+        """Return the specification in sentences for data users."""
+        return self.translate(self.shown_sentence())
+
+    def shown_sentence(self) -> Phrase:
+        """Return the sentences as a phrase that can be written in every language."""
         spec, what = self.specification, self.bound_odds()
         among = Phrase("card.sentence.among" if list(spec.multiverse) else "card.sentence.any_data")
         if what.distance is None:
             key = "card.sentence.single" if what.sure else "card.sentence.unknown"
-            return self.says(key, among=among, reason=what.reason)
+            return Phrase(key, among=among, reason=what.reason)
         if what.log_odds is not None and what.log_odds.is_infinite():
-            return self.says("card.sentence.no_limit", among=among, change=what.change)
+            return Phrase("card.sentence.no_limit", among=among, change=what.change)
         if what.log_odds is None:
             measured, budget = str(spec.output_premetric), self.shown_budget()
-            return self.says(
+            return Phrase(
                 "card.sentence.moves", among=among, change=what.change, budget=budget, measure=measured
             )
         key = "card.sentence.known_bounds" if self.at_least else "card.sentence.odds"
-        return self.says(
+        return Phrase(
             key, among=among, change=what.change, factor=_add_exception(what.factor, what.exception)
         )
 

@@ -229,7 +229,7 @@ def test_sentences_are_short_and_tables_are_whole() -> None:
         output_premetric=Multiplicative(),
         budget=Budget.of(1),
     )
-    short = "households by all household variables (not areas below state)"
+    short = "households by all household variables (except areas smaller than state)"
     for sentence in (" ".join(Card(spec).list_exact()), str(spec)):
         assert short in sentence
         assert "households by block × size" in sentence
