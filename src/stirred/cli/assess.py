@@ -44,9 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR|FILE",
         help="a folder; or metrics.csv or .xlsx for the metrics of one packet alone",
     )
-    parser.add_argument(
-        "--only", nargs="+", choices=DOUBTS, help="which doubts to look into (default: all of them)"
-    )
+    parser.add_argument("--only", nargs="+", choices=DOUBTS, help="what to look into (default: all of it)")
     add_attack_arguments(parser)
     parser.add_argument("--publish", action="store_true", help="noisy totals that may be published")
     parser.add_argument("--epsilon", help='the price of each published table, an exact text such as "1/10"')

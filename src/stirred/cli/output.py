@@ -205,9 +205,11 @@ PROGRESS_KINDS = ("lines", "json", "none")
 
 @contextmanager
 def show_progress(
-    *, quiet: bool = False, late: bool = False, kind: str | None = None
+    *, quiet: bool = False, late: bool = False, kind: str | None = None, began: float | None = None
 ) -> "Iterator[ProgressEvents]":
     """Show bars on standard error while the block runs, lines without a terminal, nothing when quiet.
+
+    Seconds are those since ``began`` (``time.monotonic()``), by default since this call.
 
     ``late`` lines are only those of steps that last: what is refused at once is one error and nothing before it. A
     ``kind`` that is asked for decides: a line a step, a JSON object a line, or nothing.
@@ -216,12 +218,12 @@ def show_progress(
         yield _nothing
         return
     if kind == "json":
-        events = _tell_events(partial(write_event, "progress"))
+        events = _tell_events(partial(write_event, "progress"), began)
         with tell_compiling(partial(events, COMPILING, 0, 1)):
             yield events
         return
     if kind == "lines" or not sys.stderr.isatty():
-        began = time.monotonic()
+        began = time.monotonic() if began is None else began
         note = partial(write_step, began, COMPILING)
         with tell_compiling(note):
             yield _line_a_step(began, late=late)
@@ -270,7 +272,7 @@ def _line_a_step(began: float, *, late: bool = False) -> "ProgressEvents":
         far = ""
         if not begins and done < total and now - last >= LINE_AFTER_SECONDS:
             left = estimate_left(done, total, now - first[step])
-            far = f" {percent(done, total)} %" + ("" if left is None else f", {write_left(left)}")
+            far = f" {percent(done, total)}%" + ("" if left is None else f", {write_left(left)}")
         if done >= total:
             told.pop(step)  # a later release has the same steps
             first.pop(step)
@@ -300,11 +302,12 @@ def log_progress(path: Path, inner: "ProgressEvents") -> "Iterator[ProgressEvent
         yield report
 
 
-def _tell_events(write: Callable[..., None]) -> "ProgressEvents":
+def _tell_events(write: Callable[..., None], since_start: float | None = None) -> "ProgressEvents":
     """Return a progress that writes an event when a step begins or ends, and at most one a second between."""
     from stirred.census.progress import estimate_left
 
-    began = last = time.monotonic()
+    last = time.monotonic()
+    began = last if since_start is None else since_start
     first = dict[str, float]()  # when a step began
 
     def report(step: str, done: int, total: int) -> None:

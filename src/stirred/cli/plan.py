@@ -271,6 +271,8 @@ def _check(arguments: argparse.Namespace) -> int:
         out.print(f"guard: {guard.name}: {guard.finding}")
     for words in found.unexplained:
         out.print(f"no reason is given for: {words}", style="yellow")
+    for note in found.specification.notes:
+        out.print(f"note: {note}")
     out.print(
         f"{found.records:,} records; about {found.seconds:,.0f} s and {found.memory / 1e9:.1f} GB on two cores"
     )
@@ -398,7 +400,7 @@ def _rehearse(arguments: argparse.Namespace) -> int:
             f"{format_error(row['bias_low'], signed=True)} to {format_error(row['bias_high'], signed=True)}",
             format_error(row["MAE"]),
             format_error(row["RMSE"]),
-            "–" if row["coverage"] is None else f"{100 * row['coverage']:.1f} %",
+            "–" if row["coverage"] is None else f"{100 * row['coverage']:.1f}%",
         ]
         for row in found.rows(named=True)
     ]

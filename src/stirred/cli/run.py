@@ -13,6 +13,8 @@ An interrupted run is taken up where it stopped; the same key and census give th
 """
 
 import argparse
+import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -122,18 +124,16 @@ def release_plan(
     from stirred.publish.check import prepare
     from stirred.publish.run.part import hold_lock
 
+    show = partial(show_progress, quiet=arguments.json, kind=arguments.progress, began=time.monotonic())
     with open_engine(arguments, planned=plan.engine, accepted=plan.accept_open_network) as engine:
         # all that can be refused is refused before a key is made
-        with show_progress(quiet=arguments.json, late=True, kind=arguments.progress) as shown:
+        with show(late=True) as shown:
             rehearsal = noiseless or is_rehearsal(out, arguments.key)
             ready = prepare(plan, out, engine, rehearsal=rehearsal, progress=shown)
         tell_about_records(ready.census)
         log = out.with_name(out.name + ".log")
         with hold_lock(out), clean_after_refusal(key_file(out, arguments.key), log):
             key = rehearsal_key() if noiseless else load_key(out, arguments.key)
-            with (
-                show_progress(quiet=arguments.json, kind=arguments.progress) as shown,
-                log_progress(log, shown) as progress,
-            ):
+            with show() as shown, log_progress(log, shown) as progress:
                 packet = run_plan(plan, out, key=key, progress=progress, internal=internal, prepared=ready)
     return packet, ready

@@ -78,10 +78,13 @@ def require_verb(parser: VerbParser, words: Sequence[str]) -> None:
     word, known = words[0] if words else "", actions_of(parser)
     if word and not word.startswith("-") and word not in known:
         near = get_close_matches(word, SUGGESTED_COMMANDS, n=1, cutoff=0.75)
+        meant = did_you_mean(word, {*known, *RENAMED, "help"})
+        if meant.startswith("known: "):  # a list of forty words helps nobody
+            meant = "begin with stirred demo"
         raise InputError(
             f"stirred has no command {word!r}",
             why="stirred --help lists all of them",
-            fix=SUGGESTED_COMMANDS[near[0]] if near else did_you_mean(word, {*known, *RENAMED}),
+            fix=SUGGESTED_COMMANDS[near[0]] if near else meant,
         )
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from stirred.census import Census
 from stirred.census.validation import find_doubts
-from stirred.engine import Engine, Progress
-from stirred.engine.choice import choose_engine
+from stirred.engine import Engine, Progress, silent
+from stirred.engine.choice import choose_engine, name_work
 from stirred.errors import DataError, InputError, PlanError, PrivacyError, StirredError, did_you_mean
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Mechanism
@@ -52,6 +52,7 @@ def prepare(
     """
     require_room(out)
     engine_used = engine or choose_engine(plan.engine, accept_open_network=plan.accept_open_network)
+    name_work(engine_used, "check", progress or silent)
     stamps = input_stamps(plan.census(engine_used))
     census = plan.checked_census(engine_used, progress=progress)
     require_records(census, engine_used)
@@ -295,6 +296,7 @@ class Explanation:
     doubts: tuple[str, ...] = ()  # about the records, for the office alone
     effects: tuple[str, ...] = ()  # how far each mechanism is expected to change what it reads
     compared: tuple[str, ...] = ()  # what other mechanisms would lose at the same effect
+    losses: tuple[tuple[int, float, str, str], ...] = ()  # the same: step, share that moves, mechanism, ε
     guards: tuple[Guard, ...] = ()  # for the office alone: one of them may come from a trial draw
 
     def document(self) -> dict[str, object]:
@@ -319,7 +321,12 @@ class Explanation:
             "doubts": list(self.doubts),
             "expected_effect": list(self.effects),
             "compared_losses": list(self.compared),
+            "losses": [
+                {"step": step, "share": share, "mechanism": name, "epsilon": loss}
+                for step, share, name, loss in self.losses
+            ],
             "guards": guard_lines(self.guards),
+            "notes": [str(note) for note in self.specification.notes],
         }
 
 
@@ -371,6 +378,12 @@ def explain(
             str(told)
             for effect in promise.effects
             if effect is not None and (told := effect.compare_losses()) is not None
+        ),
+        losses=tuple(
+            (step, effect.share, name, loss)
+            for step, effect in enumerate(promise.effects, 1)
+            if effect is not None
+            for name, loss in effect.losses.items()
         ),
     )
 

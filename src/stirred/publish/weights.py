@@ -127,7 +127,7 @@ def rake(cells: pl.DataFrame, totals: Sequence[PublicTotals]) -> NDArray[np.floa
             return weight
     raise InputError(
         "no weights meet all public totals",
-        why=f"after {ROUNDS:,} rounds of raking a total is still missed by {100 * off:.2g} % of the population",
+        why=f"after {ROUNDS:,} rounds of raking a total is still missed by {100 * off:.2g}% of the population",
         fix="use coarser totals: where combinations have no released record, totals can contradict each other",
     )
 

@@ -272,8 +272,8 @@ def test_a_long_step_says_how_far_it_is_and_how_long_it_will_take(
         progress("draw", 80, 100)
     assert capsys.readouterr().err.splitlines() == [
         "   0.0 s  draw",
-        "  10.0 s  draw 25 %, about 30 s left",
-        "  40.0 s  draw 80 %, about 10 s left",
+        "  10.0 s  draw 25%, about 30 s left",
+        "  40.0 s  draw 80%, about 10 s left",
     ]
 
 
@@ -350,7 +350,7 @@ def test_what_is_refused_at_once_has_no_line_before_its_error(
         assert capsys.readouterr().err == ""
         now[0] = 40.0
         told("check", 2, 5)
-        assert capsys.readouterr().err == "  40.0 s  check 40 %, about 60 s left\n"
+        assert capsys.readouterr().err == "  40.0 s  check 40%, about 60 s left\n"
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,8 @@ def test_a_program_runs_a_plan_and_reads_all_that_it_needs(folder: Path) -> None
     )
     made, told = json.loads(done.stdout), lines(done.stderr.decode())
     assert {"packet": "packet", "private": True, "internal": "packet/internal"}.items() <= made.items()
+    seconds = [float(str(event["seconds"])) for event in told if event["event"] == "progress"]
+    assert seconds == sorted(seconds)  # of one clock, from the check to the report
     assert "household" in made["specification"]
     assert made["epsilon"]
     assert made["files"]["spec.json"] == "packet/public/spec.json"

@@ -157,7 +157,10 @@ def test_a_proposed_swap_passes_the_check_at_once(
     assert "no record was read" in told
     explained = explain(load(plan))
     assert explained.records > 0
-    (compared,) = explained.document()["compared_losses"]
+    checked = explained.document()
+    (compared,) = checked["compared_losses"]
+    assert [one["step"] for one in checked["losses"]] == [1] * len(checked["losses"])
+    assert all(f"ε = {one['epsilon']} by {one['mechanism']}" in compared for one in checked["losses"])
     assert "by stirring and" in compared
     assert "by permutation-swapping" in compared
     text = plan.read_text(encoding="utf-8")

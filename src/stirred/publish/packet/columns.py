@@ -21,8 +21,8 @@ MEASURES: Mapping[str, str] = {
     "estimate": "the true number, estimated",
     "standard_error": "standard error of the estimate; 0: exact",
     "variance": "variance of the noise on the count",
-    "low": "lower end of the 95 % interval of the true number",
-    "high": "upper end of the 95 % interval of the true number",
+    "low": "lower end of the 95% interval of the true number",
+    "high": "upper end of the 95% interval of the true number",
     "quote": "the column to quote",
 }
 

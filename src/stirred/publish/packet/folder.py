@@ -32,7 +32,7 @@ def _list_read_errors() -> tuple[type[BaseException], ...]:
 
 
 @contextmanager
-def _replace_read_errors(name: str) -> Iterator[None]:
+def replace_read_errors(name: str) -> Iterator[None]:
     """Replace errors of the reading libraries: a packet of any origin may be read before it is verified."""
     try:
         yield
@@ -136,21 +136,21 @@ class Packet:
         """Read one published table."""
         import pyarrow.parquet as pq
 
-        with _replace_read_errors(f"tables/{name}.parquet"):
+        with replace_read_errors(f"tables/{name}.parquet"):
             return pq.read_table(self.public / "tables" / f"{name}.parquet")
 
     def frame(self, name: str) -> "pl.DataFrame":
         """Read one published table as a frame; load fewer libraries than :meth:`table`."""
         import polars as pl
 
-        with _replace_read_errors(f"tables/{name}.parquet"):
+        with replace_read_errors(f"tables/{name}.parquet"):
             return pl.read_parquet(self.public / "tables" / f"{name}.parquet")
 
     def has_mark(self, name: str, mark: str) -> bool:
         """Return whether the metadata of a published table carry a mark."""
         import polars as pl
 
-        with _replace_read_errors(f"tables/{name}.parquet"):
+        with replace_read_errors(f"tables/{name}.parquet"):
             return mark in pl.read_parquet_metadata(self.public / "tables" / f"{name}.parquet")
 
     def contents(self) -> dict[str, str]:
@@ -164,7 +164,7 @@ class Packet:
         for folder in [*sorted(self.public.glob("data*")), self.public / "tables"]:
             for path in sorted(folder.glob("*.parquet")):
                 files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
-                with _replace_read_errors(f"{folder.name}/{path.name}"):
+                with replace_read_errors(f"{folder.name}/{path.name}"):
                     found[f"{folder.name}/{path.stem}"] = digest(pads.dataset([str(file) for file in files]))
         return found
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.engine import Engine, Local, Progress, silent
+from stirred.engine.choice import name_work
 from stirred.errors import (
     ClusterError,
     ForgedStateError,
@@ -145,7 +146,7 @@ def _run(
     try:
         # ``begin`` has read the files for their digest: they are still those whose promise was stated
         require_unchanged(ready.stamps, ready.census)
-        unfinished.clear(data_folder(plan, number) for number in range(len(plan.steps)))
+        unfinished.clear_except(data_folder(plan, number) for number in range(len(plan.steps)))
         releases: list[Release] = []
         for number in range(len(plan.steps)):
             releases.append(_release(plan, number, ready, key, unfinished, progress, releases))
@@ -157,7 +158,7 @@ def _run(
             engine=ready.engine,
             promise=ready.promise,
         )
-        _name_work(ready.engine, "packet")
+        name_work(ready.engine, "packet", progress)
         truth = ready.census if internal and plan.utility else None
         write_packet(content, unfinished.part, progress=progress, truth=truth, internal=internal)
         unfinished.require_same_input(plan, key, ready.census)
@@ -166,15 +167,10 @@ def _run(
     except StirredError:  # a refusal, however late; an interrupted run is kept, to be taken up
         unfinished.remove()
         raise
+    finally:
+        name_work(ready.engine, "", silent)
     unfinished.complete()
     return Packet(out)
-
-
-def _name_work(engine: Engine, work: str) -> None:
-    """Tell an engine that shows its jobs to others what the next ones are for."""
-    name_work = getattr(engine, "name_work", None)
-    if name_work is not None:
-        name_work(work)
 
 
 def _release(
@@ -195,7 +191,7 @@ def _release(
         work = unfinished.work(folder)
         mechanism_state = unfinished.state / f"{folder.name}.levels"  # what it finished, and takes up again
         source = plan.steps[number].source
-        _name_work(ready.engine, mechanism.name)
+        name_work(ready.engine, mechanism.name, progress)
         if source is None:
             release = mechanism.release(
                 ready.census,

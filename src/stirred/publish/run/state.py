@@ -86,7 +86,7 @@ class UnfinishedRun:
         if self.folder.mark() != identity.encode():
             raise changed_input()
 
-    def clear(self, finished: Iterable[str]) -> None:
+    def clear_except(self, finished: Iterable[str]) -> None:
         """Delete all but what mechanisms finished: only files that this run writes are sealed."""
         keep = set(finished)
         self.folder.clear(self.state.name, PUBLIC)
