@@ -1,4 +1,4 @@
-"""Which tests run in one process: those on Spark, by the kind of session that they need, and those that share work."""
+"""Which tests run in one process: those on Spark, by their kind of session, and those that share work; which are slow."""
 
 import os
 import shutil
@@ -40,6 +40,9 @@ LONGEST = [
     "test_layouts",
 ]
 
+# tests that take long without being marked, one a line
+SLOW_LIST = Path(__file__).with_name("slow.txt")
+
 # no test depends on the clock, and a run that passes passes again: the same examples each time
 settings.register_profile(
     "stirred", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
@@ -55,6 +58,10 @@ def _kind(item: pytest.Item) -> str | None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Name the groups and order them; Spark tests are one, sorted by kind: sessions start once, and never two at a time."""
+    listed = {line for line in SLOW_LIST.read_text(encoding="utf-8").splitlines() if not line.startswith("#")}
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(pytest.mark.slow)
     on_spark = [item for item in items if _kind(item)]
     others = [item for item in items if not _kind(item)]
     # what kills a worker comes last, so that few tests wait for a new one

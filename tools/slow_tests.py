@@ -24,6 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOW, SPARK = "mark.slow", "mark.spark"  # how a file of tests marks what is slow and what runs on Spark
+SLOW_LIST = ROOT / "tests" / "slow.txt"  # slow tests without a mark, as pytest names them
 NOTHING_COLLECTED = 5  # pytest's own number
 PASSED_REF = "refs/stirred/slow-tests-passed"
 SECONDS_PER_DAY = 86_400
@@ -32,7 +33,8 @@ SECONDS_PER_DAY = 86_400
 PACKETS = "tests/golden/packets"
 ROOMS = {
     "mechanisms/swap": (
-        "tests/unit/swapping tests/slow/test_traditional_real_data.py tests/golden/test_1940.py "
+        "tests/unit/swapping tests/slow/test_traditional_real_data.py "
+        "tests/unit/targeted tests/unit/swapping_2010 tests/statistical/swapping tests/golden/test_1940.py "
         f"tests/golden/test_stirring_note.py tests/unit/audit tests/contract {PACKETS}"
     ),
     "mechanisms/stirring": (
@@ -49,14 +51,17 @@ ROOMS = {
     "mechanisms/census2020": f"tests/unit/safetab tests/unit/safetab_h tests/unit/bureau tests/contract {PACKETS}",
     "mechanisms": f"tests/contract tests/unit/audit {PACKETS}",
     "spec": "tests/unit/spec tests/unit/swapping/test_swap_promises.py tests/unit/formal",
-    "chance": "tests/unit/swapping tests/unit/formal tests/slow/test_cell_key_vectors.py",
+    "chance": (
+        "tests/statistical/chance tests/unit/chance tests/unit/swapping tests/unit/formal "
+        "tests/slow/test_cell_key_vectors.py"
+    ),
     "census": (
-        "tests/golden/test_reading.py tests/statistical/synthetic tests/unit/bureau tests/fuzz "
-        "tests/unit/topdown/test_mdf.py"
+        "tests/golden/test_reading.py tests/statistical/synthetic tests/unit/bureau tests/unit/census tests/unit/synthetic "
+        "tests/fuzz tests/unit/topdown/test_mdf.py"
     ),
     "engine": (
         "tests/spark tests/contract/test_engines.py tests/unit/swapping/test_parts.py "
-        "tests/slow/test_cluster_operator.py tests/unit/engine/test_digests.py "
+        "tests/slow/test_cluster_operator.py tests/unit/engine "
         "tests/unit/topdown/test_topdown_shards.py"
     ),
     "catalog": "tests/unit/publish/test_das2020.py",
@@ -64,7 +69,7 @@ ROOMS = {
     "report": "tests/e2e/test_documents.py",
     "publish": f"tests/unit/publish tests/unit/hostile tests/slow/kills tests/e2e tests/spark/test_spark_plan.py {PACKETS}",
     "web": "tests/web",
-    "cli": "tests/e2e tests/unit/hostile",
+    "cli": "tests/e2e tests/unit/cli tests/unit/hostile",
     "paper": "tests/golden/test_1940.py",
     "languages": "tests/unit/publish/test_plan_language.py",
     "kernels.py": "tests/unit/topdown/test_topdown_machines.py",
@@ -72,6 +77,7 @@ ROOMS = {
     "closed_files.py": "tests/slow/kills tests/e2e/test_faults.py",
     "text_formats.py": "tests/fuzz",
     "frames.py": "tests/golden/test_reading.py",
+    "_support.py": "tests/unit/test_extras.py",
 }
 # files of no room, and files of the house that are nobody's alone: their quick tests are in make test
 OUTSIDE = {
@@ -79,8 +85,9 @@ OUTSIDE = {
     "examples": "tests/e2e",
     "formal": "tests/unit/formal",
     "r": "tests/e2e/test_r_package.py",
+    "tools": "tests/unit/test_slow_tests.py",
 }
-WITHOUT_SLOW = ("__init__.py", "__main__.py", "errors.py", "_support.py", "roots.py", "py.typed")
+WITHOUT_SLOW = ("__init__.py", "__main__.py", "errors.py", "roots.py", "py.typed")
 
 
 # ---- what changed ------------------------------------------------------------------------------------------------------
@@ -146,12 +153,14 @@ def find_room(path: str) -> str | None:
 
 def list_slow_files(places: Iterable[str]) -> list[str]:
     """Return the files with slow tests in folders and files, each once."""
+    listed = {line.partition("::")[0] for line in SLOW_LIST.read_text(encoding="utf-8").splitlines()}
     found: dict[str, None] = {}
     for place in places:
         at = ROOT / place
         for path in sorted(at.rglob("test_*.py")) if at.is_dir() else [at]:
-            if SLOW in path.read_text(encoding="utf-8"):
-                found[path.relative_to(ROOT).as_posix()] = None
+            name = path.relative_to(ROOT).as_posix()
+            if name in listed or SLOW in path.read_text(encoding="utf-8"):
+                found[name] = None
     return list(found)
 
 

@@ -41,6 +41,19 @@ def test_every_room_is_named_and_every_slow_test_is_asked_for_by_one(tool: Modul
     ] == []
 
 
+def test_what_is_listed_as_slow_is_there(tool: ModuleType) -> None:
+    lines = tool.SLOW_LIST.read_text(encoding="utf-8").splitlines()
+    names = {line.partition("[")[0] for line in lines if not line.startswith("#")}
+    gone = []
+    for name in names:
+        path, _, function = name.rpartition("::")
+        path = path.partition("::")[0]
+        file = ROOT / path
+        if not file.is_file() or f"def {function}(" not in file.read_text(encoding="utf-8"):
+            gone.append(name)
+    assert not gone, "tests/slow.txt names tests that are not there"
+
+
 def test_a_change_asks_for_the_tests_of_its_rooms(tool: ModuleType) -> None:
     rooms, files = tool.choose_tests(
         ["src/stirred/mechanisms/swap/psa.py", "README.md", "tests/gone/test_gone.py"]
