@@ -241,7 +241,7 @@ class Targets:
             self._disturb(self.part, name, chance, self.left)
             unfinished = UnfinishedRun(PartFolder(self.work / "again"))
             unfinished.begin(self.plan, seeds.KEY, self.census)
-            unfinished.clear(["data"])
+            unfinished.clear_except(["data"])
             place = self.part / "public" / "data"
             step = self.plan.steps[0]
             found = unfinished.load_finished(
