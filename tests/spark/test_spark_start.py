@@ -59,6 +59,28 @@ def test_a_java_that_ends_first_leaves_no_traceback(capsys: pytest.CaptureFixtur
     assert said == [False, False, True]
 
 
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_connection_to_java_that_breaks_logs_no_traceback(silent: bool) -> None:
+    """py4j writes to the root logger what it raises too; without the filter it reads like a crash."""
+    code = f"""
+import socket, threading
+from py4j.java_gateway import GatewayClient
+from py4j.protocol import ERROR
+from stirred.engine.spark import session
+
+server = socket.create_server(("127.0.0.1", 0))
+def hang_up():
+    while True:
+        server.accept()[0].close()
+threading.Thread(target=hang_up, daemon=True).start()
+if {silent}:
+    session.silence_gateway()
+assert GatewayClient(port=server.getsockname()[1]).send_command("c\\n") == ERROR
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ("Traceback" not in done.stderr) is silent
+
+
 @pytest.mark.parametrize("absent", ["pyspark", "pandas"])
 def test_without_a_package_the_command_to_install_it_is_named(
     monkeypatch: pytest.MonkeyPatch, absent: str

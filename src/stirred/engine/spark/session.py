@@ -91,6 +91,7 @@ def start_session(master: str | None, config: Mapping[str, str]) -> Any:
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     _silence_server(session.sparkContext._accumulatorServer)
+    silence_gateway()
     return session
 
 
@@ -103,6 +104,20 @@ def _silence_server(server: Any) -> None:
             loud(request, address)
 
     server.handle_error = handle_error
+
+
+def silence_gateway() -> None:
+    """Drop the tracebacks that py4j logs by itself, to the root logger, when Java ends before Python.
+
+    A signal that ends a process group ends both, in any order. The error is raised too, and gets its own message.
+    """
+    root = logging.getLogger()
+    if _is_not_of_gateway not in root.filters:
+        root.addFilter(_is_not_of_gateway)
+
+
+def _is_not_of_gateway(record: logging.LogRecord) -> bool:
+    return not (record.exc_info and "py4j" in Path(record.pathname).parts)
 
 
 def default_settings(master: str | None) -> dict[str, str]:
