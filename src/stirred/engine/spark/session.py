@@ -283,13 +283,14 @@ class ActionWatch:
         results: list[T] = []
         raised: list[BaseException] = []
 
-        def work() -> None:
-            try:
-                results.append(action())
-            except BaseException as error:
-                raised.append(error)
+        class ActionThread(InheritableThread):
+            def run(self) -> None:
+                try:
+                    super().run()  # which asks Java too, before the action does
+                except BaseException as error:
+                    raised.append(error)
 
-        thread = InheritableThread(target=work, daemon=True)
+        thread = ActionThread(target=lambda: results.append(action()), daemon=True)
         thread.start()
         try:
             last = -1
