@@ -14,7 +14,7 @@ PINNED := $(BIN)/uv pip compile --universal --python-version 3.11 --generate-has
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all demo test test-slow proof lint kernels format bench docs dist programs browser java r constraints clean
+.PHONY: help setup setup-all demo test quick test-slow proof lint style types kernels format bench docs dist programs browser java r constraints clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -41,18 +41,25 @@ $(READY): $(SMALL) constraints.txt
 demo: setup  ## run the main job on an embedded synthetic census; ends by naming the report to open
 	@$(BIN)/stirred demo --out demo
 
-lint: setup-all  ## ruff (lint, format) and mypy --strict
+lint: style types  ## ruff (lint, format) and mypy --strict
+
+style: setup-all
 	@$(BIN)/ruff check $(SOURCES)
 	@$(BIN)/ruff format --check $(SOURCES)
-	@$(BIN)/mypy
+
+types: setup-all
+	@nice $(BIN)/mypy
 
 format: setup-all  ## let ruff rewrite what it can
 	@$(BIN)/ruff check --fix $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
 
 test:  ## lint, then every test but the slow ones
-	@$(MAKE) --no-print-directory -j 2 setup-all programs
-	@$(MAKE) --no-print-directory -j 2 lint kernels
+	@$(MAKE) --no-print-directory -j 3 programs style kernels
+	@$(MAKE) --no-print-directory -j 2 types quick
+
+# the tests alone; mypy works beside them, in what two processes leave of two cores
+quick: setup-all
 	@$(PYTEST) -m "not slow"
 
 kernels: setup-all
