@@ -34,6 +34,8 @@ class Fault:
     fix: str = RUN_AGAIN_FIX
 
 
+EXIT = r"[Ee]xit(?:ed with)? (?:code|status)(?::| is)?"  # how Spark, YARN and Kubernetes begin: exit code 137
+
 # the first that is found counts: an executor that is lost for want of memory is told as such
 FAULTS = (
     Fault(
@@ -68,14 +70,14 @@ FAULTS = (
         "set spark.pyspark.python to a Python that every machine has under the same path",
     ),
     Fault(
-        r"OutOfMemoryError|exit(?:ed with)? (?:code|status):? 52\b|MemoryError"
+        rf"OutOf(?:Direct)?Memory(?:Error|Exception)|{EXIT} 52\b|MemoryError"
         r"|exceeding (?:physical |virtual )?memory limits|OOMKilled|Cannot allocate memory",
         "an executor ran out of memory",
         "its Java or its Python found no memory left",
         MEMORY_FIX,
     ),
     Fault(
-        r"exit(?:ed with)? (?:code|status):? (137|143)\b",
+        rf"{EXIT} (137|143)\b",
         "executors were killed more often than Spark tries again",
         "exit code {0}: the system or the manager of the cluster stopped them, mostly for want of memory",
         MEMORY_FIX,
@@ -148,18 +150,33 @@ def translate_error(error: BaseException) -> StirredError:
     ours = re.search(re.escape(ERROR_PREFIX) + r"(\{.*\})", told)
     if ours:
         words = json.loads(ours[1])
+        lacking = find_fault(words.get("cause", ""))
+        if lacking:
+            return lacking
         kind = getattr(errors, words["class"], StirredError)
         made: StirredError = kind(words["what"], why=words.get("why", ""), fix=words.get("fix", ""))
         return made
-    for fault in FAULTS:
-        found = re.search(fault.pattern, told)
-        if found:
-            return ClusterError(fault.what, why=fault.why.format(*found.groups()), fix=fault.fix)
+    known = find_fault(told)
+    if known:
+        return known
     name = type(error).__name__
     condition = getattr(error, "getCondition", lambda: None)()
     return ClusterError(
         UNKNOWN_FAULTS[0], why=f"{name} ({condition})" if condition else name, fix=RUN_AGAIN_FIX
     )
+
+
+def find_fault(told: str) -> ClusterError | None:
+    """Return the first fault whose pattern is found in what Spark says, as an error in our words.
+
+    >>> find_fault("") is None
+    True
+    """
+    for fault in FAULTS:
+        found = re.search(fault.pattern, told)
+        if found:
+            return ClusterError(fault.what, why=fault.why.format(*found.groups()), fix=fault.fix)
+    return None
 
 
 # The first task of a session: the versions of every executor, before a record is read.
