@@ -565,6 +565,15 @@ def versions() -> dict[str, str]:
     return {"python": minor, **{name: version(name) for name in LIBRARIES}}
 
 
+def describe_machines(golden: Mapping[str, Any]) -> str:
+    """Return where the packets were made and where they were recorded: what differs may be the machine's.
+
+    >>> describe_machines({"machine": "x86_64"}).startswith("made on ")
+    True
+    """
+    return f"made on {platform.machine()} ({platform.system()}), recorded on {golden.get('machine', 'an unknown machine')}"
+
+
 def load_golden() -> dict[str, Any]:
     """Return what was recorded."""
     found: dict[str, Any] = json.loads(FILE.read_text())
@@ -658,13 +667,14 @@ def main() -> int:
                 golden["digests"][name] = keep_differences(name, made, golden)
                 write_golden(golden["digests"])
     print("\n".join(lines) or f"{files} digests are {'equal' if asked.check else 'recorded'}")
+    print(describe_machines(golden) if asked.check else f"recorded on {platform.machine()}")
     return 1 if lines else 0
 
 
 def write_golden(digests: Mapping[str, Digests]) -> None:
     """Write golden.json, one line for every digest, entries in the order in which they are made."""
     kept = {name: digests[name] for name in plan_of_all() if name in digests}
-    document = {"key": KEY, "versions": versions(), "digests": kept}
+    document = {"key": KEY, "machine": platform.machine(), "versions": versions(), "digests": kept}
     FILE.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 

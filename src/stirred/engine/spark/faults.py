@@ -11,7 +11,7 @@ from typing import Any
 
 from stirred import errors
 from stirred.engine.spark.tasks import ERROR_PREFIX, RUN_AGAIN_FIX, TASK_FAILED
-from stirred.errors import ClusterError, StirredError
+from stirred.errors import ClusterError, InputError, StirredError
 
 # Translate errors of Spark. What Java says is searched and never shown: it may repeat what a task read.
 
@@ -123,6 +123,39 @@ FAULTS = (
 )
 
 
+MAX_FAILED_STARTS = 10  # executors that may end before any of them has run a task
+
+
+def make_start_error(ended: int) -> ClusterError:
+    """Return the error for a cluster whose executors end before they run a task.
+
+    >>> make_start_error(10).what
+    'the executors of this cluster end as soon as they start'
+    """
+    return ClusterError(
+        "the executors of this cluster end as soon as they start",
+        why=f"{ended} of them ended, and none has run a task: they have too little memory (spark.executor.memory), or an "
+        "option or a secret that they cannot use",
+        fix="see the logs of the executors, correct the settings of the cluster, then run the same command again",
+    )
+
+
+def make_settings_error(told: str) -> StirredError:
+    """Return the error for a Spark that did not start; of its words only the names of settings are shown.
+
+    >>> print(make_settings_error("java.lang.IllegalArgumentException: too little: spark.executor.memory").why)
+    Java refuses spark.executor.memory
+    """
+    named = sorted(set(re.findall(r"(?<![\w.])spark\.[a-z]\w*(?:\.\w+)+", told)))
+    return find_fault(told) or InputError(
+        "Spark did not start with these settings",
+        why=f"Java refuses {' and '.join(named)}"
+        if named
+        else "Java refuses one of them, or has no memory or port for it",
+        fix="correct the settings (spark-defaults.conf, --conf), then run the same command again",
+    )
+
+
 UNKNOWN_FAULTS = ("Spark stopped the job", TASK_FAILED)  # the cluster works, and a step of ours may not
 
 
@@ -181,6 +214,7 @@ def find_fault(told: str) -> ClusterError | None:
 
 # The first task of a session: the versions of every executor, before a record is read.
 
+Told = tuple[str, dict[str, str]]  # a host and its versions
 COMPARED = ("stirred", "pyarrow")
 COMPARED_MARK = "_stirred_compared"  # on a context whose executors were compared
 
@@ -194,7 +228,7 @@ def list_driver_versions() -> dict[str, str]:
     return {"Python": platform.python_version()} | {name: version(name) for name in COMPARED}
 
 
-def make_probe(names: Iterable[str]) -> Callable[[object], tuple[str, dict[str, str]]]:
+def make_probe(names: Iterable[str]) -> Callable[[object], Told]:
     """Return a function that tells host and versions where it runs; it is sent whole, so that it needs no package there."""
     wanted = tuple(names)
 
@@ -216,10 +250,10 @@ def make_probe(names: Iterable[str]) -> Callable[[object], tuple[str, dict[str, 
     return probe
 
 
-def require_same_versions(session: Any) -> None:
+def require_same_versions(session: Any, run: Callable[[Callable[[], list[Told]]], list[Told]]) -> None:
     """Compare the versions of driver and executors by one small job for each context; name the first difference.
 
-    A context of threads of this process has no executor to compare.
+    A context of threads of this process has no executor to compare. ``run`` runs the job, and ends it if it waits in vain.
     """
     context = session.sparkContext
     if str(context.master).startswith("local") and not str(context.master).startswith("local-cluster"):
@@ -227,15 +261,13 @@ def require_same_versions(session: Any) -> None:
     if getattr(context, COMPARED_MARK, False):
         return
     tasks = max(int(context.defaultParallelism), 2)
-    context.setJobDescription("stirred: compare versions")
-    with translate_errors():
-        # not parallelize, which leaves a socket open where Spark encrypts
-        told = session.range(0, tasks, 1, tasks).rdd.map(make_probe(COMPARED)).collect()
+    # not parallelize, which leaves a socket open where Spark encrypts
+    told = run(lambda: session.range(0, tasks, 1, tasks).rdd.map(make_probe(COMPARED)).collect())
     compare_versions(list_driver_versions(), told)
     setattr(context, COMPARED_MARK, True)
 
 
-def compare_versions(own: dict[str, str], told: Iterable[tuple[str, dict[str, str]]]) -> None:
+def compare_versions(own: dict[str, str], told: Iterable[Told]) -> None:
     """Raise an error that names where a version differs from the driver's.
 
     >>> compare_versions({"Python": "3.11.2"}, [("node7", {"Python": "3.11.9"})])
