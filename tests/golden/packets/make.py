@@ -9,9 +9,10 @@ whoever means to change a release records it anew and explains the lines that ch
     python tests/golden/packets/make.py --check memory/topdown   compare some cases, by the beginning of their names
     python tests/golden/packets/make.py                          record everything anew
 
-Only public names are used: ``import stirred`` and ``python -m stirred``. Three things vary and are left out:
+Only public names are used: ``import stirred`` and ``python -m stirred``. Four things vary and are left out:
 
 - versions in receipt.json (Python, Stirred, libraries): their values are left out, their names stay;
+- the last number of Python's version in reports;
 - digests in checksums.txt, which contain that of receipt.json: they are verified instead, and left out;
 - the folder of the plan, where ``settings()`` of a mechanism names a file beside the plan.
 
@@ -52,6 +53,9 @@ KEY = 5  # of st.Key.for_tests
 HOUSEHOLDS = 120  # of the small census
 HELP_COLUMNS = "100"
 LIBRARIES = ("pyarrow", "polars", "numpy", "numba", "scipy")
+RECORDED_PYTHON = (
+    b"python 3.11.7, stirred"  # what reports stated when they were recorded; others are compared as this
+)
 Digests = dict[str, str]
 
 CENSUS = """name = "golden"
@@ -302,6 +306,8 @@ def pin(name: str, data: bytes) -> bytes:
         return data.replace(found[0], re.sub(rb': "[^"]*"', b": -", found[0]))
     if name == "checksums.txt":
         return re.sub(rb"(?m)^[0-9a-f]{64}", b"-", data)
+    if name.endswith(".html"):
+        return re.sub(rb"\bpython 3\.\d+\.\d+, stirred", RECORDED_PYTHON, data)
     return data
 
 

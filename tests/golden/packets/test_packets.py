@@ -91,6 +91,12 @@ def test_a_failure_names_the_architectures() -> None:
     assert "recorded on x86_64" in MACHINES
 
 
+def test_the_last_number_of_python_is_left_out() -> None:
+    pages = [f"<dd>python 3.{last}, stirred 1.0</dd>".encode() for last in ("11.7", "11.2", "12.13")]
+    assert {make.pin("report.html", page) for page in pages} == {pages[0]}
+    assert make.pin("README.txt", pages[1]) == pages[1]
+
+
 def test_other_versions_compare_rows() -> None:
     """Where another pyarrow wrote a Parquet file, its rows decide; bytes of other files do always."""
     old = {**GOLDEN, "versions": {**GOLDEN["versions"], "pyarrow": "0"}, "digests": {"x": {"a": "1 rows 2"}}}
