@@ -284,7 +284,8 @@ class ActionWatch:
                 LOG.warning(
                     "waiting for the cluster, which has run no task for %d seconds (executors: %d run, %d ended): "
                     "it is busy, or no worker has the memory and the cores that are asked for an executor "
-                    "(spark.executor.memory, spark.executor.cores), or executors do not reach this machine",
+                    "(spark.executor.memory, spark.executor.cores), or executors end as they start, or do not reach this "
+                    "machine: see their logs",
                     waited,
                     running,
                     ended,
