@@ -105,6 +105,21 @@ def test_a_fault_has_its_own_words_and_shows_no_value(words: str) -> None:
     assert told.fix
 
 
+@pytest.mark.parametrize(
+    ("words", "setting"),
+    [
+        ("java.lang.OutOfMemoryError: Java heap space", "spark.executor.memory)"),
+        ("Reason: Command exited with code 52", "spark.executor.memory)"),
+        ("MemoryError", "spark.executor.memoryOverhead)"),
+        ("Container killed by YARN for exceeding physical memory limits.", "spark.executor.memoryOverhead)"),
+    ],
+)
+def test_the_memory_that_is_lacking_is_named(words: str, setting: str) -> None:
+    told = faults.translate_error(OSError(words))
+    assert told.what == "an executor ran out of memory"
+    assert setting in told.fix
+
+
 IN_A_TASK = {
     MemoryError("977531"): "an executor ran out of memory",
     pa.ArrowMemoryError("malloc of size 977531 failed"): "an executor ran out of memory",

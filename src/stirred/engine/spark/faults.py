@@ -19,6 +19,10 @@ MEMORY_FIX = (
     "give each executor more memory beside Java's (spark.executor.memoryOverhead) or fewer cores, then run the same command "
     "again: it goes on from what is finished"
 )
+JAVA_MEMORY_FIX = (
+    "give Java of each executor more memory (spark.executor.memory) or fewer cores, then run the same command "
+    "again: it goes on from what is finished"
+)
 INSTALL_FIX = (
     "install the same stirred[spark] on the driver and on every executor (PYSPARK_PYTHON names their Python)"
 )
@@ -70,10 +74,15 @@ FAULTS = (
         "set spark.pyspark.python to a Python that every machine has under the same path",
     ),
     Fault(
-        rf"OutOf(?:Direct)?Memory(?:Error|Exception)|{EXIT} 52\b|MemoryError"
-        r"|exceeding (?:physical |virtual )?memory limits|OOMKilled|Cannot allocate memory",
+        rf"OutOf(?:Direct)?Memory(?:Error|Exception)|{EXIT} 52\b",
         "an executor ran out of memory",
-        "its Java or its Python found no memory left",
+        "its Java found no memory left",
+        JAVA_MEMORY_FIX,
+    ),
+    Fault(
+        r"MemoryError|exceeding (?:physical |virtual )?memory limits|OOMKilled|Cannot allocate memory",
+        "an executor ran out of memory",
+        "its Python, or Java and Python together, found no memory left",
         MEMORY_FIX,
     ),
     Fault(
