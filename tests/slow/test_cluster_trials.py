@@ -179,7 +179,7 @@ if any("pyspark" in word for word in sys.orig_argv):
         {what}
     tasks.read_parts = lack
 """
-NO_MEMORY = 'raise MemoryError("ZQ7391 is a value")'  # what a library raises that is refused memory
+NO_MEMORY = 'raise MemoryError("ZQ" "7391 is a value")'  # what a library raises that is refused memory
 KILLED = "os.kill(os.getpid(), signal.SIGKILL)"  # what the system does with a process that takes too much
 SMALL = {"spark.testing.reservedMemory": "1000000"}  # else Spark itself refuses an executor below 450 MB
 
