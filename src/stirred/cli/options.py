@@ -1,12 +1,13 @@
 """Declare the options that verbs share: the engine, invalid records, and the key of a run."""
 
 import argparse
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred.cli.output import PROGRESS_KINDS
+from stirred.cli.output import PROGRESS_KINDS, show_progress
 from stirred.cli.process import tell
 from stirred.errors import ClusterError, InputError, PrivacyError, StirredError
 
@@ -62,19 +63,51 @@ def open_engine(
     """
     from stirred.engine.choice import choose_engine
 
-    engine = choose_engine(
-        arguments.engine or planned,
-        memory=arguments.memory,
-        scratch=arguments.scratch,
-        master=arguments.master,
-        accept_open_network=arguments.accept_open_network or accepted,
-    )
+    name = arguments.engine or planned
+    with tell_start(arguments, name):
+        engine = choose_engine(
+            name,
+            memory=arguments.memory,
+            scratch=arguments.scratch,
+            master=arguments.master,
+            accept_open_network=arguments.accept_open_network or accepted,
+        )
     try:
         yield engine
     finally:
         stop = getattr(engine, "stop", None)
         if stop is not None:
             stop()
+
+
+START_TOLD_SECONDS = (
+    2.0  # seconds after which the start of an engine is a step; what is refused at once is an error alone
+)
+
+
+@contextmanager
+def tell_start(arguments: argparse.Namespace, engine: str) -> "Iterator[None]":
+    """Tell the start of a cluster as a step, where it takes longer than a refusal."""
+    if engine == "local":
+        yield
+        return
+    with show_progress(quiet=arguments.json, kind=arguments.progress) as progress:
+        told = threading.Event()
+
+        def begin() -> None:
+            told.set()
+            progress(engine, 0, 1)
+
+        late = threading.Timer(START_TOLD_SECONDS, begin)
+        late.daemon = True
+        late.start()
+        try:
+            yield
+        finally:
+            late.cancel()
+            late.join()
+        if told.is_set():
+            progress(engine, 1, 1)
 
 
 # The flag that says what is done with records that break the schema, the same for every verb that releases.

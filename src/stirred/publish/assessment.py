@@ -31,7 +31,7 @@ from stirred.census import Census
 from stirred.chance import Key, discrete_laplace
 from stirred.closed_files import closed_file
 from stirred.engine import Local, Progress, silent
-from stirred.errors import IncompatibleError, InputError, MissingExtraError, StirredError
+from stirred.errors import ClusterError, IncompatibleError, InputError, MissingExtraError, StirredError
 from stirred.frames import frame_of
 from stirred.mechanisms.release import Release, scan_records
 from stirred.publish.packet.checksums import seal
@@ -190,6 +190,8 @@ def _attack_releases(
                 attacker=how.attacker, areas=how.areas, tracts=how.tracts if release.microdata else "",
                 bound=how.bound, seed=how.seed, state=state, progress=say,
             )  # fmt: skip
+        except ClusterError:  # the run is taken up: no report says that this is unknown
+            raise
         except StirredError as error:
             measures.append(_make_unknown_measure("attack", str(error.args[0] if error.args else error)))
             continue
@@ -210,6 +212,8 @@ def _rebuild_households(packet: Packet, truth: Census, how: DoubtSettings, say: 
         return rebuild_from_tables(
             tables, truth, HOUSEHOLD, areas=how.areas, bound=how.bound, seed=how.seed, progress=say
         )
+    except ClusterError:
+        raise
     except StirredError as error:
         reason = str(error.args[0] if error.args else error)
         return AttackResult(measures=(_make_unknown_measure("records rebuilt from tables", reason),))
@@ -226,6 +230,8 @@ def _undo_swaps(
             continue
         try:
             found = invert_swap(release, truth)
+        except ClusterError:
+            raise
         except StirredError:
             continue  # a mechanism of another package that is not installed here
         known = [one for one in found.measures if one.value is not None]
@@ -260,6 +266,8 @@ def _measure_universe(
             released[record_type] = list(dict.fromkeys([*released.get(record_type, []), *named]))
     try:
         return measure_universe(specification, truth, variables=released)
+    except ClusterError:
+        raise
     except StirredError as error:
         reason = str(error.args[0] if error.args else error)
         return UniverseResult(measures=(_make_unknown_measure("universe", reason),), tables={})

@@ -9,7 +9,15 @@ from stirred.census import Census
 from stirred.census.validation import find_doubts
 from stirred.engine import Engine, Progress, silent
 from stirred.engine.choice import choose_engine, name_work
-from stirred.errors import DataError, InputError, PlanError, PrivacyError, StirredError, did_you_mean
+from stirred.errors import (
+    ClusterError,
+    DataError,
+    InputError,
+    PlanError,
+    PrivacyError,
+    StirredError,
+    did_you_mean,
+)
 from stirred.languages import Phrase
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.effect import ACCEPT_KEY, require_effect
@@ -423,6 +431,8 @@ def _part(name: str, specification: Specification) -> tuple[str, str, str]:
 def _numbers(invariant: Invariant, census: Census) -> int | None:
     try:
         return int(invariant.tabulate(census).num_rows)
+    except ClusterError:
+        raise
     except StirredError:
         return None
 

@@ -9,9 +9,10 @@ whoever means to change a release records it anew and explains the lines that ch
     python tests/golden/packets/make.py --check memory/topdown   compare some cases, by the beginning of their names
     python tests/golden/packets/make.py                          record everything anew
 
-Only public names are used: ``import stirred`` and ``python -m stirred``. Three things vary and are left out:
+Only public names are used: ``import stirred`` and ``python -m stirred``. Four things vary and are left out:
 
 - versions in receipt.json (Python, Stirred, libraries): their values are left out, their names stay;
+- the last number of Python's version in reports;
 - digests in checksums.txt, which contain that of receipt.json: they are verified instead, and left out;
 - the folder of the plan, where ``settings()`` of a mechanism names a file beside the plan.
 
@@ -52,6 +53,9 @@ KEY = 5  # of st.Key.for_tests
 HOUSEHOLDS = 120  # of the small census
 HELP_COLUMNS = "100"
 LIBRARIES = ("pyarrow", "polars", "numpy", "numba", "scipy")
+RECORDED_PYTHON = (
+    b"python 3.11.7, stirred"  # what reports stated when they were recorded; others are compared as this
+)
 Digests = dict[str, str]
 
 CENSUS = """name = "golden"
@@ -302,6 +306,8 @@ def pin(name: str, data: bytes) -> bytes:
         return data.replace(found[0], re.sub(rb': "[^"]*"', b": -", found[0]))
     if name == "checksums.txt":
         return re.sub(rb"(?m)^[0-9a-f]{64}", b"-", data)
+    if name.endswith(".html"):
+        return re.sub(rb"\bpython 3\.\d+\.\d+, stirred", RECORDED_PYTHON, data)
     return data
 
 
@@ -565,6 +571,15 @@ def versions() -> dict[str, str]:
     return {"python": minor, **{name: version(name) for name in LIBRARIES}}
 
 
+def describe_machines(golden: Mapping[str, Any]) -> str:
+    """Return where the packets were made and where they were recorded: what differs may be the machine's.
+
+    >>> describe_machines({"machine": "x86_64"}).startswith("made on ")
+    True
+    """
+    return f"made on {platform.machine()} ({platform.system()}), recorded on {golden.get('machine', 'an unknown machine')}"
+
+
 def load_golden() -> dict[str, Any]:
     """Return what was recorded."""
     found: dict[str, Any] = json.loads(FILE.read_text())
@@ -658,13 +673,14 @@ def main() -> int:
                 golden["digests"][name] = keep_differences(name, made, golden)
                 write_golden(golden["digests"])
     print("\n".join(lines) or f"{files} digests are {'equal' if asked.check else 'recorded'}")
+    print(describe_machines(golden) if asked.check else f"recorded on {platform.machine()}")
     return 1 if lines else 0
 
 
 def write_golden(digests: Mapping[str, Digests]) -> None:
     """Write golden.json, one line for every digest, entries in the order in which they are made."""
     kept = {name: digests[name] for name in plan_of_all() if name in digests}
-    document = {"key": KEY, "versions": versions(), "digests": kept}
+    document = {"key": KEY, "machine": platform.machine(), "versions": versions(), "digests": kept}
     FILE.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -3,6 +3,7 @@
 What is right is tested elsewhere; here is tested that nothing changed. Where a change is meant, ``make.py`` records it.
 """
 
+import platform
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,9 @@ from golden.packets import make
 from stirred import Spark
 
 GOLDEN = make.load_golden()
+MACHINES = make.describe_machines(
+    GOLDEN
+)  # in every failure: both architectures must reproduce what is recorded
 ALL = make.plan_of_all()
 QUICK = [name for name, maker in ALL.items() if maker.engine != "spark" and not maker.slow]
 SLOW = [name for name, maker in ALL.items() if maker.slow]
@@ -27,13 +31,13 @@ def differences(name: str, place: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", QUICK)
 def test_nothing_changed(name: str, tmp_path: Path) -> None:
-    assert differences(name, tmp_path) == []
+    assert differences(name, tmp_path) == [], MACHINES
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
 def test_no_preset_changed(name: str, tmp_path: Path) -> None:
-    assert differences(name, tmp_path) == []
+    assert differences(name, tmp_path) == [], MACHINES
 
 
 @pytest.mark.slow  # minutes, in one session
@@ -41,7 +45,7 @@ def test_no_preset_changed(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ON_SPARK)
 def test_nothing_changed_on_spark(name: str, spark: Spark, tmp_path: Path) -> None:
     made = make.plan_of_all(lambda: spark)[name].make(tmp_path / "made")
-    assert make.compare(name, made, GOLDEN) == []
+    assert make.compare(name, made, GOLDEN) == [], MACHINES
 
 
 def test_everything_is_recorded() -> None:
@@ -80,6 +84,17 @@ def test_a_missing_and_a_new_file_are_named() -> None:
     gone, *rest = recorded
     made = {**{name: recorded[name] for name in rest}, "more": ""}
     assert make.compare("catalog", made, GOLDEN) == [f"catalog: {gone} is missing", "catalog: more is new"]
+
+
+def test_a_failure_names_the_architectures() -> None:
+    assert platform.machine() in MACHINES
+    assert "recorded on x86_64" in MACHINES
+
+
+def test_the_last_number_of_python_is_left_out() -> None:
+    pages = [f"<dd>python 3.{last}, stirred 1.0</dd>".encode() for last in ("11.7", "11.2", "12.13")]
+    assert {make.pin("report.html", page) for page in pages} == {pages[0]}
+    assert make.pin("README.txt", pages[1]) == pages[1]
 
 
 def test_other_versions_compare_rows() -> None:

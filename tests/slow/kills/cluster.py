@@ -8,7 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -30,13 +31,21 @@ SETTINGS = {
 class StandaloneCluster:
     """A master and two workers with one executor each; all that they write lies in one folder.
 
-    They know each other by a secret and encrypt what they send, unless ``closed`` is false.
+    They know each other by a secret and encrypt what they send, unless ``closed`` is false. ``hosts`` are the addresses of
+    the workers: Spark starts a task a second time only on another host than the first.
     """
 
-    def __init__(self, home: Path, *, closed: bool = True, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        closed: bool = True,
+        settings: Mapping[str, str] | None = None,
+        hosts: Sequence[str] = ("127.0.0.1", "127.0.0.1"),
+    ) -> None:
         import pyspark
 
-        self.home = home
+        self.home, self.hosts = home, hosts
         secret = {
             "spark.authenticate": "true",
             "spark.authenticate.secret": secrets.token_hex(16),
@@ -67,8 +76,8 @@ class StandaloneCluster:
         (self.home / "conf" / "spark-defaults.conf").write_text("".join(lines))
         self._start("master.Master", "--host", "127.0.0.1", "--port", self.master.rpartition(":")[2])
         self._wait("127.0.0.1", int(self.master.rpartition(":")[2]))
-        for _ in range(2):
-            self.worker()
+        for host in self.hosts:
+            self.worker(host)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -77,9 +86,9 @@ class StandaloneCluster:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
-    def worker(self) -> None:
+    def worker(self, host: str = "127.0.0.1") -> None:
         """Start a worker."""
-        place = ("--work-dir", str(self.home / "work"), "--host", "127.0.0.1")
+        place = ("--work-dir", str(self.home / "work"), "--host", host)
         self._start("worker.Worker", "--cores", "1", "--memory", "1g", *place, self.master)
 
     def lose(self, number: int) -> None:
@@ -88,6 +97,20 @@ class StandaloneCluster:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         self.worker()
+
+    def run(self, *words: str, scratch: Path) -> "subprocess.CompletedProcess[str]":
+        """Run ``stirred`` with the cluster as its engine, as a process of its own; ``scratch`` is made."""
+        scratch.mkdir(exist_ok=True)
+        there = ("--engine", "spark", "--master", self.master, "--scratch", str(scratch))
+        return run_stirred(*words, *there, environment=self.environment)
+
+    def list_pythons(self, number: int) -> list[int]:
+        """Return the processes of Python that a worker's executors have started."""
+        parents = dict(_list_parents())
+        found = {self.processes[1 + number].pid}
+        while more := {child for child, parent in parents.items() if parent in found} - found:
+            found |= more
+        return [child for child in sorted(found) if b"pyspark.daemon" in _read_command(child)]
 
     def written(self) -> list[Path]:
         """Everything that Spark keeps on disk between tasks, and its logs."""
@@ -119,3 +142,29 @@ class StandaloneCluster:
                     return
             time.sleep(0.2)
         raise AssertionError("the master did not start")
+
+
+def run_stirred(
+    *words: str, environment: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run ``stirred`` as a process of its own."""
+    paths = os.pathsep.join(filter(None, sys.path))
+    return subprocess.run(
+        [sys.executable, "-m", "stirred", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(environment or {}), "PYTHONPATH": paths},
+    )
+
+
+def _list_parents() -> Iterator[tuple[int, int]]:
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            yield int(path.parent.name), int(path.read_text().rpartition(")")[2].split()[1])
+
+
+def _read_command(process: int) -> bytes:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    return b""

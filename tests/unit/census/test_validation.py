@@ -1,12 +1,16 @@
 """Validation: each rule is broken a known number of times, and exactly that number is told."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stirred.census import Census, Problem, validate
-from stirred.errors import DataError
+from small_town import write_town
+from stirred.census import Census, Problem, read, validate
+from stirred.census.validation import Passes
+from stirred.errors import ClusterError, DataError
 from stirred.mechanisms.swap.records import require_links, require_owners
 
 
@@ -305,3 +309,18 @@ def test_one_orphan_is_enough() -> None:
         require_owners(1)
     with pytest.raises(DataError, match="1 records belong to no household"):
         require_links(1)
+
+
+@pytest.mark.parametrize("step", ["count_broken", "count_twice", "count_unlinked", "list_places"])
+def test_a_cluster_that_fails_is_no_problem_of_the_records(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """What a cluster could not count is not said to be wrong with the records: the run is taken up."""
+
+    def lose(*_: object) -> None:
+        raise ClusterError("an executor ran out of memory", why="no memory was left", fix="give it more")
+
+    write_town(tmp_path, households=20)
+    monkeypatch.setattr(Passes, step, lose)
+    with pytest.raises(ClusterError, match="ran out of memory"):
+        validate(read(tmp_path))

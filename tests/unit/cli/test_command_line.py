@@ -1,10 +1,12 @@
 """What every command has in common: JSON, exit codes, completion, pipes, and tables that cut nothing."""
 
+import argparse
 import json
 import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ import pytest
 
 from stirred import kernels
 from stirred.catalog import catalog
+from stirred.cli import options
 from stirred.cli.completion import write_script
 from stirred.cli.main import main
 from stirred.cli.output import TextTable, show_progress
@@ -369,3 +372,32 @@ def test_mistyped_words_are_refused_with_what_was_meant(
     told = capsys.readouterr().err
     assert told.startswith("error: ")
     assert meant in told.partition("fix: ")[2]
+
+
+@pytest.mark.parametrize(
+    ("engine", "kind", "seconds", "told"),
+    [
+        ("spark", "lines", 0.0, r" +0\.\d s  spark\n"),
+        (
+            "spark",
+            "json",
+            0.0,
+            r'.*"step": "spark", "state": "begun".*\n.*"step": "spark", "state": "done".*\n',
+        ),
+        ("spark", "none", 0.0, ""),
+        ("spark", "lines", 60.0, ""),  # a refusal comes sooner: one error, and nothing before it
+        ("local", "lines", 0.0, ""),
+    ],
+)
+def test_a_cluster_that_starts_slowly_is_told(
+    engine: str,
+    kind: str,
+    seconds: float,
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(options, "START_TOLD_SECONDS", seconds)
+    with options.tell_start(argparse.Namespace(json=False, progress=kind), engine):
+        time.sleep(0.2)
+    assert re.fullmatch(told, capsys.readouterr().err)

@@ -1,8 +1,10 @@
 """What an operator is told of a cluster: an open network, versions that differ, faults of Spark in words of ours."""
 
+import errno
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -65,7 +67,22 @@ SAID = {
         "executors were killed more often than Spark tries again"
     ),
     "Container killed by YARN for exceeding physical memory limits. 5.1 GB of 5 GB": "an executor ran out of memory",
+    # YARN's own words, where the system ended a container
+    "ExecutorLostFailure (executor 38 exited caused by one of the running tasks) Reason: Container from a bad node: "
+    "container_1_01_000072 on host: node7. Exit status: 137. Diagnostics: Container killed on request. Exit code is 137": (
+        "executors were killed more often than Spark tries again"
+    ),
+    "The executor with id 32 exited with exit code 137(SIGKILL, possible container OOM)": (
+        "executors were killed more often than Spark tries again"
+    ),
     "java.lang.OutOfMemoryError: Java heap space": "an executor ran out of memory",
+    "io.netty.util.internal.OutOfDirectMemoryError: failed to allocate 4194304 byte(s) of direct memory": (
+        "an executor ran out of memory"
+    ),
+    "org.apache.arrow.memory.OutOfMemoryException: Failure allocating buffer.": "an executor ran out of memory",
+    "ExecutorLostFailure (executor 1 exited caused by one of the running tasks) Reason: Command exited with code 52": (
+        "an executor ran out of memory"
+    ),
     "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)": (
         "a Python process of an executor ended in the middle of its work"
     ),
@@ -85,6 +102,50 @@ def test_a_fault_has_its_own_words_and_shows_no_value(words: str) -> None:
     assert told.what == SAID[words]
     assert "977531" not in str(told)
     assert told.why
+    assert told.fix
+
+
+@pytest.mark.parametrize(
+    ("words", "setting"),
+    [
+        ("java.lang.OutOfMemoryError: Java heap space", "spark.executor.memory)"),
+        ("Reason: Command exited with code 52", "spark.executor.memory)"),
+        ("MemoryError", "spark.executor.memoryOverhead)"),
+        ("Container killed by YARN for exceeding physical memory limits.", "spark.executor.memoryOverhead)"),
+    ],
+)
+def test_the_memory_that_is_lacking_is_named(words: str, setting: str) -> None:
+    told = faults.translate_error(OSError(words))
+    assert told.what == "an executor ran out of memory"
+    assert setting in told.fix
+
+
+IN_A_TASK = {
+    MemoryError("977531"): "an executor ran out of memory",
+    pa.ArrowMemoryError("malloc of size 977531 failed"): "an executor ran out of memory",
+    OSError(errno.ENOMEM, "977531"): "an executor ran out of memory",
+    OSError(errno.ENOSPC, "977531"): "a disk of the cluster is full",
+    PermissionError(errno.EACCES, "977531"): "a program of the cluster may not read or write a file",
+    ModuleNotFoundError("977531", name="scipy.stats"): "a Python package is missing on an executor",
+    ImportError("libgomp.so.977531"): "a Python package cannot be loaded on an executor",
+    OSError(errno.EIO, "977531"): tasks.TASK_FAILED,
+    KeyError("977531"): tasks.TASK_FAILED,
+}
+
+
+@pytest.mark.parametrize("raised", IN_A_TASK, ids=repr)
+def test_what_a_task_lacks_is_told_as_if_spark_had_said_it(raised: Exception) -> None:
+    """An error inside a task reaches the driver by its class alone, and that class may be want of memory."""
+
+    def lack(_: object) -> Iterator[pa.RecordBatch]:
+        raise raised
+
+    with pytest.raises(RuntimeError) as sent:
+        list(tasks.guard_task(lack)([]))
+    told = faults.translate_error(sent.value)
+    assert isinstance(told, ClusterError)
+    assert told.what == IN_A_TASK[raised]
+    assert "977531" not in f"{sent.value}{told}"
     assert told.fix
 
 
@@ -121,7 +182,7 @@ def test_a_context_of_threads_is_not_asked() -> None:
         class sparkContext:  # noqa: N801 — Spark's
             master = "local[4]"
 
-    faults.require_same_versions(Session())  # nothing of it is used
+    faults.require_same_versions(Session(), lambda _: pytest.fail("a job was run"))  # nothing of it is used
 
 
 def test_messages_in_scratch_are_noise_without_their_key() -> None:

@@ -1,8 +1,9 @@
 """What Spark's tasks do, without Spark: messages, marks, hashes, errors that show nothing."""
 
 import pickle
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from flow_kernels import Sorted, sizes
+from stirred.engine.spark import session
 from stirred.engine.spark.faults import translate_error
 from stirred.engine.spark.flow import SparkParts
 from stirred.engine.spark.reading import AddAreaCodes, knows_type
@@ -32,7 +34,7 @@ from stirred.engine.spark.tasks import (
     write_error_line,
 )
 from stirred.engine.tables import PART_COLUMN, PlaceRows, hash_rows, to_plain
-from stirred.errors import DataError, InputError, StirredError
+from stirred.errors import ClusterError, DataError, InputError, StirredError
 
 TABLE = pa.table({"id": pa.array([5, 1, 4, 3], pa.uint64()), "part": [1, 0, 1, 0]})
 
@@ -261,3 +263,60 @@ def test_a_signal_that_ended_spark_too_is_not_replaced(monkeypatch: pytest.Monke
     monkeypatch.setattr(watch, "_count_done", stopped)
     with pytest.raises(SystemExit):
         watch.run(lambda: time.sleep(0.5), lambda *_: None, 3)
+
+
+class Waiting:
+    """A context whose only action waits until it is cancelled, and whose executors are as a test says."""
+
+    getLocalProperty = setJobDescription = removeJobTag = addJobTag = staticmethod(lambda _: None)  # noqa: N815
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+        self.cancelJobsWithTag = lambda _: self.cancelled.set()  # Spark's names
+        self.setLocalProperty = lambda *_: None
+
+
+def watch_with(executors: Iterator[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> ActionWatch:
+    from pyspark import SparkContext
+
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+    monkeypatch.setattr(session, "PAUSE_SECONDS", 0.01)
+    watch = ActionWatch(Waiting())
+    monkeypatch.setattr(watch, "count_executors", lambda: next(executors))
+    return watch
+
+
+def test_executors_that_only_start_and_end_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster starts them again for ever, and nothing would be said."""
+    watch = watch_with(iter([(2, 0), (1, 4), (2, 10)]), monkeypatch)
+    with pytest.raises(ClusterError, match="end as soon as they start"):
+        watch.run_first(lambda: watch.context.cancelled.wait(60))
+    assert watch.context.cancelled.is_set()
+
+
+def test_a_cluster_that_runs_no_task_is_told_and_can_be_left(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Java answers a second question of the thread that waits only when the first is answered: another thread waits."""
+
+    def idle() -> Iterator[tuple[int, int]]:
+        for _ in range(3):
+            yield 0, 0
+        raise SystemExit(143)
+
+    monkeypatch.setattr(session, "WAITING_SECONDS", 0.0)
+    watch = watch_with(idle(), monkeypatch)
+    with pytest.raises(SystemExit):
+        watch.run_first(lambda: watch.context.cancelled.wait(60))
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 3
+    assert told[0].startswith("waiting for the cluster, which has run no task for 0 seconds")
+    assert "spark.executor.memory" in told[0]
+
+
+def test_of_a_first_action_that_ends_nothing_is_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = watch_with(iter([(2, 0)] * 100), monkeypatch)
+    assert watch.run_first(lambda: [1]) == [1]
+    assert not caplog.records

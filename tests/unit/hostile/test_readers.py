@@ -168,3 +168,15 @@ def test_a_library_that_stops_itself_is_one_clear_error() -> None:
     """Polars raises it on some damaged Parquet files; it is no Exception, so that nothing else would catch it."""
     with pytest.raises(DataError, match="the file is damaged"), redact_errors("household"):
         raise pl.exceptions.PanicException("index 7391 out of range")
+
+
+@pytest.mark.parametrize("dictionary", [True, False])
+def test_an_empty_file_among_others_is_read(tmp_path: Path, dictionary: bool) -> None:
+    """Of no records a program writes a row group without pages: it lies, as far as its footer says, at the byte 0."""
+    homes = pa.table({"a": ["x", "y"], "b": [1, 2]})
+    (tmp_path / "homes").mkdir()
+    for name, rows in (("0", homes.slice(0, 0)), ("1", homes)):
+        pq.write_table(rows, tmp_path / "homes" / f"{name}.parquet", use_dictionary=dictionary)
+    assert pq.read_metadata(tmp_path / "homes" / "0.parquet").num_row_groups == 1
+    (tmp_path / "census.toml").write_text('[record.household]\nfiles = ["homes/*.parquet"]\n')
+    assert read(tmp_path).count("household") == 2

@@ -24,7 +24,7 @@ from stirred.assess.universe.sizes import (
     size_strata,
 )
 from stirred.census import Census, Schema
-from stirred.errors import StirredError
+from stirred.errors import ClusterError, StirredError
 from stirred.frames import frame_of
 from stirred.mechanisms.release import Release, require_schema, scan_records
 from stirred.spec import Margin, Multiverse, Specification
@@ -355,6 +355,8 @@ def _measure_records(
     columns = [name for name in census.columns(record_type) if name not in (record.id, record.household)]
     try:
         shape = build_shape(multiverse, census, record_type, variables=columns)
+    except ClusterError:
+        raise
     except StirredError:
         return blank  # an exact number is about a variable that is not released
     return _describe_shape(blank, shape, census.schema.spine)

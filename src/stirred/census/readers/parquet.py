@@ -35,7 +35,8 @@ def find_pages(column: pq.ColumnChunkMetaData) -> tuple[int, int]:
     """Return where the pages of one column of a row group begin and end in the file."""
     start = int(column.data_page_offset)
     if column.has_dictionary_page:
-        start = min(start, column.dictionary_page_offset)
+        first = int(column.dictionary_page_offset)
+        start = min(start or first, first)  # 0: a column without values has no page of data
     return start, start + int(column.total_compressed_size)
 
 
@@ -278,7 +279,8 @@ def _find_footer_fault(meta: pq.FileMetaData, end: int) -> str:
             return f"it declares {group.num_rows:,} records in one row group; {MAX_GROUP_ROWS:,} are allowed"
         for index in range(group.num_columns):
             column = group.column(index)
-            places.append(find_pages(column))
+            if column.num_values or column.total_compressed_size:  # else it has no pages
+                places.append(find_pages(column))
             if flat[index] and column.num_values != group.num_rows:
                 return "it declares different numbers of records for columns of one row group"
             if not 0 <= column.total_uncompressed_size <= MAX_CHUNK_BYTES:

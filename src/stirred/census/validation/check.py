@@ -31,7 +31,7 @@ from stirred.census.validation.rules import (
     rule_records,
 )
 from stirred.census.variables import list_absent
-from stirred.errors import MissingExtraError, StirredError
+from stirred.errors import ClusterError, MissingExtraError, StirredError
 from stirred.frames import collect_frame
 
 # Find what breaks no rule of the schema and is still doubtful: a person should look before the records are released.
@@ -118,6 +118,8 @@ _READING_ERRORS = (
     OSError,
     StirredError,
 )
+# what ends the check: neither is a problem of the records
+_OTHER_ERRORS = (MissingExtraError, ClusterError)
 
 
 class Passes:
@@ -184,7 +186,7 @@ def validate(
             found += _check_columns(census, record, lacking)
             records[record.name] = rule_records(census, record)
             counts[record.name] = _count_problems(records[record.name], found, passes)
-        except MissingExtraError:
+        except _OTHER_ERRORS:
             raise
         except _READING_ERRORS as error:
             records.pop(record.name, None)
@@ -200,6 +202,8 @@ def validate(
         report(name, done, steps)
         try:
             found += step()
+        except _OTHER_ERRORS:
+            raise
         except _READING_ERRORS as error:
             found.append(_make_unreadable(name, error))
     report("done", steps, steps)
@@ -215,6 +219,8 @@ def _count_problems(records: SingleRecords, found: list[Problem], passes: Passes
         for stage in ("links", "rules"):
             try:
                 more = passes.count_broken(records, [stage]).problems[stage]
+            except _OTHER_ERRORS:
+                raise
             except _READING_ERRORS as error:
                 more = (_make_unreadable(stage, error),)
             whole = replace(whole, problems={**whole.problems, stage: more})

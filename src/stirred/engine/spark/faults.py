@@ -11,12 +11,16 @@ from typing import Any
 
 from stirred import errors
 from stirred.engine.spark.tasks import ERROR_PREFIX, RUN_AGAIN_FIX, TASK_FAILED
-from stirred.errors import ClusterError, StirredError
+from stirred.errors import ClusterError, InputError, StirredError
 
 # Translate errors of Spark. What Java says is searched and never shown: it may repeat what a task read.
 
 MEMORY_FIX = (
     "give each executor more memory beside Java's (spark.executor.memoryOverhead) or fewer cores, then run the same command "
+    "again: it goes on from what is finished"
+)
+JAVA_MEMORY_FIX = (
+    "give Java of each executor more memory (spark.executor.memory) or fewer cores, then run the same command "
     "again: it goes on from what is finished"
 )
 INSTALL_FIX = (
@@ -33,6 +37,8 @@ class Fault:
     why: str
     fix: str = RUN_AGAIN_FIX
 
+
+EXIT = r"[Ee]xit(?:ed with)? (?:code|status)(?::| is)?"  # how Spark, YARN and Kubernetes begin: exit code 137
 
 # the first that is found counts: an executor that is lost for want of memory is told as such
 FAULTS = (
@@ -68,14 +74,19 @@ FAULTS = (
         "set spark.pyspark.python to a Python that every machine has under the same path",
     ),
     Fault(
-        r"OutOfMemoryError|exit(?:ed with)? (?:code|status):? 52\b|MemoryError"
-        r"|exceeding (?:physical |virtual )?memory limits|OOMKilled|Cannot allocate memory",
+        rf"OutOf(?:Direct)?Memory(?:Error|Exception)|{EXIT} 52\b",
         "an executor ran out of memory",
-        "its Java or its Python found no memory left",
+        "its Java found no memory left",
+        JAVA_MEMORY_FIX,
+    ),
+    Fault(
+        r"MemoryError|exceeding (?:physical |virtual )?memory limits|OOMKilled|Cannot allocate memory",
+        "an executor ran out of memory",
+        "its Python, or Java and Python together, found no memory left",
         MEMORY_FIX,
     ),
     Fault(
-        r"exit(?:ed with)? (?:code|status):? (137|143)\b",
+        rf"{EXIT} (137|143)\b",
         "executors were killed more often than Spark tries again",
         "exit code {0}: the system or the manager of the cluster stopped them, mostly for want of memory",
         MEMORY_FIX,
@@ -121,6 +132,39 @@ FAULTS = (
 )
 
 
+MAX_FAILED_STARTS = 10  # executors that may end before any of them has run a task
+
+
+def make_start_error(ended: int) -> ClusterError:
+    """Return the error for a cluster whose executors end before they run a task.
+
+    >>> make_start_error(10).what
+    'the executors of this cluster end as soon as they start'
+    """
+    return ClusterError(
+        "the executors of this cluster end as soon as they start",
+        why=f"{ended} of them ended, and none has run a task: they have too little memory (spark.executor.memory), or an "
+        "option or a secret that they cannot use",
+        fix="see the logs of the executors, correct the settings of the cluster, then run the same command again",
+    )
+
+
+def make_settings_error(told: str) -> StirredError:
+    """Return the error for a Spark that did not start; of its words only the names of settings are shown.
+
+    >>> print(make_settings_error("java.lang.IllegalArgumentException: too little: spark.executor.memory").why)
+    Java refuses spark.executor.memory
+    """
+    named = sorted(set(re.findall(r"(?<![\w.])spark\.[a-z]\w*(?:\.\w+)+", told)))
+    return find_fault(told) or InputError(
+        "Spark did not start with these settings",
+        why=f"Java refuses {' and '.join(named)}"
+        if named
+        else "Java refuses one of them, or has no memory or port for it",
+        fix="correct the settings (spark-defaults.conf, --conf), then run the same command again",
+    )
+
+
 UNKNOWN_FAULTS = ("Spark stopped the job", TASK_FAILED)  # the cluster works, and a step of ours may not
 
 
@@ -148,13 +192,15 @@ def translate_error(error: BaseException) -> StirredError:
     ours = re.search(re.escape(ERROR_PREFIX) + r"(\{.*\})", told)
     if ours:
         words = json.loads(ours[1])
+        lacking = find_fault(words.get("cause", ""))
+        if lacking:
+            return lacking
         kind = getattr(errors, words["class"], StirredError)
         made: StirredError = kind(words["what"], why=words.get("why", ""), fix=words.get("fix", ""))
         return made
-    for fault in FAULTS:
-        found = re.search(fault.pattern, told)
-        if found:
-            return ClusterError(fault.what, why=fault.why.format(*found.groups()), fix=fault.fix)
+    known = find_fault(told)
+    if known:
+        return known
     name = type(error).__name__
     condition = getattr(error, "getCondition", lambda: None)()
     return ClusterError(
@@ -162,8 +208,22 @@ def translate_error(error: BaseException) -> StirredError:
     )
 
 
+def find_fault(told: str) -> ClusterError | None:
+    """Return the first fault whose pattern is found in what Spark says, as an error in our words.
+
+    >>> find_fault("") is None
+    True
+    """
+    for fault in FAULTS:
+        found = re.search(fault.pattern, told)
+        if found:
+            return ClusterError(fault.what, why=fault.why.format(*found.groups()), fix=fault.fix)
+    return None
+
+
 # The first task of a session: the versions of every executor, before a record is read.
 
+Told = tuple[str, dict[str, str]]  # a host and its versions
 COMPARED = ("stirred", "pyarrow")
 COMPARED_MARK = "_stirred_compared"  # on a context whose executors were compared
 
@@ -177,7 +237,7 @@ def list_driver_versions() -> dict[str, str]:
     return {"Python": platform.python_version()} | {name: version(name) for name in COMPARED}
 
 
-def make_probe(names: Iterable[str]) -> Callable[[object], tuple[str, dict[str, str]]]:
+def make_probe(names: Iterable[str]) -> Callable[[object], Told]:
     """Return a function that tells host and versions where it runs; it is sent whole, so that it needs no package there."""
     wanted = tuple(names)
 
@@ -199,10 +259,10 @@ def make_probe(names: Iterable[str]) -> Callable[[object], tuple[str, dict[str, 
     return probe
 
 
-def require_same_versions(session: Any) -> None:
+def require_same_versions(session: Any, run: Callable[[Callable[[], list[Told]]], list[Told]]) -> None:
     """Compare the versions of driver and executors by one small job for each context; name the first difference.
 
-    A context of threads of this process has no executor to compare.
+    A context of threads of this process has no executor to compare. ``run`` runs the job, and ends it if it waits in vain.
     """
     context = session.sparkContext
     if str(context.master).startswith("local") and not str(context.master).startswith("local-cluster"):
@@ -210,15 +270,13 @@ def require_same_versions(session: Any) -> None:
     if getattr(context, COMPARED_MARK, False):
         return
     tasks = max(int(context.defaultParallelism), 2)
-    context.setJobDescription("stirred: compare versions")
-    with translate_errors():
-        # not parallelize, which leaves a socket open where Spark encrypts
-        told = session.range(0, tasks, 1, tasks).rdd.map(make_probe(COMPARED)).collect()
+    # not parallelize, which leaves a socket open where Spark encrypts
+    told = run(lambda: session.range(0, tasks, 1, tasks).rdd.map(make_probe(COMPARED)).collect())
     compare_versions(list_driver_versions(), told)
     setattr(context, COMPARED_MARK, True)
 
 
-def compare_versions(own: dict[str, str], told: Iterable[tuple[str, dict[str, str]]]) -> None:
+def compare_versions(own: dict[str, str], told: Iterable[Told]) -> None:
     """Raise an error that names where a version differs from the driver's.
 
     >>> compare_versions({"Python": "3.11.2"}, [("node7", {"Python": "3.11.9"})])

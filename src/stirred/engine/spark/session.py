@@ -17,7 +17,13 @@ import pyarrow as pa
 from stirred.child_processes import ask_program
 from stirred.engine.base import Progress, Steps
 from stirred.engine.scratch import ScratchFolder
-from stirred.engine.spark.faults import require_same_versions, translate_errors
+from stirred.engine.spark.faults import (
+    MAX_FAILED_STARTS,
+    make_settings_error,
+    make_start_error,
+    require_same_versions,
+    translate_errors,
+)
 from stirred.engine.spark.network import require_closed_network
 from stirred.engine.spark.tasks import join_messages
 from stirred.engine.tables import ROWS_PER_BATCH
@@ -74,7 +80,9 @@ def adapt_session(session: Any) -> Any:
 def start_session(master: str | None, config: Mapping[str, str]) -> Any:
     """Return a new session; it is an error if one runs in this process already."""
     require_pyspark()
+    from py4j.protocol import Py4JError
     from pyspark import SparkContext
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     if SparkContext._active_spark_context is not None:
@@ -89,7 +97,10 @@ def start_session(master: str | None, config: Mapping[str, str]) -> Any:
     builder = SparkSession.builder.appName("stirred")
     for name, value in {**default_settings(master), **config}.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, Py4JError) as error:
+        raise make_settings_error(str(error)) from None
     _silence_server(session.sparkContext._accumulatorServer)
     silence_gateway()
     return session
@@ -217,6 +228,7 @@ TELL_AFTER_SECONDS = (
     3.0  # from which on an action without steps of its own is told, so that no long one is silent
 )
 CLUSTER_STEP, TOLD_PARTS = "cluster", 100
+WAITING_SECONDS = 30.0  # seconds between two words about a cluster that has run no task
 SETTLE_MILLISECONDS = 10_000  # milliseconds to wait for the last events of an action
 
 
@@ -245,11 +257,50 @@ class ActionWatch:
                 if steps is None and self.progress is None:
                     return self._run_tagged(action, tag, step)
                 told, number = (self._tell_late(), TOLD_PARTS) if steps is None else (steps, total)
-                return self._run_with_steps(lambda: self._run_tagged(action, tag, step), tag, told, number)
+                watch = self._watch_steps(tag, told, number)
+                result = self._run_watched(lambda: self._run_tagged(action, tag, step), tag, watch)
+                told(number, number)
+                return result
             finally:
                 # Spark deletes information on old stages, which are not counted; or its process has ended
                 with suppress(Py4JError, OSError):
                     self._count_retries(tag)
+
+    def run_first(self, action: Callable[[], T]) -> T:
+        """Run the first action of a context, and tell what it waits for while no executor runs a task.
+
+        It is an error where executors only start and end.
+        """
+        began, told = time.monotonic(), 0.0
+
+        def watch() -> None:
+            nonlocal told
+            waited = time.monotonic() - began
+            running, ended = self.count_executors()
+            if ended >= MAX_FAILED_STARTS:
+                raise make_start_error(ended)
+            if waited - told >= WAITING_SECONDS:
+                told = waited
+                LOG.warning(
+                    "waiting for the cluster, which has run no task for %d seconds (executors: %d run, %d ended): "
+                    "it is busy, or no worker has the memory and the cores that are asked for an executor "
+                    "(spark.executor.memory, spark.executor.cores), or executors end as they start, or do not reach this "
+                    "machine: see their logs",
+                    waited,
+                    running,
+                    ended,
+                )
+
+        tag = f"stirred-{uuid.uuid4().hex}"
+        with translate_errors():
+            return self._run_watched(lambda: self._run_tagged(action, tag, "compare versions"), tag, watch)
+
+    def count_executors(self) -> tuple[int, int]:
+        """Return how many executors run and how many have ended; the driver is none."""
+        listed = self.context._jsc.sc().statusStore().executorList(False)
+        each = [listed.apply(i) for i in range(listed.size())]
+        active = [bool(one.isActive()) for one in each if one.id() != "driver"]
+        return sum(active), len(active) - sum(active)
 
     def _tell_late(self) -> Steps:
         """Return steps that are told only when an action takes long."""
@@ -276,7 +327,21 @@ class ActionWatch:
                 self.context.removeJobTag(tag)
                 self.context.setLocalProperty(JOB_DESCRIPTION, before)
 
-    def _run_with_steps(self, action: Callable[[], T], tag: str, steps: Steps, total: int) -> T:
+    def _watch_steps(self, tag: str, steps: Steps, total: int) -> Callable[[], None]:
+        """Return what calls ``steps`` whenever more parts are finished than before."""
+        last = -1
+
+        def watch() -> None:
+            nonlocal last
+            done = min(self._count_done(tag, total), total - 1)
+            if done > last:
+                steps(done, total)
+                last = done
+
+        return watch
+
+    def _run_watched(self, action: Callable[[], T], tag: str, watch: Callable[[], None]) -> T:
+        """Run the action in a thread, and ``watch`` beside it, again and again; what that raises ends the action."""
         from py4j.protocol import Py4JError
         from pyspark import InheritableThread
 
@@ -293,13 +358,10 @@ class ActionWatch:
         thread = ActionThread(target=lambda: results.append(action()), daemon=True)
         thread.start()
         try:
-            last = -1
             while thread.is_alive():
                 thread.join(PAUSE_SECONDS)
-                done = min(self._count_done(tag, total), total - 1)
-                if thread.is_alive() and done > last:
-                    steps(done, total)
-                    last = done
+                if thread.is_alive():
+                    watch()
         except BaseException:
             with suppress(Py4JError, OSError):  # a signal may have ended Spark's process too
                 while thread.is_alive():  # a job may be about to start
@@ -308,7 +370,6 @@ class ActionWatch:
             raise
         if raised:
             raise raised[0]
-        steps(total, total)
         return results[0]
 
     def _count_done(self, tag: str, total: int) -> int:
@@ -380,13 +441,13 @@ class Cluster:
             context = self.session.sparkContext
             # the reason for which the network is open; nothing where it is closed
             self.open_network = require_closed_network(dict(context.getConf().getAll()), accept_open_network)
-            require_same_versions(self.session)
+            self.watch = ActionWatch(context)
+            require_same_versions(self.session, self.watch.run_first)
         except BaseException:
             if self._started:
                 given.stop()
             raise
         self.context = self.session.sparkContext
-        self.watch = ActionWatch(self.context)
         self.workers = self.context.accumulator(set(), _make_accumulator())
         self.probe = probe
         self.gathered_rows = self.gathered_bytes = 0

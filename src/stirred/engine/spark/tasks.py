@@ -1,5 +1,6 @@
 """Define the picklable steps that Spark's tasks run, and the messages in which rows move between them."""
 
+import errno
 import json
 import os
 import socket
@@ -170,6 +171,13 @@ RUN_AGAIN_FIX = (
 )
 ERROR_PREFIX = "stirred-error "
 TASK_FAILED = "a task on the cluster failed"
+CAUSES = {
+    errno.ENOMEM: "Cannot allocate memory",
+    errno.ENOSPC: "No space left on device",
+    errno.EDQUOT: "No space left on device",
+    errno.EACCES: "Permission denied",
+    errno.EPERM: "Permission denied",
+}
 
 
 class TableSource(Protocol):
@@ -331,4 +339,18 @@ def write_error_line(error: BaseException) -> str:
         place = "".join(f" in {Path(frame.filename).name}, line {frame.lineno}" for frame in last)
         words = {"class": "ClusterError", "what": TASK_FAILED, "fix": RUN_AGAIN_FIX}
         words["why"] = type(error).__name__ + place
+        words["cause"] = name_cause(error)
     return ERROR_PREFIX + json.dumps(words)
+
+
+def name_cause(error: BaseException) -> str:
+    """Return what the machine of a task lacks, as Spark would call it, or nothing; the error's own words may show a value.
+
+    >>> name_cause(MemoryError("a value")), name_cause(KeyError("a value"))
+    ('MemoryError', '')
+    """
+    if isinstance(error, MemoryError):
+        return "MemoryError"
+    if isinstance(error, ImportError):
+        return f"ModuleNotFoundError: No module named {error.name!r}" if error.name else "ImportError"
+    return CAUSES.get(error.errno or 0, "") if isinstance(error, OSError) else ""
