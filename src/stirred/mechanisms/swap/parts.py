@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from stirred._support import pads, path_in
 from stirred.chance import Key
 from stirred.chance.words import Hasher, Words, cast_links, combine_chunks, find_missing
-from stirred.engine import Engine, Flow, Local, Parts, Progress, Steps
+from stirred.engine import Engine, Flow, Local, PartRows, Parts, Progress, Steps
 from stirred.engine.tables import PART_COLUMN as PART_COLUMN
 from stirred.engine.tables import PlaceRows, to_plain
 from stirred.errors import DataError, InputError
@@ -54,7 +54,7 @@ from stirred.mechanisms.swap.records import (
     LinkedType,
     Members,
     ReleaseRule,
-    canonical_values,
+    encode_rows,
     encode_table,
     find_linked_types,
     find_release_rule,
@@ -101,6 +101,11 @@ def assign_parts(words: Words, parts: int) -> pa.Array:
     return pa.array((((words >> np.uint64(32)) * np.uint64(parts)) >> np.uint64(32)).astype(np.int32))
 
 
+def join_pieces(schema: pa.Schema, pieces: Iterable[pa.Table]) -> pa.Table:
+    """Return all rows of some pieces, of which there may be none."""
+    return pa.concat_tables([schema.empty_table(), *pieces])
+
+
 def local_engine() -> Local:
     """Return the engine inside a kernel, which is one task of many."""
     return Local(workers=1)
@@ -121,9 +126,9 @@ class Work:
         """Encode some records, whose identifiers are already words."""
         return encode_table(records, [self.roles.identifier, *self.read])
 
-    def frame(self, records: pa.Table) -> Frame:
-        """Make a frame of some records, prepared by the law."""
-        columns = self.columns(records)
+    def frame(self, records: PartRows) -> Frame:
+        """Make a frame of the records of a part, prepared by the law."""
+        columns = encode_rows(records, [self.roles.identifier, *self.read])
         known: list[tuple[str, Codes]] = []
         for name, values in self.levels:
             columns[name], codes = _recode_column(columns[name], values)
@@ -304,10 +309,15 @@ class StrataPart:
     work: Work
     verifier: Verifier | None  # None: cells are not counted
 
-    def __call__(self, part: int, records: pa.Table) -> pa.Table:
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        return join_pieces(STRATA_SCHEMA, self.run_pieces(part, *map(PartRows.of, tables)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the one row, where the part has records."""
         del part
-        if not records.num_rows:
-            return STRATA_SCHEMA.empty_table()
+        (records,) = flows
+        if not records.number:
+            return
         frame = self.work.frame(records)
         found = frame.shapes(most_types=self.work.law.most_types_counted)
         row = {name: [getattr(found, name)] for name in NUMBER_COLUMNS}
@@ -316,7 +326,7 @@ class StrataPart:
         cells = [] if kept is None else kept.cells(frame.columns, frame.rows)
         row["cells"] = [np.array(cells, np.int64)]
         row["margins"] = [found.margins.tolist()]
-        return pa.table(
+        yield pa.table(
             {name: pa.array(row[name], STRATA_SCHEMA.field(name).type) for name in row}, schema=STRATA_SCHEMA
         )
 
@@ -329,22 +339,31 @@ class SwapPart:
     run: Key
     parts: int
 
-    def __call__(self, part: int, records: pa.Table) -> pa.Table:
-        del part
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        (records,) = tables
         if not records.num_rows:
             return records
+        return pa.concat_tables(self.run_pieces(part, PartRows.of(records)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the swapped records: all that is held of a stratum, which cannot be divided, are narrow codes."""
+        del part
+        (records,) = flows
+        if not records.number:
+            return
         frame = self.work.frame(records)
+        ids = frame.ids
         columns = self.work.law.draw_swap(frame, self.run, local_engine())
-        moved = {
-            name: columns[name].arrow()
-            if columns[name] is not frame.columns[name]
-            else canonical_values(combine_chunks(records[name]))
-            for name in self.work.read
-        }
-        place = assign_parts(draw_order_words(self.run, frame.ids, local_engine()), self.parts)
-        return to_plain(
-            pa.table({self.work.roles.identifier: pa.array(frame.ids), **moved, PART_COLUMN: place})
-        )
+        del frame  # and with it the columns as they were
+        place = assign_parts(draw_order_words(self.run, ids, local_engine()), self.parts)
+        for rows in slice_rows(ids.size):
+            swapped = {name: columns[name].arrow(rows) for name in self.work.read}
+            own = pa.array(ids[rows])
+            yield to_plain(
+                pa.table(
+                    {self.work.roles.identifier: own, **swapped, PART_COLUMN: place[rows.start : rows.stop]}
+                )
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,9 +372,13 @@ class CountPart:
 
     names: tuple[str, ...]
 
-    def __call__(self, part: int, records: pa.Table, *others: pa.Table) -> pa.Table:
-        del part, others
-        return to_plain(count_table(encode_table(records, self.names), self.names))
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        return pa.concat_tables(self.run_pieces(part, *map(PartRows.of, tables)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the cells."""
+        del part
+        yield to_plain(count_table(encode_rows(flows[0], self.names), self.names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -442,12 +465,17 @@ class FingerprintSwapped:
     work: Work
     verifier: Verifier
 
-    def __call__(self, part: int, records: pa.Table) -> pa.Table:
-        columns = self.work.columns(records)
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        return pa.concat_tables(self.run_pieces(part, *map(PartRows.of, tables)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the one row."""
+        (records,) = flows
+        columns = encode_rows(records, [self.work.roles.identifier, *self.work.read])
         ids = columns[self.work.roles.identifier].codes
         kept = self.verifier.reader(columns)
         found = (kept.prints(columns, rows, ids[rows]) for rows in slice_rows(ids.size))
-        return _write_prints(part, ids, OutputFingerprints(Fingerprint.sums(found, self.verifier.number)), ())
+        yield _write_prints(part, ids, OutputFingerprints(Fingerprint.sums(found, self.verifier.number)), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -775,7 +803,7 @@ def open_parts(
     identity = raw.schema.field(roles.identifier).type
     kinds = record.kinds if only is None else None
     work = Work(law=law, roles=roles, microdata=microdata, kinds=kinds, read=names)
-    frame = work.frame(_named_schema(raw.schema, roles.identifier, names).empty_table())
+    frame = work.frame(PartRows.of(_named_schema(raw.schema, roles.identifier, names).empty_table()))
     homes = raw.map(
         IdentifierWords(roles.identifier, frame.read, identity, only),
         _named_schema(raw.schema, roles.identifier, frame.read),
