@@ -74,6 +74,10 @@ class PiecewiseKernel(Protocol):
         """Yield the same rows in the same order; the first piece when all of the part has been read."""
         ...
 
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the most bytes that it holds of a part, from the number and the types of the rows."""
+        ...
+
 
 class Parts(Protocol):
     """Rows in numbered parts; all rows of a part are seen by one call of a kernel, in no particular order."""

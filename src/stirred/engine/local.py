@@ -118,8 +118,10 @@ class LocalFlow:
     def _report_rows(self, read: Read | None) -> Iterator[pa.Table]:
         for table in self.batches():
             yield table
+            rows = table.num_rows
+            del table  # it may be a slice of a part, which is held as long
             if read is not None:
-                read(table.num_rows)
+                read(rows)
 
     def _run_kernels(self, table: pa.Table) -> pa.Table:
         for kernel in self.kernels:
@@ -242,21 +244,21 @@ def slice_table(table: pa.Table) -> Iterator[pa.Table]:
 
 
 COPIES = 4  # times that a kernel holds its part: as it is read, as it works on it, and as it returns it
-PIECEWISE_COPIES = 1  # the same of a kernel that reads and returns some rows at a time
 
 
 @dataclass(frozen=True, slots=True)
 class MadePart:
     """What a kernel returned of one part: a table, or pieces, the first of which is there."""
 
+    part: int
     table: pa.Table | None
     pieces: Iterator[pa.Table]
     bytes: int  # that it holds until it is taken
 
     @staticmethod
-    def of(table: pa.Table) -> "MadePart":
+    def of(part: int, table: pa.Table) -> "MadePart":
         """Return a part that is a table."""
-        return MadePart(table, slice_table(table), table.nbytes)
+        return MadePart(part, table, slice_table(table), table.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,11 +311,11 @@ class LocalParts:
         """Return one part after all kernels."""
         kernel = self.piecewise
         if kernel is None:
-            return MadePart.of(self.one(part))
+            return MadePart.of(part, self.one(part))
         pieces = kernel.run_pieces(part, *self._read(part))
         first = [piece for piece in [next(pieces, None)] if piece is not None]
         cast = (piece.cast(self.schema) for piece in chain(first, pieces))
-        return MadePart(None, cast, self.weigh(part))
+        return MadePart(part, None, cast, self.weigh(part))
 
     def one(self, part: int) -> pa.Table:
         """Return the only table of one part."""
@@ -325,15 +327,18 @@ class LocalParts:
 
     def weigh(self, part: int) -> int:
         """Return how many bytes one part takes while kernels run on it."""
-        copies = PIECEWISE_COPIES if self.piecewise else COPIES
-        return copies * sum(self.store.bytes[i, part] for i in range(len(self.schemas)))
+        if self.piecewise is not None:
+            return self.piecewise.weigh(*self._read(part))
+        return COPIES * sum(self.store.bytes[i, part] for i in range(len(self.schemas)))
 
     def run(self, steps: Steps | None) -> Iterator[MadePart]:
         """Yield every part in order."""
         room: Room[int, MadePart] = Room(self.room, self.weigh, lambda made: made.bytes)
         found = map_in_order(self.make, range(self.number), self.workers, ahead=self.workers, room=room)
-        for done, made in enumerate(found, 1):
+        for made in found:
+            done = made.part + 1
             yield made
+            del made  # before the next part begins
             if steps is not None:
                 steps(done, self.number)
 
@@ -341,6 +346,7 @@ class LocalParts:
         """Yield the rows of every part in order, some at a time."""
         for made in self.run(steps):
             yield from made.pieces
+            del made
 
     def run_tables(self, steps: Steps | None) -> Iterator[pa.Table]:
         """Yield every part in order as one table."""
@@ -365,8 +371,9 @@ class LocalParts:
             return self
         store = PartStore(self.scratch)
         with store.drop_on_error():
-            for part, made in enumerate(self.run(steps)):
-                store.put(0, part, made.pieces)
+            for made in self.run(steps):
+                store.put(0, made.part, made.pieces)
+                del made
         return replace(self, store=store, schemas=(self.schema,), kernels=())
 
     def flow(self) -> LocalFlow:
@@ -441,6 +448,11 @@ class Local:
     def digest_files(self, paths: Sequence[Path]) -> list[bytes]:
         """Return the SHA-256 of plain files in their order; hashing releases the interpreter lock."""
         return list(self.map(digest_plain, paths))
+
+    @property
+    def bound_bytes(self) -> int | None:
+        """Return how many bytes records may take where a bound was set, else None."""
+        return None if self.memory is None else self.memory_bytes
 
     @property
     def memory_bytes(self) -> int:

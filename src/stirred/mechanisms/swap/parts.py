@@ -16,6 +16,7 @@ from stirred._support import pads, path_in
 from stirred.chance import Key
 from stirred.chance.words import Hasher, Words, cast_links, combine_chunks, find_missing
 from stirred.engine import Engine, Flow, Local, PartRows, Parts, Progress, Steps
+from stirred.engine.choice import find_bound
 from stirred.engine.tables import PART_COLUMN as PART_COLUMN
 from stirred.engine.tables import PlaceRows, to_plain
 from stirred.errors import DataError, InputError
@@ -45,7 +46,9 @@ from stirred.mechanisms.swap.frame import (
     count_repetitions,
     count_table,
     make_frame,
+    require_room_for_strata,
     require_unique,
+    weigh_records,
 )
 from stirred.mechanisms.swap.moves import draw_order_words, shuffle_rows
 from stirred.mechanisms.swap.records import (
@@ -266,6 +269,8 @@ class PartByOrder:
         )
 
 
+MIN_STRATA_PARTS = 64  # parts within a bound: two large strata rarely meet in one of so many
+
 # Kernels over parts, with complete strata or of the published order: they call the same functions as a swap in memory.
 
 INTEGER_LIST = pa.list_(pa.int64())
@@ -302,6 +307,27 @@ class MembersOfReleased:
         return people.filter(there).drop_columns([PART_COLUMN])
 
 
+WEIGHT_SCHEMA = pa.schema([("bytes", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class WeighPart:
+    """Say how many bytes the records of a part take while they are swapped; none of them is read."""
+
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        return pa.concat_tables(self.run_pieces(part, *map(PartRows.of, tables)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the one number."""
+        del part
+        yield pa.table({"bytes": [weigh_records(flows[0])]}, schema=WEIGHT_SCHEMA)
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return 0: nothing is held."""
+        del flows
+        return 0
+
+
 @dataclass(frozen=True, slots=True)
 class StrataPart:
     """Count the shapes of a part, the records that stay, and the cells that do not change, in one row."""
@@ -329,6 +355,10 @@ class StrataPart:
         yield pa.table(
             {name: pa.array(row[name], STRATA_SCHEMA.field(name).type) for name in row}, schema=STRATA_SCHEMA
         )
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the bytes of the codes of the records."""
+        return weigh_records(flows[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,6 +395,10 @@ class SwapPart:
                 )
             )
 
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the bytes of the codes of the records."""
+        return weigh_records(flows[0])
+
 
 @dataclass(frozen=True, slots=True)
 class CountPart:
@@ -379,6 +413,10 @@ class CountPart:
         """Yield the cells."""
         del part
         yield to_plain(count_table(encode_rows(flows[0], self.names), self.names))
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the bytes of the codes of the records."""
+        return weigh_records(flows[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,6 +514,10 @@ class FingerprintSwapped:
         kept = self.verifier.reader(columns)
         found = (kept.prints(columns, rows, ids[rows]) for rows in slice_rows(ids.size))
         yield _write_prints(part, ids, OutputFingerprints(Fingerprint.sums(found, self.verifier.number)), ())
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the bytes of the codes of the records."""
+        return weigh_records(flows[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -592,10 +634,16 @@ class PartRecords:
         """Exchange the records once into parts with complete strata."""
         if self.strata is None:
             parts = self.size.count_parts(self.engine, self.size.homes)
+            if find_bound(self.engine) is not None:
+                parts = max(parts, MIN_STRATA_PARTS)
             by = PartByValues(self.work.law.partition_variables(self.frame), parts, self.scatter)
             flow = self.homes.map(by, self._exchange_schema)
             self.strata = self.engine.exchange(flow, by=PART_COLUMN, parts=parts).keep()
             self.held.callback(self.strata.drop)
+            if find_bound(self.engine) is not None:
+                found = self.strata.map(WeighPart(), WEIGHT_SCHEMA).gather()
+                largest = pc.max(found["bytes"]).as_py() or 0
+                require_room_for_strata(self.engine, self.frame.roles, largest)
         return self.strata
 
     @property
