@@ -443,11 +443,11 @@ class Publisher:
     linked: tuple[LinkedType, ...] = ()
 
     def publication(
-        self, records: pa.Table, people: Sequence[tuple[LinkedType, pa.Table]], names: Sequence[str]
+        self, records: PartRows, people: Sequence[tuple[LinkedType, pa.Table]], names: Sequence[str]
     ) -> Publication:
         """Put the named columns of the records, and some linked records, in their published order."""
         identifier = self.work.roles.identifier
-        columns = encode_table(records, [identifier, *names])
+        columns = encode_rows(records, [identifier, *names])
         ids = columns[identifier].codes
         order = shuffle_rows(self.run, ids, local_engine())
         groups = tuple(_group_part(kind, own, columns[identifier]) for kind, own in people)
@@ -489,7 +489,7 @@ class FingerprintPart:
     def __call__(self, part: int, records: pa.Table, *people: pa.Table) -> pa.Table:
         publisher = self.publisher
         linked = list(zip(publisher.linked, people, strict=True))
-        publication = publisher.publication(records, linked, publisher.work.read)
+        publication = publisher.publication(PartRows.of(records), linked, publisher.work.read)
         after = OutputFingerprints([Fingerprint() for _ in range(self.verifier.number)])
         publication.take_fingerprints(self.verifier.reader(publication.columns), after)
         numbers = [n for group in publication.members for n in (group.words.shape[0], group.lost)]
@@ -527,11 +527,18 @@ class HomesPart:
     publisher: Publisher
     firsts: tuple[int, ...]
 
-    def __call__(self, part: int, records: pa.Table, *people: pa.Table) -> pa.Table:
-        del people
-        publication = self.publisher.publication(records, (), self.publisher.released)
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        return pa.concat_tables(self.run_pieces(part, *map(PartRows.of, tables)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the records by row group; linked records are not read."""
+        publication = self.publisher.publication(flows[0], (), self.publisher.released)
         batches = publication.home_batches(first=self.firsts[part], after=OutputFingerprints([]))
-        return pa.concat_tables(map(to_plain, batches))
+        yield from map(to_plain, batches)
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the bytes of the records as codes, and as rows on their way to the file."""
+        return 2 * weigh_records(flows[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -545,7 +552,9 @@ class MembersPart:
 
     def __call__(self, part: int, records: pa.Table, *people: pa.Table) -> pa.Table:
         kind = self.publisher.linked[self.place]
-        publication = self.publisher.publication(records, [(kind, people[self.place])], kind.refilled)
+        publication = self.publisher.publication(
+            PartRows.of(records), [(kind, people[self.place])], kind.refilled
+        )
         batches = publication.member_batches(
             publication.members[0],
             first_home=self.firsts[part],
