@@ -298,7 +298,8 @@ class LocalParts:
         """Return the parts with one more kernel on every part."""
         return replace(self, kernels=(*self.kernels, (kernel, schema)))
 
-    def _read(self, part: int) -> tuple[PartRows, ...]:
+    def read(self, part: int) -> tuple[PartRows, ...]:
+        """Return the rows of one part, flow by flow, before all kernels."""
         return tuple(self.store.get(i, part, schema) for i, schema in enumerate(self.schemas))
 
     @property
@@ -312,14 +313,14 @@ class LocalParts:
         kernel = self.piecewise
         if kernel is None:
             return MadePart.of(part, self.one(part))
-        pieces = kernel.run_pieces(part, *self._read(part))
+        pieces = kernel.run_pieces(part, *self.read(part))
         first = [piece for piece in [next(pieces, None)] if piece is not None]
         cast = (piece.cast(self.schema) for piece in chain(first, pieces))
         return MadePart(part, None, cast, self.weigh(part))
 
     def one(self, part: int) -> pa.Table:
         """Return the only table of one part."""
-        found = tuple(read_whole(rows) for rows in self._read(part))
+        found = tuple(read_whole(rows) for rows in self.read(part))
         for kernel, schema in self.kernels:
             found = (kernel(part, *found).cast(schema),)
         (table,) = found
@@ -328,7 +329,7 @@ class LocalParts:
     def weigh(self, part: int) -> int:
         """Return how many bytes one part takes while kernels run on it."""
         if self.piecewise is not None:
-            return self.piecewise.weigh(*self._read(part))
+            return self.piecewise.weigh(*self.read(part))
         return COPIES * sum(self.store.bytes[i, part] for i in range(len(self.schemas)))
 
     def run(self, steps: Steps | None) -> Iterator[MadePart]:
