@@ -93,7 +93,7 @@ class Narrow(Local):
         return TurnedFlow.of(flow, self.rows)
 
     def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> TurnedParts:
-        made = LocalParts.of(flows, by, parts, self.workers, self.scratch, read)
+        made = LocalParts.of(flows, by, parts, self.workers, self.memory_bytes, self.scratch, read)
         return TurnedParts(*_fields(made), self.gathered or ([],))
 
 
