@@ -1,5 +1,6 @@
 """Run on this machine: threads over kernels that release the interpreter lock, and parts on disk."""
 
+import ctypes
 import os
 import re
 import sys
@@ -246,6 +247,17 @@ def slice_table(table: pa.Table) -> Iterator[pa.Table]:
 COPIES = 4  # times that a kernel holds its part: as it is read, as it works on it, and as it returns it
 
 
+LARGE_PART_BYTES = 1 << 24  # bytes of a part after which free memory is returned
+
+
+def return_free_memory() -> None:
+    """Return free memory to the system: allocators keep it, beside what they take for the next part."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:  # of glibc alone
+        trim(0)
+
+
 @dataclass(frozen=True, slots=True)
 class MadePart:
     """What a kernel returned of one part: a table, or pieces, the first of which is there."""
@@ -340,6 +352,8 @@ class LocalParts:
             done = made.part + 1
             yield made
             del made  # before the next part begins
+            if self.weigh(done - 1) > LARGE_PART_BYTES:
+                return_free_memory()
             if steps is not None:
                 steps(done, self.number)
 
