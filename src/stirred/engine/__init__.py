@@ -3,7 +3,16 @@
 from typing import TYPE_CHECKING
 
 from stirred.census.progress import Progress, silent
-from stirred.engine.base import BatchKernel, Engine, Flow, PartKernel, Parts, Steps
+from stirred.engine.base import (
+    BatchKernel,
+    Engine,
+    Flow,
+    PartKernel,
+    PartRows,
+    Parts,
+    PiecewiseKernel,
+    Steps,
+)
 from stirred.engine.local import Local
 
 if TYPE_CHECKING:
@@ -15,7 +24,9 @@ __all__ = [
     "Flow",
     "Local",
     "PartKernel",
+    "PartRows",
     "Parts",
+    "PiecewiseKernel",
     "Progress",
     "Spark",
     "Steps",

@@ -7,8 +7,9 @@ result depends only on their arguments and on the values they were built with, s
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -40,6 +41,41 @@ class Flow(Protocol):
 
     def gather(self) -> pa.Table:
         """Collect all rows in this process, in no particular order: for small results, never for records."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartRows:
+    """The rows of one flow in one part, to be read more than once and some at a time."""
+
+    schema: pa.Schema
+    number: int
+    read: Callable[[], Iterator[pa.Table]]
+
+    @staticmethod
+    def of(table: pa.Table) -> "PartRows":
+        """Return the rows of a table.
+
+        >>> PartRows.of(pa.table({"a": [1, 2]})).number
+        2
+        """
+        return PartRows(table.schema, table.num_rows, lambda: iter([table]))
+
+
+@runtime_checkable
+class PiecewiseKernel(Protocol):
+    """A kernel over parts that reads its part and returns its rows some at a time, so that neither is held whole."""
+
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        """Return all rows of a part that is given whole."""
+        ...
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the same rows in the same order; the first piece when all of the part has been read."""
+        ...
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the most bytes that it holds of a part, from the number and the types of the rows."""
         ...
 
 

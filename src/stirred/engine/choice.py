@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import cast
 
 from stirred.engine.base import Engine, Progress
-from stirred.engine.local import Local
+from stirred.engine.local import LIBRARY_BYTES, Local
 from stirred.errors import InputError, did_you_mean
 
 ENGINE_NAMES = ("local", "spark")
@@ -54,6 +54,25 @@ def choose_engine(
         why="an engine is chosen by its name",
         fix=did_you_mean(name, ENGINE_NAMES),
     )
+
+
+def find_bound(engine: Engine) -> int | None:
+    """Return how many bytes records may take in this process where somebody set a bound; None on other engines.
+
+    >>> find_bound(Local(memory="4 GB")), find_bound(Local())
+    (3400000000, None)
+    """
+    found: int | None = getattr(engine, "bound_bytes", None)
+    return found
+
+
+def name_bound(size: int) -> str:
+    """Return the smallest bound, in tenths of a GB, within which records may take that many bytes.
+
+    >>> name_bound(3_350_000_000)
+    '4.0 GB'
+    """
+    return f"{-(-(size + LIBRARY_BYTES) // 10**8) / 10:.1f} GB"
 
 
 def name_work(engine: Engine, work: str, progress: Progress) -> None:

@@ -1,12 +1,16 @@
 """Run on this machine: threads over kernels that release the interpreter lock, and parts on disk."""
 
+import ctypes
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -15,11 +19,19 @@ import pyarrow as pa
 
 from stirred._support import pads, path_in
 from stirred.census import Census, read
-from stirred.engine.base import BatchKernel, Flow, PartKernel, Read, Steps
+from stirred.engine.base import (
+    BatchKernel,
+    Flow,
+    PartKernel,
+    PartRows,
+    PiecewiseKernel,
+    Read,
+    Steps,
+)
 from stirred.engine.digests import digest_plain
 from stirred.engine.scratch import EncryptedWriter, ScratchFolder, SealedFiles
 from stirred.engine.tables import ROWS_PER_BATCH, ReleasedFile, plain_schema, stream_tables, to_plain
-from stirred.engine.threads import map_in_order
+from stirred.engine.threads import Room, map_in_order
 from stirred.errors import InputError
 
 # Read amounts of memory, and find how much memory is free.
@@ -107,8 +119,10 @@ class LocalFlow:
     def _report_rows(self, read: Read | None) -> Iterator[pa.Table]:
         for table in self.batches():
             yield table
+            rows = table.num_rows
+            del table  # it may be a slice of a part, which is held as long
             if read is not None:
-                read(table.num_rows)
+                read(rows)
 
     def _run_kernels(self, table: pa.Table) -> pa.Table:
         for kernel in self.kernels:
@@ -126,6 +140,8 @@ class PartStore:
     def __init__(self, scratch: Path | None) -> None:
         self.scratch = ScratchFolder(scratch)
         self.files = SealedFiles()
+        self.rows: Counter[tuple[int, int]] = Counter()  # of each flow and part
+        self.bytes: Counter[tuple[int, int]] = Counter()  # the same in memory, where nothing is compressed
         self.drop = self.scratch.remove
 
     @contextmanager
@@ -167,27 +183,48 @@ class PartStore:
                         writers[part] = pa.ipc.new_stream(
                             pa.PythonFile(sinks[part], "w"), schema, options=options
                         )
-                    writers[part].write_table(taken.slice(edges[part], edges[part + 1] - edges[part]))
+                    piece = taken.slice(edges[part], edges[part + 1] - edges[part])
+                    writers[part].write_table(piece)
+                    self._count(flow, part, piece)
         finally:
             for part, writer in writers.items():
                 writer.close()
                 sinks[part].close()
 
-    def put(self, flow: int, part: int, table: pa.Table) -> None:
-        """Write one whole part."""
-        with (
-            self.files.writer(self.place(flow, part)) as sink,
-            pa.ipc.new_stream(pa.PythonFile(sink, "w"), table.schema) as writer,
-        ):
-            writer.write_table(table)
+    def put(self, flow: int, part: int, pieces: Iterable[pa.Table]) -> None:
+        """Write one whole part; a part without rows has no file."""
+        with ExitStack() as opened:
+            writer: pa.ipc.RecordBatchStreamWriter | None = None
+            for piece in pieces:
+                if not piece.num_rows:
+                    continue
+                if writer is None:
+                    sink = opened.enter_context(self.files.writer(self.place(flow, part)))
+                    writer = opened.enter_context(pa.ipc.new_stream(pa.PythonFile(sink, "w"), piece.schema))
+                writer.write_table(piece, max_chunksize=ROWS_PER_BATCH)
+                self._count(flow, part, piece)
 
-    def get(self, flow: int, part: int, schema: pa.Schema) -> pa.Table:
-        """Read one whole part."""
+    def _count(self, flow: int, part: int, piece: pa.Table) -> None:
+        self.rows[flow, part] += piece.num_rows
+        self.bytes[flow, part] += piece.nbytes
+
+    def read(self, flow: int, part: int) -> Iterator[pa.Table]:
+        """Yield the rows of one part as they were written, some at a time."""
         path = self.place(flow, part)
         if not path.exists():
-            return schema.empty_table()
+            return
         with self.files.reader(path) as source, pa.ipc.open_stream(pa.PythonFile(source, "r")) as reader:
-            return reader.read_all()
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
+
+    def get(self, flow: int, part: int, schema: pa.Schema) -> PartRows:
+        """Return the rows of one part, to be read."""
+        return PartRows(schema, self.rows[flow, part], partial(self.read, flow, part))
+
+
+def read_whole(rows: PartRows) -> pa.Table:
+    """Return all rows of a part of a flow."""
+    return pa.concat_tables([rows.schema.empty_table(), *rows.read()])
 
 
 def _allow_files(number: int) -> None:
@@ -201,14 +238,53 @@ def _allow_files(number: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, most))
 
 
+def slice_table(table: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows of a table in batches; nothing is copied."""
+    for start in range(0, table.num_rows, ROWS_PER_BATCH):
+        yield table.slice(start, ROWS_PER_BATCH)
+
+
+COPIES = 4  # times that a kernel holds its part: as it is read, as it works on it, and as it returns it
+
+
+LARGE_PART_BYTES = 1 << 24  # bytes of a part after which free memory is returned
+
+
+def return_free_memory() -> None:
+    """Return free memory to the system: allocators keep it, beside what they take for the next part."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:  # of glibc alone
+        trim(0)
+
+
+@dataclass(frozen=True, slots=True)
+class MadePart:
+    """What a kernel returned of one part: a table, or pieces, the first of which is there."""
+
+    part: int
+    table: pa.Table | None
+    pieces: Iterator[pa.Table]
+    bytes: int  # that it holds until it is taken
+
+    @staticmethod
+    def of(part: int, table: pa.Table) -> "MadePart":
+        """Return a part that is a table."""
+        return MadePart(part, table, slice_table(table), table.nbytes)
+
+
 @dataclass(frozen=True, slots=True)
 class LocalParts:
-    """Parts in a store, with kernels that run when asked for: at most ``workers`` at once, and as many results wait."""
+    """Parts in a store, with kernels that run when asked for: at most ``workers`` at once, and as many results wait.
+
+    As many run and wait as stay within ``room`` bytes; a part that is larger than that runs alone.
+    """
 
     store: PartStore
     schemas: tuple[pa.Schema, ...]  # the schemas of what is in the store
     number: int
     workers: int
+    room: int
     scratch: Path | None
     kernels: tuple[tuple[PartKernel, pa.Schema], ...] = field(default=())
 
@@ -218,6 +294,7 @@ class LocalParts:
         by: str,
         parts: int,
         workers: int,
+        room: int,
         scratch: Path | None,
         read: Read | None = None,
     ) -> "LocalParts":
@@ -227,32 +304,73 @@ class LocalParts:
             for i, flow in enumerate(flows):
                 assert isinstance(flow, LocalFlow)
                 store.fill(i, flow.run(read), flow.schema, by, parts)
-        return LocalParts(store, tuple(flow.schema for flow in flows), parts, workers, scratch)
+        return LocalParts(store, tuple(flow.schema for flow in flows), parts, workers, room, scratch)
 
     def map(self, kernel: PartKernel, schema: pa.Schema) -> "LocalParts":
         """Return the parts with one more kernel on every part."""
-        kernels = (*self.kernels, (kernel, schema))
-        return LocalParts(self.store, self.schemas, self.number, self.workers, self.scratch, kernels)
+        return replace(self, kernels=(*self.kernels, (kernel, schema)))
 
-    def tables(self, part: int) -> tuple[pa.Table, ...]:
+    def read(self, part: int) -> tuple[PartRows, ...]:
+        """Return the rows of one part, flow by flow, before all kernels."""
+        return tuple(self.store.get(i, part, schema) for i, schema in enumerate(self.schemas))
+
+    @property
+    def piecewise(self) -> PiecewiseKernel | None:
+        """Return the only kernel where it reads and returns a part in pieces."""
+        kernel = self.kernels[0][0] if len(self.kernels) == 1 else None
+        return kernel if isinstance(kernel, PiecewiseKernel) else None
+
+    def make(self, part: int) -> MadePart:
         """Return one part after all kernels."""
-        found = tuple(self.store.get(i, part, schema) for i, schema in enumerate(self.schemas))
-        for kernel, schema in self.kernels:
-            found = (kernel(part, *found).cast(schema),)
-        return found
+        kernel = self.piecewise
+        if kernel is None:
+            return MadePart.of(part, self.one(part))
+        pieces = kernel.run_pieces(part, *self.read(part))
+        first = [piece for piece in [next(pieces, None)] if piece is not None]
+        cast = (piece.cast(self.schema) for piece in chain(first, pieces))
+        return MadePart(part, None, cast, self.weigh(part))
 
     def one(self, part: int) -> pa.Table:
         """Return the only table of one part."""
-        (table,) = self.tables(part)
+        found = tuple(read_whole(rows) for rows in self.read(part))
+        for kernel, schema in self.kernels:
+            found = (kernel(part, *found).cast(schema),)
+        (table,) = found
         return table
 
-    def run(self, steps: Steps | None) -> Iterator[pa.Table]:
+    def weigh(self, part: int) -> int:
+        """Return how many bytes one part takes while kernels run on it."""
+        if self.piecewise is not None:
+            return self.piecewise.weigh(*self.read(part))
+        return COPIES * sum(self.store.bytes[i, part] for i in range(len(self.schemas)))
+
+    def run(self, steps: Steps | None) -> Iterator[MadePart]:
         """Yield every part in order."""
-        found = map_in_order(self.one, range(self.number), self.workers, ahead=self.workers)
-        for done, table in enumerate(found, 1):
-            yield table
+        room: Room[int, MadePart] = Room(self.room, self.weigh, lambda made: made.bytes)
+        found = map_in_order(self.make, range(self.number), self.workers, ahead=self.workers, room=room)
+        for made in found:
+            done = made.part + 1
+            yield made
+            del made  # before the next part begins
+            if self.weigh(done - 1) > LARGE_PART_BYTES:
+                return_free_memory()
             if steps is not None:
                 steps(done, self.number)
+
+    def run_pieces(self, steps: Steps | None) -> Iterator[pa.Table]:
+        """Yield the rows of every part in order, some at a time."""
+        for made in self.run(steps):
+            yield from made.pieces
+            del made
+
+    def run_tables(self, steps: Steps | None) -> Iterator[pa.Table]:
+        """Yield every part in order as one table."""
+        for made in self.run(steps):
+            yield (
+                pa.concat_tables([self.schema.empty_table(), *made.pieces])
+                if made.table is None
+                else made.table
+            )
 
     @property
     def schema(self) -> pa.Schema:
@@ -268,18 +386,18 @@ class LocalParts:
             return self
         store = PartStore(self.scratch)
         with store.drop_on_error():
-            for part, table in enumerate(self.run(steps)):
-                if table.num_rows:
-                    store.put(0, part, table)
-        return LocalParts(store, (self.schema,), self.number, self.workers, self.scratch)
+            for made in self.run(steps):
+                store.put(0, made.part, made.pieces)
+                del made
+        return replace(self, store=store, schemas=(self.schema,), kernels=())
 
     def flow(self) -> LocalFlow:
         """Return the rows of all parts."""
-        return LocalFlow(lambda: self.run(None), self.schema, self.workers)
+        return LocalFlow(lambda: self.run_pieces(None), self.schema, self.workers)
 
     def gather(self, steps: Steps | None = None) -> pa.Table:
         """Return all rows in the order of the parts."""
-        return pa.concat_tables([self.schema.empty_table(), *self.run(steps)])
+        return pa.concat_tables([self.schema.empty_table(), *self.run_tables(steps)])
 
     def write(
         self, folder: Path, name: str, steps: Steps | None = None, *, ascending: Sequence[str] = ()
@@ -289,8 +407,8 @@ class LocalParts:
         temporary = path_in(folder, name, ".parquet.part")
         try:
             with closing(ReleasedFile(temporary, self.schema, ascending)) as file:
-                for table in self.run(steps):
-                    file.add(table)
+                for piece in self.run_pieces(steps):
+                    file.add(piece)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
@@ -298,7 +416,7 @@ class LocalParts:
 
     def stream(self, folder: Path, name: str, steps: Steps | None = None) -> Iterator[pa.Table]:  # noqa: ARG002 — nothing is stored
         """Return the rows of one part after the other."""
-        return self.run(steps)
+        return self.run_tables(steps)
 
     def drop(self) -> None:
         """Remove the files."""
@@ -347,6 +465,11 @@ class Local:
         return list(self.map(digest_plain, paths))
 
     @property
+    def bound_bytes(self) -> int | None:
+        """Return how many bytes records may take where a bound was set, else None."""
+        return None if self.memory is None else self.memory_bytes
+
+    @property
     def memory_bytes(self) -> int:
         """Return how many bytes records may take."""
         whole = parse_bound(self.memory) if self.memory is not None else free_bytes()
@@ -386,4 +509,4 @@ class Local:
 
     def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> LocalParts:
         """Divide rows into parts on disk and return them."""
-        return LocalParts.of(flows, by, parts, self.workers, self.scratch, read)
+        return LocalParts.of(flows, by, parts, self.workers, self.memory_bytes, self.scratch, read)

@@ -2,7 +2,8 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -14,12 +15,36 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+@dataclass(frozen=True, slots=True)
+class Room(Generic[T, R]):
+    """How many bytes tasks may hold together: those that run, and the results that wait for their turn."""
+
+    size: int
+    weigh_task: Callable[[T], int]  # the most that a task holds while it runs
+    weigh_result: Callable[[R], int]  # what is left of it when it has run
+
+    def holds(self, begun: Iterable[tuple[T, "Future[R]"]], task: T) -> bool:
+        """Return whether one more task stays within the bound."""
+        return sum(map(self._weigh, begun)) + self.weigh_task(task) <= self.size
+
+    def _weigh(self, begun: tuple[T, "Future[R]"]) -> int:
+        task, future = begun
+        failed = not future.done() or future.cancelled() or future.exception() is not None
+        return self.weigh_task(task) if failed else self.weigh_result(future.result())
+
+
 def map_in_order(
-    kernel: Callable[[T], R], tasks: Iterable[T], workers: int, *, ahead: int = 0
+    kernel: Callable[[T], R],
+    tasks: Iterable[T],
+    workers: int,
+    *,
+    ahead: int = 0,
+    room: Room[T, R] | None = None,
 ) -> Iterator[R]:
     """Yield results in the order of the tasks; tasks are taken one by one, so that a stream is never held whole.
 
-    ``ahead`` results more may wait, so that a task that takes long does not stop those after it.
+    ``ahead`` results more may wait, so that a task that takes long does not stop those after it. With ``room`` a task
+    begins only while all that is held stays within it; one that is too large for it runs alone.
 
     >>> list(map_in_order(len, ["a", "bb", ""], 2))
     [1, 2, 0]
@@ -28,14 +53,19 @@ def map_in_order(
         yield from map(kernel, tasks)
         return
     pool = ThreadPoolExecutor(workers)
-    waiting: deque[Future[R]] = deque()
+    waiting: deque[tuple[T, Future[R]]] = deque()
     try:
         for task in tasks:
-            waiting.append(pool.submit(kernel, task))
+            while waiting and room is not None and not room.holds(waiting, task):
+                if waiting[0][1].done():
+                    yield waiting.popleft()[1].result()
+                else:  # when any has run, less is held
+                    wait([future for _, future in waiting if not future.done()], return_when=FIRST_COMPLETED)
+            waiting.append((task, pool.submit(kernel, task)))
             if len(waiting) >= workers + ahead:
-                yield waiting.popleft().result()
+                yield waiting.popleft()[1].result()
         while waiting:
-            yield waiting.popleft().result()
+            yield waiting.popleft()[1].result()
     finally:
         # no waiting for threads here: an abandoned iterator is closed by the garbage collector, in any thread and at
         # any time, also while that thread holds a lock which joining another one needs

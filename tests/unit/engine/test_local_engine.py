@@ -4,6 +4,8 @@ import pickle
 import resource
 import threading
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from flow_kernels import PART, Numbered, Sorted, refusing
-from stirred.engine import Local, tables
+from stirred.engine import Local, PartRows, local, tables
 from stirred.engine.choice import choose_engine
-from stirred.engine.local import LIBRARY_BYTES, LocalFlow, LocalParts, parse_bytes
-from stirred.engine.threads import BranchingTasks, map_in_order
+from stirred.engine.local import COPIES, LIBRARY_BYTES, LocalFlow, LocalParts, parse_bytes
+from stirred.engine.threads import BranchingTasks, Room, map_in_order
 from stirred.errors import DataError, InputError
 
 
@@ -36,6 +38,102 @@ def test_no_more_results_wait_than_there_are_workers(workers: int) -> None:
         ahead.append(taken - done)
     assert max(ahead) <= workers
     assert taken == 50
+
+
+WEIGHTS = (30, 50, 90, 10, 10, 10, 250, 40, 40, 5, 100, 101, 20)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_tasks_begin_only_while_their_bytes_stay_within_the_room(workers: int) -> None:
+    """What runs and what waits for its turn, in bytes, when each task begins."""
+    lock, held, seen = threading.Lock(), dict[int, int](), list[dict[int, int]]()
+
+    def kernel(number: int) -> int:
+        with lock:
+            held[number] = WEIGHTS[number]
+            seen.append(dict(held))
+        time.sleep(0.002 * (number % 3))
+        with lock:
+            held[number] = WEIGHTS[number] // 10
+        return number
+
+    room: Room[int, int] = Room(100, WEIGHTS.__getitem__, lambda number: WEIGHTS[number] // 10)
+    done = []
+    for number in map_in_order(kernel, range(len(WEIGHTS)), workers, ahead=workers, room=room):
+        done.append(number)
+        with lock:
+            del held[number]
+    assert done == list(range(len(WEIGHTS)))
+    assert all(sum(one.values()) <= 100 or len(one) == 1 for one in seen)
+    assert workers == 1 or max(map(len, seen)) > 1, "they run side by side where they fit"
+
+
+def test_a_task_that_fails_in_a_room_is_raised() -> None:
+    room: Room[int, int] = Room(1, lambda _: 1, lambda _: 1)
+    with pytest.raises(ZeroDivisionError):
+        list(map_in_order(lambda i: 1 // i, [1, 0, 1], 2, room=room))
+
+
+class Weighed:
+    """A kernel that notes how many bytes of parts are worked on at once."""
+
+    def __init__(self) -> None:
+        self.lock, self.now, self.most, self.number, self.together = threading.Lock(), 0, 0, 0, 0
+
+    def __call__(self, part: int, table: pa.Table) -> pa.Table:
+        del part
+        with self.lock:
+            self.now, self.number = self.now + table.nbytes, self.number + 1
+            self.most, self.together = max(self.most, self.now), max(self.together, self.number)
+        time.sleep(0.01)
+        with self.lock:
+            self.now, self.number = self.now - table.nbytes, self.number - 1
+        return table.slice(0, 1)
+
+
+def test_parts_run_side_by_side_within_the_bound_alone(tmp_path: Path) -> None:
+    """One part has most rows, as a stratum that is never divided; the others are of the same size."""
+    cut = np.concatenate((np.repeat(np.arange(12), 500), np.full(20_000, 12)))
+    schema = pa.schema([("part", pa.int64()), ("id", pa.int64())])
+    flow = LocalFlow(lambda: iter([pa.table([cut, np.arange(cut.size)], schema=schema)]), schema, 4)
+    parts = Local(scratch=tmp_path, workers=4).exchange(flow, by="part", parts=13)
+    small, large = 16 * 500, 16 * 20_000
+    assert [parts.weigh(part) for part in (0, 12)] == [COPIES * small, COPIES * large]
+    for room, most, together in ((2 * COPIES * small, 2 * small, 2), (1, small, 1), (1 << 40, 4 * small, 4)):
+        seen = Weighed()
+        found = replace(parts, room=room).map(seen, schema)
+        assert found.gather()["part"].to_pylist() == list(range(13))
+        assert seen.most <= max(most, large if room < 1 << 40 else large + 3 * small)
+        assert seen.together <= together
+        assert room == 1 or seen.together > 1
+
+
+class Pieces:
+    """A kernel that yields the rows of a part as they come, each with the number of its piece."""
+
+    def __call__(self, part: int, *flows: pa.Table) -> pa.Table:
+        raise AssertionError("a part is never read whole")
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        del part
+        for number, table in enumerate(flows[0].read()):
+            yield table.append_column("piece", pa.array(np.full(table.num_rows, number)))
+
+    def weigh(self, *flows: PartRows) -> int:
+        return flows[0].number
+
+
+def test_rows_leave_a_part_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = made(tmp_path, 2)
+    monkeypatch.setattr(local, "ROWS_PER_BATCH", 100)
+    for one in (parts, parts.map(Sorted("id"), parts.schema.append(pa.field("seen", pa.uint16()))).keep()):
+        batches = list(one.flow().run())  # also those of a part that is written whole
+        assert sum(batch.num_rows for batch in batches) == 3000
+        assert one is parts or max(batch.num_rows for batch in batches) == 100
+    kept = one.map(Pieces(), one.schema.append(pa.field("piece", pa.int64())))
+    assert kept.gather()["piece"].to_pylist() == 2 * [row // 100 for row in range(1500)]
+    flowing = [batch.num_rows for batch in kept.flow().run()]
+    assert flowing == 30 * [100]
 
 
 def test_an_error_comes_through_threads() -> None:

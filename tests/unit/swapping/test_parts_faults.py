@@ -1,10 +1,11 @@
 """Swapping by parts: kernels that run again change nothing, only run keys travel, and faults do not get out."""
 
 import pickle
-from collections.abc import Callable
+import tracemalloc
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,9 @@ import pytest
 from stirred.census import Census
 from stirred.chance import Key
 from stirred.chance.words import Hasher, hash_texts, identifier_words
-from stirred.engine import Local
+from stirred.engine import Local, PartRows
 from stirred.engine.local import LocalFlow, LocalParts
-from stirred.errors import DataError, PrivacyError
+from stirred.errors import DataError, InputError, PrivacyError
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.swap import NoisyKey, PermutationSwapping
 from stirred.mechanisms.swap import parts as parts_module
@@ -243,12 +244,12 @@ def test_persons_of_another_household_are_stopped(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_part_that_is_lost_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = parts_module.SwapPart.__call__
+    original = parts_module.SwapPart.run_pieces
 
-    def lost(self: Any, part: int, records: pa.Table) -> pa.Table:
-        return original(self, part, records).slice(1)
+    def lost(self: Any, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        return (piece.slice(1) for piece in original(self, part, *flows))
 
-    monkeypatch.setattr(parts_module.SwapPart, "__call__", lost)
+    monkeypatch.setattr(parts_module.SwapPart, "run_pieces", lost)
     with pytest.raises(DataError, match=r"belong to no household"):
         released(Parted())
     with pytest.raises(PrivacyError, match="does not keep its invariants"):
@@ -339,3 +340,69 @@ def test_parts_are_never_so_large_that_text_overflows() -> None:
     there = census()
     size = replace(estimate_size(there, psa().roles(there)), rows=400_000_000)
     assert size.count_parts(Parted(), size.homes) == 12  # of 2²⁵ records
+
+
+class Bounded(Parted):
+    """A bound of so few bytes that no user can set it; the parts of strata are many."""
+
+    room: ClassVar[int] = 30_000
+
+    @property
+    def bound_bytes(self) -> int:
+        return self.room
+
+
+def test_a_stratum_that_no_bound_holds_is_refused_before_a_key_exists() -> None:
+    census = Census.of(SCHEMA, tables())
+    coarse = PermutationSwapping(match=["county"], swap=["block"], rate="1/4")
+    with pytest.raises(InputError, match="the largest stratum takes") as told:
+        coarse.specification(census, engine=Bounded())
+    assert "agree on county" in told.value.why
+    # 600 households of about 80 bytes beside the libraries, in tenths of a GB
+    assert told.value.fix == 'name more match variables, or a larger bound: memory = "0.7 GB"'
+    fine = PermutationSwapping(match=["county", "size", "tenure"], swap=["block"], rate="1/4")
+    assert fine.specification(census, engine=Bounded()) == fine.specification(census)
+    assert coarse.specification(census, engine=Parted()) == coarse.specification(census), "no bound was set"
+
+
+def test_what_a_stratum_takes_is_estimated_from_its_types(tmp_path: Path) -> None:
+    """The arrays of a swap of one large part, by the tracer of numpy, are at most what admission counts."""
+    n = 200_000
+    rng = np.random.default_rng(1)
+    data = {
+        "hid": np.arange(n),
+        "county": np.array(["one", "two"])[rng.integers(0, 2, n)],
+        "block": rng.integers(0, 900, n).astype(np.int16),
+        "kind": np.ones(n, np.int8),
+        "size": pa.array(rng.integers(1, 4, n), pa.int8(), mask=rng.random(n) < 0.1),
+    }
+    census = Census.of(SCHEMA, {"household": pa.table(data), "person": tables(1)["person"].slice(0, 0)})
+    mechanism = PermutationSwapping(match=[], swap=["county", "block"], rate="1/2")
+    roles = mechanism.pipeline.roles(census)
+    work = parts_module.Work(
+        law=mechanism,
+        roles=roles,
+        microdata=True,
+        kinds=None,
+        read=tuple(n for n in roles.columns_read if n != "hid"),
+    )
+    flow = Local().records(census, "household", ["hid", *work.read])
+    assert isinstance(flow, LocalFlow)
+    plain = flow.gather()
+    rows = PartRows(
+        plain.schema.set(0, pa.field("hid", pa.uint64())),
+        plain.num_rows,
+        lambda: (plain.slice(i, 10_000).cast(rows.schema) for i in range(0, n, 10_000)),
+    )
+    for kernel in (parts_module.SwapPart(work, KEY, 3), parts_module.StrataPart(work, None)):
+        for _ in kernel.run_pieces(0, rows):
+            pass  # compiled, if it was not
+        tracemalloc.start()
+        try:
+            for _ in kernel.run_pieces(0, rows):
+                pass
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < kernel.weigh(rows)
+        assert kernel.weigh(rows) < 3 * peak

@@ -11,8 +11,8 @@ import pyarrow.dataset as pads
 
 from stirred.census import Census
 from stirred.engine import Local
-from stirred.engine.base import Flow, Read, Steps
-from stirred.engine.local import LocalFlow, LocalParts
+from stirred.engine.base import Flow, PartRows, Read, Steps
+from stirred.engine.local import LocalFlow, LocalParts, read_whole
 from stirred.mechanisms.release import Release
 
 
@@ -52,11 +52,8 @@ class TurnedParts(LocalParts):
     def map(self, kernel: Callable[..., pa.Table], schema: pa.Schema) -> "TurnedParts":
         return replace(self, kernels=(*self.kernels, (travelled(kernel), schema)))
 
-    def tables(self, part: int) -> tuple[pa.Table, ...]:
-        found = tuple(turned(self.store.get(i, part, schema), part) for i, schema in enumerate(self.schemas))
-        for kernel, schema in self.kernels:
-            found = (kernel(part, *found).cast(schema),)
-        return found
+    def read(self, part: int) -> tuple[PartRows, ...]:
+        return tuple(PartRows.of(turned(read_whole(rows), part)) for rows in LocalParts.read(self, part))
 
     def keep(self, steps: Steps | None = None) -> "TurnedParts":
         return TurnedParts(*_fields(LocalParts.keep(self, steps)), self.seen)
@@ -68,7 +65,7 @@ class TurnedParts(LocalParts):
 
 
 def _fields(parts: LocalParts) -> tuple[Any, ...]:
-    return parts.store, parts.schemas, parts.number, parts.workers, parts.scratch, parts.kernels
+    return parts.store, parts.schemas, parts.number, parts.workers, parts.room, parts.scratch, parts.kernels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +93,7 @@ class Narrow(Local):
         return TurnedFlow.of(flow, self.rows)
 
     def exchange(self, *flows: Flow, by: str, parts: int, read: Read | None = None) -> TurnedParts:
-        made = LocalParts.of(flows, by, parts, self.workers, self.scratch, read)
+        made = LocalParts.of(flows, by, parts, self.workers, self.memory_bytes, self.scratch, read)
         return TurnedParts(*_fields(made), self.gathered or ([],))
 
 

@@ -250,7 +250,8 @@ def invert_swap(
                 ),
             )
         )
-    units = _units(release, law)
+    alone = census is None and not given and not records and law.moved is None
+    units = _units(release, law, whole=not alone)
     found = posterior_places(units, law, given=given).with_columns(_people(release, law, units))
     if given:  # guessed together, records do not crowd into places that they like best
         joint = guess_joint_places(units, law, given=given)[JOINT]
@@ -298,10 +299,17 @@ def _guess_jointly(
     return [replace(found, name=name_measure("best_together", variable=name))]
 
 
-def _units(release: Release, law: Exchange) -> pl.DataFrame:
+def _units(release: Release, law: Exchange, *, whole: bool = True) -> pl.DataFrame:
+    """Return the records that take part; without ``whole`` only what their places are inferred from, text as numbers."""
     frame = scan_records(release.microdata[law.record_type])
-    kinds = require_schema(release).record(law.record_type).kinds
-    return collect_frame(frame.filter(takes_part(kinds, frame.collect_schema().names())))
+    record = require_schema(release).record(law.record_type)
+    there = frame.collect_schema().names()
+    taking = frame.filter(takes_part(record.kinds, there))
+    if not whole:
+        needed = {record.id, *law.match, *law.moving}
+        taking = taking.select(name for name in there if name in needed)
+        taking = taking.with_columns(pl.col(pl.String).cast(pl.Categorical))
+    return collect_frame(taking)
 
 
 def _people(release: Release, law: Exchange, units: pl.DataFrame) -> pl.Series:

@@ -248,6 +248,7 @@ def _records(
         together = each.group_by(record.id).agg(
             pl.col("person").sum().alias(f"sum {number}"), pl.len().alias(f"people {number}")
         )
+        del people, each  # of a census as large as this reads, they take more than the records
         frame = frame.join(together, on=record.id, how="left")
         parts += [f"sum {number}", f"people {number}"]
     told = pl.struct(pl.col(parts).fill_null(0)).hash(seed=0) if parts else pl.lit(0, pl.UInt64)

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from stirred._support import pads, path_in
 from stirred.chance import Key
 from stirred.chance.words import identifier_words
-from stirred.engine import Engine, Progress, silent
+from stirred.engine import Engine, PartRows, Progress, silent
+from stirred.engine.choice import find_bound, name_bound
 from stirred.engine.tables import ROWS_PER_GROUP, ReleasedFile
-from stirred.errors import DataError
+from stirred.errors import DataError, InputError
 from stirred.kernels import compile_kernel
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.swap.fingerprints import (
@@ -138,6 +139,41 @@ def _value_bytes(kind: pl.DataType | None, text: int) -> int:
     if kind.is_integer():
         return {8: 1, 16: 2, 32: 4}.get(int("".join(filter(str.isdigit, str(kind)))), 8)
     return text if kind in (pl.String, pl.Categorical, pl.Enum) else 8
+
+
+# What a stratum takes while it is swapped: it is never divided, and of its records only the codes are held.
+
+TEXT_CODE_BYTES, CODED_BYTES = 8, 4  # of a text, or of anything else that is coded, while its codes are made
+LEFT_OVER = (5, 4)  # what the allocator keeps of memory that was used and is free
+
+
+def weigh_records(rows: PartRows) -> int:
+    """Return about how many bytes the codes of some records take, with strata, order and swapped columns.
+
+    >>> schema = pa.schema([("id", pa.uint64()), ("state", pa.string()), ("size", pa.int8())])
+    >>> weigh_records(PartRows(schema, 1000, lambda: iter(())))
+    61250
+    """
+    each = OVERHEAD_BYTES
+    for kind in rows.schema.types:
+        if pa.types.is_integer(kind):
+            each += kind.bit_width // 8
+        else:
+            each += TEXT_CODE_BYTES if pa.types.is_string(kind) else CODED_BYTES
+    return rows.number * each * LEFT_OVER[0] // LEFT_OVER[1]
+
+
+def require_room_for_strata(engine: Engine, roles: Roles, largest: int) -> None:
+    """Raise an error where the largest part of whole strata takes more bytes than the bound; no key exists yet."""
+    bound = find_bound(engine)
+    if bound is None or largest <= bound:
+        return
+    records, match = unit(roles.record_type, "records"), ", ".join(roles.match) or "nothing"
+    raise InputError(
+        f"the largest stratum takes {largest / 1e9:.2f} GB of memory; the bound leaves {bound / 1e9:.2f} GB",
+        why=f"{records} that agree on {match} are swapped together: a stratum is never divided",
+        fix=f'name more match variables, or a larger bound: memory = "{name_bound(largest)}"',
+    )
 
 
 # The records of one part of a swap in memory: columns, identifiers, strata and the linked members.

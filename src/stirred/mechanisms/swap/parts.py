@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from stirred._support import pads, path_in
 from stirred.chance import Key
 from stirred.chance.words import Hasher, Words, cast_links, combine_chunks, find_missing
-from stirred.engine import Engine, Flow, Local, Parts, Progress, Steps
+from stirred.engine import Engine, Flow, Local, PartRows, Parts, Progress, Steps
+from stirred.engine.choice import find_bound
 from stirred.engine.tables import PART_COLUMN as PART_COLUMN
 from stirred.engine.tables import PlaceRows, to_plain
 from stirred.errors import DataError, InputError
@@ -45,7 +46,9 @@ from stirred.mechanisms.swap.frame import (
     count_repetitions,
     count_table,
     make_frame,
+    require_room_for_strata,
     require_unique,
+    weigh_records,
 )
 from stirred.mechanisms.swap.moves import draw_order_words, shuffle_rows
 from stirred.mechanisms.swap.records import (
@@ -54,7 +57,7 @@ from stirred.mechanisms.swap.records import (
     LinkedType,
     Members,
     ReleaseRule,
-    canonical_values,
+    encode_rows,
     encode_table,
     find_linked_types,
     find_release_rule,
@@ -101,6 +104,11 @@ def assign_parts(words: Words, parts: int) -> pa.Array:
     return pa.array((((words >> np.uint64(32)) * np.uint64(parts)) >> np.uint64(32)).astype(np.int32))
 
 
+def join_pieces(schema: pa.Schema, pieces: Iterable[pa.Table]) -> pa.Table:
+    """Return all rows of some pieces, of which there may be none."""
+    return pa.concat_tables([schema.empty_table(), *pieces])
+
+
 def local_engine() -> Local:
     """Return the engine inside a kernel, which is one task of many."""
     return Local(workers=1)
@@ -121,9 +129,9 @@ class Work:
         """Encode some records, whose identifiers are already words."""
         return encode_table(records, [self.roles.identifier, *self.read])
 
-    def frame(self, records: pa.Table) -> Frame:
-        """Make a frame of some records, prepared by the law."""
-        columns = self.columns(records)
+    def frame(self, records: PartRows) -> Frame:
+        """Make a frame of the records of a part, prepared by the law."""
+        columns = encode_rows(records, [self.roles.identifier, *self.read])
         known: list[tuple[str, Codes]] = []
         for name, values in self.levels:
             columns[name], codes = _recode_column(columns[name], values)
@@ -261,6 +269,8 @@ class PartByOrder:
         )
 
 
+MIN_STRATA_PARTS = 64  # parts within a bound: two large strata rarely meet in one of so many
+
 # Kernels over parts, with complete strata or of the published order: they call the same functions as a swap in memory.
 
 INTEGER_LIST = pa.list_(pa.int64())
@@ -297,6 +307,27 @@ class MembersOfReleased:
         return people.filter(there).drop_columns([PART_COLUMN])
 
 
+WEIGHT_SCHEMA = pa.schema([("bytes", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class WeighPart:
+    """Say how many bytes the records of a part take while they are swapped; none of them is read."""
+
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        return pa.concat_tables(self.run_pieces(part, *map(PartRows.of, tables)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the one number."""
+        del part
+        yield pa.table({"bytes": [weigh_records(flows[0])]}, schema=WEIGHT_SCHEMA)
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return 0: nothing is held."""
+        del flows
+        return 0
+
+
 @dataclass(frozen=True, slots=True)
 class StrataPart:
     """Count the shapes of a part, the records that stay, and the cells that do not change, in one row."""
@@ -304,10 +335,15 @@ class StrataPart:
     work: Work
     verifier: Verifier | None  # None: cells are not counted
 
-    def __call__(self, part: int, records: pa.Table) -> pa.Table:
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        return join_pieces(STRATA_SCHEMA, self.run_pieces(part, *map(PartRows.of, tables)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the one row, where the part has records."""
         del part
-        if not records.num_rows:
-            return STRATA_SCHEMA.empty_table()
+        (records,) = flows
+        if not records.number:
+            return
         frame = self.work.frame(records)
         found = frame.shapes(most_types=self.work.law.most_types_counted)
         row = {name: [getattr(found, name)] for name in NUMBER_COLUMNS}
@@ -316,9 +352,13 @@ class StrataPart:
         cells = [] if kept is None else kept.cells(frame.columns, frame.rows)
         row["cells"] = [np.array(cells, np.int64)]
         row["margins"] = [found.margins.tolist()]
-        return pa.table(
+        yield pa.table(
             {name: pa.array(row[name], STRATA_SCHEMA.field(name).type) for name in row}, schema=STRATA_SCHEMA
         )
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the bytes of the codes of the records."""
+        return weigh_records(flows[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,22 +369,35 @@ class SwapPart:
     run: Key
     parts: int
 
-    def __call__(self, part: int, records: pa.Table) -> pa.Table:
-        del part
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        (records,) = tables
         if not records.num_rows:
             return records
+        return pa.concat_tables(self.run_pieces(part, PartRows.of(records)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the swapped records: all that is held of a stratum, which cannot be divided, are narrow codes."""
+        del part
+        (records,) = flows
+        if not records.number:
+            return
         frame = self.work.frame(records)
+        ids = frame.ids
         columns = self.work.law.draw_swap(frame, self.run, local_engine())
-        moved = {
-            name: columns[name].arrow()
-            if columns[name] is not frame.columns[name]
-            else canonical_values(combine_chunks(records[name]))
-            for name in self.work.read
-        }
-        place = assign_parts(draw_order_words(self.run, frame.ids, local_engine()), self.parts)
-        return to_plain(
-            pa.table({self.work.roles.identifier: pa.array(frame.ids), **moved, PART_COLUMN: place})
-        )
+        del frame  # and with it the columns as they were
+        place = assign_parts(draw_order_words(self.run, ids, local_engine()), self.parts)
+        for rows in slice_rows(ids.size):
+            swapped = {name: columns[name].arrow(rows) for name in self.work.read}
+            own = pa.array(ids[rows])
+            yield to_plain(
+                pa.table(
+                    {self.work.roles.identifier: own, **swapped, PART_COLUMN: place[rows.start : rows.stop]}
+                )
+            )
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the bytes of the codes of the records."""
+        return weigh_records(flows[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,9 +406,17 @@ class CountPart:
 
     names: tuple[str, ...]
 
-    def __call__(self, part: int, records: pa.Table, *others: pa.Table) -> pa.Table:
-        del part, others
-        return to_plain(count_table(encode_table(records, self.names), self.names))
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        return pa.concat_tables(self.run_pieces(part, *map(PartRows.of, tables)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the cells."""
+        del part
+        yield to_plain(count_table(encode_rows(flows[0], self.names), self.names))
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the bytes of the codes of the records."""
+        return weigh_records(flows[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,11 +443,11 @@ class Publisher:
     linked: tuple[LinkedType, ...] = ()
 
     def publication(
-        self, records: pa.Table, people: Sequence[tuple[LinkedType, pa.Table]], names: Sequence[str]
+        self, records: PartRows, people: Sequence[tuple[LinkedType, pa.Table]], names: Sequence[str]
     ) -> Publication:
         """Put the named columns of the records, and some linked records, in their published order."""
         identifier = self.work.roles.identifier
-        columns = encode_table(records, [identifier, *names])
+        columns = encode_rows(records, [identifier, *names])
         ids = columns[identifier].codes
         order = shuffle_rows(self.run, ids, local_engine())
         groups = tuple(_group_part(kind, own, columns[identifier]) for kind, own in people)
@@ -428,7 +489,7 @@ class FingerprintPart:
     def __call__(self, part: int, records: pa.Table, *people: pa.Table) -> pa.Table:
         publisher = self.publisher
         linked = list(zip(publisher.linked, people, strict=True))
-        publication = publisher.publication(records, linked, publisher.work.read)
+        publication = publisher.publication(PartRows.of(records), linked, publisher.work.read)
         after = OutputFingerprints([Fingerprint() for _ in range(self.verifier.number)])
         publication.take_fingerprints(self.verifier.reader(publication.columns), after)
         numbers = [n for group in publication.members for n in (group.words.shape[0], group.lost)]
@@ -442,12 +503,21 @@ class FingerprintSwapped:
     work: Work
     verifier: Verifier
 
-    def __call__(self, part: int, records: pa.Table) -> pa.Table:
-        columns = self.work.columns(records)
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        return pa.concat_tables(self.run_pieces(part, *map(PartRows.of, tables)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the one row."""
+        (records,) = flows
+        columns = encode_rows(records, [self.work.roles.identifier, *self.work.read])
         ids = columns[self.work.roles.identifier].codes
         kept = self.verifier.reader(columns)
         found = (kept.prints(columns, rows, ids[rows]) for rows in slice_rows(ids.size))
-        return _write_prints(part, ids, OutputFingerprints(Fingerprint.sums(found, self.verifier.number)), ())
+        yield _write_prints(part, ids, OutputFingerprints(Fingerprint.sums(found, self.verifier.number)), ())
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the bytes of the codes of the records."""
+        return weigh_records(flows[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,11 +527,18 @@ class HomesPart:
     publisher: Publisher
     firsts: tuple[int, ...]
 
-    def __call__(self, part: int, records: pa.Table, *people: pa.Table) -> pa.Table:
-        del people
-        publication = self.publisher.publication(records, (), self.publisher.released)
+    def __call__(self, part: int, *tables: pa.Table) -> pa.Table:
+        return pa.concat_tables(self.run_pieces(part, *map(PartRows.of, tables)))
+
+    def run_pieces(self, part: int, *flows: PartRows) -> Iterator[pa.Table]:
+        """Yield the records by row group; linked records are not read."""
+        publication = self.publisher.publication(flows[0], (), self.publisher.released)
         batches = publication.home_batches(first=self.firsts[part], after=OutputFingerprints([]))
-        return pa.concat_tables(map(to_plain, batches))
+        yield from map(to_plain, batches)
+
+    def weigh(self, *flows: PartRows) -> int:
+        """Return the bytes of the records as codes, and as rows on their way to the file."""
+        return 2 * weigh_records(flows[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,7 +552,9 @@ class MembersPart:
 
     def __call__(self, part: int, records: pa.Table, *people: pa.Table) -> pa.Table:
         kind = self.publisher.linked[self.place]
-        publication = self.publisher.publication(records, [(kind, people[self.place])], kind.refilled)
+        publication = self.publisher.publication(
+            PartRows.of(records), [(kind, people[self.place])], kind.refilled
+        )
         batches = publication.member_batches(
             publication.members[0],
             first_home=self.firsts[part],
@@ -564,10 +643,16 @@ class PartRecords:
         """Exchange the records once into parts with complete strata."""
         if self.strata is None:
             parts = self.size.count_parts(self.engine, self.size.homes)
+            if find_bound(self.engine) is not None:
+                parts = max(parts, MIN_STRATA_PARTS)
             by = PartByValues(self.work.law.partition_variables(self.frame), parts, self.scatter)
             flow = self.homes.map(by, self._exchange_schema)
             self.strata = self.engine.exchange(flow, by=PART_COLUMN, parts=parts).keep()
             self.held.callback(self.strata.drop)
+            if find_bound(self.engine) is not None:
+                found = self.strata.map(WeighPart(), WEIGHT_SCHEMA).gather()
+                largest = pc.max(found["bytes"]).as_py() or 0
+                require_room_for_strata(self.engine, self.frame.roles, largest)
         return self.strata
 
     @property
@@ -775,7 +860,7 @@ def open_parts(
     identity = raw.schema.field(roles.identifier).type
     kinds = record.kinds if only is None else None
     work = Work(law=law, roles=roles, microdata=microdata, kinds=kinds, read=names)
-    frame = work.frame(_named_schema(raw.schema, roles.identifier, names).empty_table())
+    frame = work.frame(PartRows.of(_named_schema(raw.schema, roles.identifier, names).empty_table()))
     homes = raw.map(
         IdentifierWords(roles.identifier, frame.read, identity, only),
         _named_schema(raw.schema, roles.identifier, frame.read),

@@ -21,6 +21,7 @@ from stirred.spec.invariants import describe_condition
 if TYPE_CHECKING:
     from stirred.census import Census
     from stirred.census.schema import Kinds, RecordSchema
+    from stirred.engine.base import PartRows
     from stirred.mechanisms.swap.roles import Roles
 
 
@@ -197,7 +198,16 @@ def gather_columns(census: "Census", record_type: str, names: Sequence[str]) -> 
     if not gatherers:
         kinds = census.table(record_type, list(names)).schema if names else pa.schema([])
         gatherers = [_Gatherer(field.name, field.type, 0) for field in kinds]
-    return {gatherer.name: gatherer.column().store_reach() for gatherer in gatherers}
+    return _make_columns(gatherers)
+
+
+def _make_columns(gatherers: list[_Gatherer]) -> dict[str, Column]:
+    """Return the columns of gatherers, each of which is dropped when its column is made."""
+    found: dict[str, Column] = {}
+    while gatherers:
+        gatherer = gatherers.pop(0)
+        found[gatherer.name] = gatherer.column().store_reach()
+    return found
 
 
 def encode_table(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
@@ -209,6 +219,16 @@ def encode_table(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
             gatherer.add(chunk)
         found[name] = gatherer.column().store_reach()
     return found
+
+
+def encode_rows(rows: "PartRows", names: Sequence[str]) -> dict[str, Column]:
+    """Encode the named columns of the rows of a part, which are read once, some at a time."""
+    gatherers = [_Gatherer(name, rows.schema.field(name).type, rows.number) for name in names]
+    for piece in rows.read():
+        for gatherer in gatherers:
+            for chunk in piece.column(gatherer.name).chunks:
+                gatherer.add(chunk)
+    return _make_columns(gatherers)
 
 
 # Pack variables as digits of a few 64-bit words, exactly: columns of records, and all variables of linked records.

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred._support import pads
-from stirred.engine.tables import ReleasedFile, plain_schema
+from stirred.engine.tables import ROWS_PER_BATCH, ReleasedFile, plain_schema
 from stirred.frames import frame_of
 from stirred.mechanisms.topdown.counts import Sparse
 from stirred.mechanisms.topdown.dhc_given_pl.facility_types import FacilityTypes
@@ -155,20 +155,29 @@ class CellsToTabulate:
         names = dict(workload.columns) if bureau else {}
         axes = tuple(name_column(axis, names)[0] for axis in workload.histogram.axes)
         leaf = again.column_names[again.column_names.index(axes[0]) - 1]
-        found = [
-            part.select(
-                pl.col(leaf).cast(pl.String), *(pl.col(name).cast(pl.Int16) for name in axes)
-            ).unique()
-            for part in (*_read_parts(released), *_read_parts(again))
-        ]
-        return cls(leaf, axes, pl.concat(found).unique())
+        kinds = {leaf: pl.String, **dict.fromkeys(axes, pl.Int16)}
+        found, waiting = pl.DataFrame(schema=kinds), list[pl.DataFrame]()
+        for part in chain(_read_columns(released, kinds), _read_columns(again, kinds)):
+            waiting.append(part.select(pl.col(name).cast(kind) for name, kind in kinds.items()).unique())
+            # often enough that what waits takes no more than what is found, and no more often
+            if sum(frame.height for frame in waiting) > max(found.height, ROWS_PER_BATCH):
+                found, waiting = pl.concat([found, *waiting]).unique(), []
+        return cls(leaf, axes, pl.concat([found, *waiting]).unique())
 
-    def select(self, rows: pa.Table, query: Query) -> pa.Table:
-        """Return the rows of a marginal whose cell is listed, in their order; totals are all kept."""
+    def list_cells(self, query: Query) -> pl.DataFrame | None:
+        """Return the leaves and cells of a marginal that are listed, or None where all are kept, as of totals."""
         if query.size == 1:
+            return None
+        return self.cells.select(pl.col(self.leaf).alias("code"), *self._name_axes(query)).unique()
+
+    def _name_axes(self, query: Query) -> list[str]:
+        return [name for name, own in zip(self.axes, query.kept, strict=True) if own]
+
+    def select(self, rows: pa.Table, query: Query, wanted: pl.DataFrame | None) -> pa.Table:
+        """Return the rows of a marginal whose cell is wanted, in their order; None: all rows."""
+        if wanted is None:
             return rows
-        kept = [name for name, own in zip(self.axes, query.kept, strict=True) if own]
-        wanted = self.cells.select(pl.col(self.leaf).alias("code"), *kept).unique()
+        kept = self._name_axes(query)
         place = frame_of(rows.select(["code", *kept])).with_row_index("row")
         found = place.join(wanted, on=["code", *kept], how="semi")["row"].sort()
         return rows.take(pa.array(found.to_numpy()))
@@ -475,6 +484,18 @@ def write_mdf(
         if quarters is not None:
             make_facility_rows(quarters, found).write_csv(file, separator="|", include_header=first)
     return place
+
+
+def _read_columns(records: "pa.Table | pads.Dataset", names: Iterable[str]) -> Iterator[pl.DataFrame]:
+    """Yield some columns in batches: those of a table that is mapped from a file are never in memory as a whole."""
+    chosen = list(names)
+    if isinstance(records, pa.Table):
+        batches = iter(records.select(chosen).to_batches(max_chunksize=ROWS_PER_BATCH))
+    else:
+        batches = records.to_batches(columns=chosen)
+    for batch in batches:
+        if batch.num_rows:
+            yield pl.DataFrame(pa.Table.from_batches([batch]))
 
 
 def _read_parts(records: "pa.Table | pads.Dataset") -> Iterator[pl.DataFrame]:

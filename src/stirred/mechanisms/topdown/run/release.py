@@ -372,7 +372,7 @@ def _estimate_unbiased(
             bureau=task.bureau,
         )
         for query, rows in zip(marginals, found, strict=True):
-            yield listed.select(rows, query)
+            yield listed.select(rows, query, listed.list_cells(query))
         return
     schema = build_tagged_schema(whole_tree.build_schema(workload, bureau=task.bureau))
     kernel = UnbiasedRows(solve, schema, task.bureau, persons)
@@ -383,8 +383,9 @@ def _estimate_unbiased(
             for number in range(len(whole_tree.list_marginals(workload))):
                 yield from rows.tables(depth, number)
         for number, query in enumerate(marginals):
+            wanted = listed.list_cells(query)
             for piece in rows.tables(last, number):
-                yield listed.select(piece, query)
+                yield listed.select(piece, query, wanted)
 
 
 # Run one workload from the census to its release.
