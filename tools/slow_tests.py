@@ -61,7 +61,8 @@ ROOMS = {
     ),
     "engine": (
         "tests/spark tests/contract/test_engines.py tests/unit/swapping/test_parts.py "
-        "tests/slow/test_cluster_operator.py tests/slow/test_cluster_trials.py tests/unit/engine "
+        "tests/slow/test_cluster_operator.py tests/slow/test_cluster_trials.py tests/slow/test_memory_bound.py "
+        "tests/unit/engine "
         "tests/unit/topdown/test_topdown_shards.py"
     ),
     "catalog": "tests/unit/publish/test_das2020.py",
