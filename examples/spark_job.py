@@ -1,8 +1,6 @@
 """The command ``stirred`` as a program for spark-submit: spark-submit [options] spark_job.py run plan.toml --out packet …"""
 
-import sys
-
-from stirred.cli.main import main
+from stirred.cli.main import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

@@ -1,6 +1,6 @@
 """Run the command line as ``python -m stirred``."""
 
-from stirred.cli.main import main
+from stirred.cli.main import run
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run()

@@ -3,10 +3,12 @@
 import gc
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from stirred.cli.parser import EXIT_CODES
 from stirred.cli.process import (
     StoppedBySignal,
+    end_process,
     flush_stream,
     has_no_reader,
     install_handlers,
@@ -16,6 +18,11 @@ from stirred.cli.process import (
     wants_traceback,
 )
 from stirred.cli.verbs import parser_for, require_verb, respell
+
+
+def run() -> NoReturn:
+    """Run the command of this process, and end the process."""
+    end_process(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -66,4 +73,4 @@ def _run(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    run()

@@ -1,5 +1,6 @@
 """Handle the process of a command: limits, pipes, signals, and one message and exit code for every error."""
 
+import atexit
 import errno
 import json
 import os
@@ -12,7 +13,7 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from stirred.errors import ClusterError, InputError, StirredError
 
@@ -179,6 +180,31 @@ def _unraisable(found: "UnraisableHookArgs") -> None:
     )  # not at once: this function must end first
     again.daemon = True
     again.start()
+
+
+END_SECONDS = 10.0  # seconds after a signal in which the threads of a command may end
+
+
+def end_process(code: int) -> NoReturn:
+    """End the process with an exit code; after a signal also where a thread never ends.
+
+    Python waits for every thread. A signal that comes while the main thread takes the lock of a task's result leaves
+    this lock taken, and the thread that made the result waits for it for ever.
+    """
+    if code >= STOPPED_CODE:
+        late = threading.Timer(END_SECONDS, _leave_threads, (code,))
+        late.daemon = True
+        late.start()
+    raise SystemExit(code)
+
+
+def _leave_threads(code: int) -> None:
+    """Remove what is removed at the end of a process, and end it; also where that takes long."""
+    late = threading.Timer(END_SECONDS, os._exit, (code,))
+    late.daemon = True
+    late.start()
+    atexit._run_exitfuncs()
+    os._exit(code)
 
 
 # How a command ends: one message and one exit code for every kind of error, and never a traceback that nobody asked for.

@@ -33,6 +33,7 @@ def serve() -> None:
 def _become(asked: dict[str, list[str] | str]) -> None:
     """Be the command, and end as it does; or by SIGKILL before a given operation on a folder."""
     from stirred.cli.main import main
+    from stirred.cli.process import end_process
 
     os.setsid()
     if asked["operation"]:
@@ -42,7 +43,7 @@ def _become(asked: dict[str, list[str] | str]) -> None:
     told = os.open(str(asked["told"]), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for stream, source in ((0, nothing), (1, told), (2, told)):
         os.dup2(source, stream)
-    raise SystemExit(main(list(asked["words"])))
+    end_process(main(list(asked["words"])))
 
 
 def _killed_before(number: int) -> None:

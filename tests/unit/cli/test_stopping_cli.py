@@ -65,3 +65,34 @@ def test_the_system_refuses_in_our_words(
     assert words in told
     assert "4711SECRET" not in told
     assert "unexpected" not in told
+
+
+STUCK = """
+import atexit, os, signal, sys, threading, types
+from concurrent.futures import ThreadPoolExecutor
+from stirred.cli import main as command, process, verbs
+
+process.END_SECONDS = 0.5
+
+def run(_):
+    atexit.register(print, "removed")
+    future = ThreadPoolExecutor(1).submit(threading.Event().wait, 0.2)
+    future._condition.acquire()  # as a signal leaves it that comes in between: the thread cannot say that it is done
+    os.kill(os.getpid(), signal.SIGTERM)
+
+verb = types.ModuleType("verb", "a verb")
+verb.add_arguments, verb.run = lambda parser: None, run
+sys.modules["verb"] = verb
+verbs.GROUPS["begin"]["verb"] = ("verb", "runs until it is stopped")
+sys.argv[1:] = ["verb"]
+command.run()
+"""
+
+
+def test_a_thread_that_never_ends_does_not_keep_a_command_that_is_stopped() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK], check=False, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 143
+    assert "stopped by SIGTERM" in done.stderr
+    assert done.stdout == "removed\n", "what is registered for the end of the process is done"
