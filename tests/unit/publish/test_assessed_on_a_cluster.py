@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from small_town import write_town
-from stirred import Key, load, read, run
+from stirred import Key, Packet, load, read, run
 from stirred.errors import ClusterError, StirredError
 from stirred.publish.assessment import assess_packet
-from stirred.publish.packet.folder import Packet
 
 PLAN = """title = "Town"
 census = "census.toml"
