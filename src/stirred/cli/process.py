@@ -204,6 +204,7 @@ def _leave_threads(code: int) -> None:
     late.daemon = True
     late.start()
     atexit._run_exitfuncs()
+    flush_stream(sys.stdout)  # which Python would do at its own end
     os._exit(code)
 
 
