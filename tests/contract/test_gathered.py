@@ -118,9 +118,11 @@ def test_cells_that_are_gathered_are_found(
 ) -> None:
     """A mutant: the report counts unique records from all cells, which the driver is sent."""
 
-    def count_here(release: Release, by: list[str], *, record_type: str, engine: Engine) -> tuple[int, int]:
-        cells = count_records(release, by, record_type=record_type, engine=engine)
-        return int(cells["count"].sum()), cells.filter(pl.col("count") == 1).height
+    def count_here(
+        release: Release, asked: list[list[str]], *, record_type: str, engine: Engine, census: object = None
+    ) -> list[uniqueness.LoneCounts]:
+        cells = [count_records(release, by, record_type=record_type, engine=engine)["count"] for by in asked]
+        return [uniqueness.LoneCounts(int(n.sum()), int((n == 1).sum()), 0, 0) for n in cells]
 
     monkeypatch.setattr(uniqueness, "count_lone", count_here)
     rows, size = gather(CASES["permutation-swapping"], 12_000, spark, tmp_path)

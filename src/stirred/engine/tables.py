@@ -92,14 +92,18 @@ class PlaceRows:
         return before.append(pa.field(PART_COLUMN, pa.int32()))
 
 
-def hash_rows(table: pa.Table, keys: Sequence[str]) -> NDArray[np.uint64]:
+def hash_rows(
+    table: pa.Table, keys: Sequence[str], start: NDArray[np.uint64] | None = None
+) -> NDArray[np.uint64]:
     """Return a 64-bit hash of each row's values in the key columns; equal values of one type have equal hashes.
+
+    ``start`` has a hash of each row to go on from.
 
     >>> h = hash_rows(pa.table({"a": [1, 2, 1], "b": ["x", "x", "x"]}), ["a", "b"])
     >>> bool(h[0] == h[2] != h[1])
     True
     """
-    state = np.zeros(table.num_rows, np.uint64)
+    state = np.zeros(table.num_rows, np.uint64) if start is None else start.copy()
     for name in keys:
         column = combine_chunks(table.column(name))
         if pa.types.is_decimal(column.type):

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from stirred._support import import_optional, pads
-from stirred.census import Census, Schema
+from stirred.census import Schema
 from stirred.census.geography import attach_levels
 from stirred.census.schema import Kinds
 from stirred.engine import Engine, Flow, Parts
@@ -263,75 +263,6 @@ class AddCells:
         return as_arrow(as_frame(table).group_by(list(self.keys)).agg(pl.col("count").sum()))
 
 
-LONE_SCHEMA = pa.schema([("records", pa.int64()), ("alone", pa.int64())])
-
-
-@dataclass(frozen=True, slots=True)
-class CountLone:
-    """Count the records of a part that can be swapped, and those that are alone in their cell."""
-
-    keys: tuple[str, ...]
-    kinds: Kinds | None  # of records that never take part
-
-    def __call__(self, _: int, cells: pa.Table) -> pa.Table:
-        taking = as_frame(cells).filter(takes_part(self.kinds, self.keys))
-        return as_arrow(taking.select(*sum_lone()))
-
-
-SIDES_SCHEMA = pa.schema([(name, pa.int64()) for name in ("before", "after", "same")])
-
-
-@dataclass(frozen=True, slots=True)
-class CountAsText:
-    """Count the cells of some records by their values as text, which two files may store in two types."""
-
-    keys: tuple[str, ...]
-    parts: int
-
-    def __call__(self, table: pa.Table) -> pa.Table:
-        frame = as_frame(table).lazy()
-        text = frame.select(
-            cast_text(name, kind) for name, kind in frame.select(self.keys).collect_schema().items()
-        )
-        return _place_rows(count_cells(text, self.keys).collect(), self.keys, self.parts)
-
-
-def cast_text(name: str, kind: pl.DataType) -> pl.Expr:
-    """Return the expression for values as text; numbers that are equal have one text, zeros with either sign too.
-
-    >>> pl.DataFrame({"a": [0.0, -0.0, 1.5]}).select(cast_text("a", pl.Float64()))["a"].to_list()
-    ['0.0', '0.0', '1.5']
-    """
-    text = pl.col(name).cast(pl.String)
-    return (
-        pl.when(text == "-0.0").then(pl.lit("0.0")).otherwise(text).alias(name) if kind.is_float() else text
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class CompareLone:
-    """Count the records of a part that are alone before, alone after, and alone in both with the same values."""
-
-    keys: tuple[str, ...]
-    kinds: Kinds | None
-
-    def __call__(self, _: int, before: pa.Table, after: pa.Table) -> pa.Table:
-        first, second = self._find_lone(before), self._find_lone(after)
-        same = first.join(second, on=list(self.keys), how="semi", nulls_equal=True)
-        numbers = [[first.height], [second.height], [same.height]]
-        return pa.table(dict(zip(SIDES_SCHEMA.names, numbers, strict=True)), schema=SIDES_SCHEMA)
-
-    def _find_lone(self, cells: pa.Table) -> pl.DataFrame:
-        summed = as_frame(cells).group_by(list(self.keys)).agg(pl.col("count").sum())
-        return summed.filter(pl.col("count") == 1, takes_part(self.kinds, self.keys)).select(self.keys)
-
-
-def sum_lone() -> tuple[pl.Expr, pl.Expr]:
-    """Return how many records some cells hold, and how many of the cells hold one."""
-    number = pl.col("count")
-    return number.sum().cast(pl.Int64).alias("records"), (number == 1).sum().cast(pl.Int64).alias("alone")
-
-
 @dataclass(frozen=True, slots=True)
 class JoinHouseholds:
     """Join linked records to the columns of their household, and put the households first."""
@@ -506,25 +437,6 @@ def make_cells(records: ReleasedRecords, by: Sequence[str]) -> Parts:
     return records.engine.exchange(cells, by=PART_COLUMN, parts=parts).map(AddCells(keys), schema)
 
 
-def compare_lone_in_parts(
-    records: ReleasedRecords, census: Census, by: Sequence[str]
-) -> tuple[int, int, int]:
-    """Return how many records are alone in the census, in the release, and in both with the same values (one exchange)."""
-    keys = tuple(by)
-    parts = records.parts(2 * (len(keys) + 2))
-    kernel = CountAsText(keys, parts)
-    sides = [
-        records.engine.records(census, records.record_type, list(keys)),
-        choose_keys(records, keys, parts),
-    ]
-    placed = [side.map(kernel, kernel(side.schema.empty_table()).schema) for side in sides]
-    met = records.engine.exchange(*placed, by=PART_COLUMN, parts=parts)
-    kinds = census.schema.record(records.record_type).kinds
-    found = as_frame(met.map(CompareLone(keys, kinds), SIDES_SCHEMA).gather())
-    before, after, same = (int(found[name].sum()) for name in SIDES_SCHEMA.names)
-    return before, after, same
-
-
 def count_in_parts(records: ReleasedRecords, by: Sequence[str]) -> pl.DataFrame:
     """Return the table of counts of records that are counted in parts, sorted."""
     return as_frame(make_cells(records, by).gather()).sort(list(by), nulls_last=False)
@@ -623,20 +535,6 @@ def count_records(release: Release, by: Sequence[str], *, record_type: str, engi
     if not records.fits_memory(len(frame.collect_schema())):
         return count_in_parts(records, by)
     return count_cells(frame, by).sort(list(by), nulls_last=False).collect()
-
-
-def count_lone(release: Release, by: Sequence[str], *, record_type: str, engine: Engine) -> tuple[int, int]:
-    """Return how many records can be swapped, and how many of them no other one is like; in parts two sums come back."""
-    frame = join_variables(release, record_type, by)
-    records = open_records(release, record_type, engine)
-    kinds = records.schema.record(record_type).kinds
-    if records.fits_memory(len(frame.collect_schema())):
-        cells = count_cells(frame, by).filter(takes_part(kinds, by))
-        found = pl.DataFrame(cells.select(*sum_lone()).collect())
-    else:
-        lone = make_cells(records, by).map(CountLone(tuple(by), kinds), LONE_SCHEMA)
-        found = as_frame(lone.gather())
-    return int(found["records"].sum()), int(found["alone"].sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,17 +5,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from flow_kernels import Sorted, sizes
 from stirred.engine.spark import session
 from stirred.engine.spark.faults import translate_error
 from stirred.engine.spark.flow import SparkParts
-from stirred.engine.spark.reading import AddAreaCodes, knows_type
+from stirred.engine.spark.reading import AddAreaCodes, knows_type, read_slices
 from stirred.engine.spark.session import ActionWatch
 from stirred.engine.spark.tasks import (
     MARK_FLOW,
@@ -23,6 +25,7 @@ from stirred.engine.spark.tasks import (
     CacheTask,
     PartTask,
     ReadBatches,
+    ReadSlices,
     SendTask,
     divide_rows,
     guard_task,
@@ -101,6 +104,52 @@ def test_tasks_travel() -> None:
     parted = PartTask((TABLE.schema,), ((Sorted("id"), TABLE.schema),))
     assert pickle.loads(pickle.dumps(parted)) == parted
     assert pickle.loads(pickle.dumps(SendTask(ReadBatches()))) == SendTask(ReadBatches())
+
+
+def number_batches(slices: int) -> Iterator[pa.RecordBatch]:
+    """Return what Spark hands to the tasks that read slices: their numbers."""
+    return (pa.record_batch({"id": pa.array([number], pa.int64())}) for number in range(slices))
+
+
+def test_tasks_read_every_row_of_the_files_once_in_the_asked_order_of_columns(tmp_path: Path) -> None:
+    odd = {
+        "a.b": pa.array([f"t{i % 7}" for i in range(1000)]).dictionary_encode(),
+        "b": pa.array(range(1000), pa.uint64()),
+        "c {1}": pa.array([None if i % 5 else i / 4 for i in range(1000)]),
+    }
+    table = pa.table(odd)
+    names = ["one.parquet", "[two]*.parquet"]
+    for name, rows in zip(names, (table.slice(0, 611), table.slice(611)), strict=True):
+        pq.write_table(rows, tmp_path / name, row_group_size=70)
+    engine = SimpleNamespace(context=SimpleNamespace(defaultParallelism=2))
+    engine.session = SimpleNamespace(range=lambda *numbers: numbers)
+    columns = ["c {1}", "a.b", "b"]
+    schema = to_plain(table.select(columns)).schema
+    flow = read_slices(cast(Any, engine), [tmp_path / name for name in names], columns, schema)
+    source = cast(ReadSlices, flow.source)
+    assert flow.rows == 1000
+    assert flow.frame == (0, len(source.slices), 1, len(source.slices))
+    assert len(source.slices) >= 4  # two for each core
+    read = pa.concat_tables(flow.tables(number_batches(len(source.slices))))
+    assert read == to_plain(table.select(columns)).combine_chunks()
+    assert pickle.loads(pickle.dumps(source)) == source
+
+
+@pytest.mark.parametrize("change", ["gone", "another"])
+def test_an_executor_that_sees_another_file_says_so_and_shows_no_name(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "household-4711SECRET.parquet"
+    pq.write_table(TABLE, path)
+    engine = SimpleNamespace(context=SimpleNamespace(defaultParallelism=1))
+    engine.session = SimpleNamespace(range=lambda *numbers: numbers)
+    flow = read_slices(cast(Any, engine), [path], TABLE.schema.names, TABLE.schema)
+    if change == "gone":
+        path.unlink()
+    else:
+        pq.write_table(TABLE.slice(0, 2), path)
+    task = guard_task(SendTask(flow.tables))
+    with pytest.raises(RuntimeError, match="an executor cannot read a file that the driver reads") as caught:
+        list(task(number_batches(1)))
+    assert "SECRET" not in str(caught.value)
 
 
 class OneTask:

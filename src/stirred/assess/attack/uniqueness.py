@@ -7,25 +7,28 @@ from math import exp
 import numpy as np
 import polars as pl
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from stirred.assess.assessment import TableAssessment, has_variables
 from stirred.assess.attack.result import wilson_interval
 from stirred.assess.risk import Baseline, RiskMeasure, name_measure
 from stirred.census import Census, Schema
+from stirred.census.schema import Kinds
 from stirred.engine import Engine
+from stirred.engine.tables import PART_COLUMN, hash_rows
 from stirred.errors import InputError
 from stirred.frames import collect_frame, frame_of
 from stirred.mechanisms.release import (
     Release,
-    compare_lone_in_parts,
-    count_lone,
-    count_records,
-    filter_participants,
+    as_arrow,
+    as_frame,
+    choose_keys,
     join_household,
     join_variables,
     open_records,
     require_schema,
     scan_records,
+    takes_part,
 )
 
 # How many records are alone with their values of the published variables: with place and without.
@@ -107,6 +110,151 @@ def _areas(schema: Schema) -> set[str]:
     return {*schema.spine, *(off.name for off in schema.geography.off_spine)}
 
 
+# Records that no other one is like, counted from marks: a word of 64 bits for the values of each list of variables.
+#
+# Records of equal values have equal marks. Among 20 million others two share one with a chance of about 1 in 100,000, and
+# are not counted as alone then. Marks move as numbers, once for all lists, of which each holds the one before it.
+
+
+@dataclass(frozen=True, slots=True)
+class LoneCounts:
+    """How many records of a release can be swapped, how many are alone, and how many are in the census and in both."""
+
+    records: int
+    alone: int
+    before: int
+    same: int
+
+
+def count_lone(
+    release: Release,
+    asked: Sequence[Sequence[str]],
+    *,
+    record_type: str,
+    engine: Engine,
+    census: Census | None = None,
+) -> list[LoneCounts]:
+    """Count the records that no other one is like, for lists of variables of which each holds the one before it.
+
+    In parts sums come back, and no record. Without a census nothing is counted of it.
+    """
+    if not asked:
+        return []
+    keys = tuple(asked[-1])
+    frame = join_variables(release, record_type, keys)
+    records = open_records(release, record_type, engine)
+    kinds = records.schema.record(record_type).kinds
+    columns, sides = len(frame.collect_schema()), 1 if census is None else 2
+    fits, parts = records.fits_memory(columns), records.parts(sides * (len(keys) + 2))
+    # in memory the release is held in one table; elsewhere it flows
+    whole = as_arrow(collect_frame(frame.select(keys))) if fits else None
+    shown = None if fits else choose_keys(records, keys, parts)
+    true = None if census is None else engine.records(census, record_type, list(keys))
+    schemas = [one.schema for one in (whole, shown, true) if one is not None]
+    text = frozenset(
+        name for name in keys if not _share_words([schema.field(name).type for schema in schemas])
+    )
+    mark = MarkRows(tuple(map(tuple, asked)), text, kinds, 1 if fits else parts)
+    form = mark(schemas[0].empty_table()).schema
+    kernel = CountMarks(len(asked))
+    flows = [flow.map(mark, form) for flow in (shown, true) if flow is not None]
+    if whole is None:
+        met = engine.exchange(*flows, by=PART_COLUMN, parts=parts)
+        found = as_frame(met.map(kernel, LONE_SCHEMA).gather()).group_by("question").sum().sort("question")
+    else:
+        found = as_frame(kernel(0, mark(whole), *(flow.gather() for flow in flows)))
+    return [LoneCounts(*row) for row in found.drop("question").rows()]
+
+
+def _share_words(kinds: Sequence[pa.DataType]) -> bool:
+    """Return whether equal values of these types have equal words; otherwise they are compared as text."""
+    plain = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
+    return all(kind == plain[0] for kind in plain) or any(
+        all(is_one(kind) for kind in plain) for is_one in (pa.types.is_integer, _is_text)
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _cast_text(name: str, kind: pl.DataType) -> pl.Expr:
+    """Return the expression for values as text; numbers that are equal have one text, zeros with either sign too.
+
+    >>> pl.DataFrame({"a": [0.0, -0.0, 1.5]}).select(_cast_text("a", pl.Float64()))["a"].to_list()
+    ['0.0', '0.0', '1.5']
+    """
+    text = pl.col(name).cast(pl.String)
+    return (
+        pl.when(text == "-0.0").then(pl.lit("0.0")).otherwise(text).alias(name) if kind.is_float() else text
+    )
+
+
+ROWS_COLUMN = "rows"
+LONE_SCHEMA = pa.schema([(name, pa.int64()) for name in ("question", "records", "alone", "before", "same")])
+Marks = NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkRows:
+    """Return the marks of some records that can be swapped; where they move, each once with its number and its part."""
+
+    asked: tuple[tuple[str, ...], ...]
+    text: frozenset[str]  # variables that are compared as text, because two files store them in two types
+    kinds: Kinds | None  # of records that never take part
+    parts: int  # 1: they stay in memory
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        frame = as_frame(table.select(self.asked[-1]))
+        kept = frame.filter(takes_part(self.kinds, self.asked[-1])).with_columns(
+            _cast_text(name, frame.schema[name]) for name in self.text
+        )
+        rows, done, marks = as_arrow(kept), 0, list[Marks]()
+        for by in self.asked:
+            marks.append(hash_rows(rows, by[done:], marks[-1] if marks else None))
+            done = len(by)
+        many = np.ones(kept.height, np.int64)
+        if self.parts > 1:
+            _, first, many = np.unique(marks[-1], return_index=True, return_counts=True)
+            marks = [mark[first] for mark in marks]
+        columns = {name_marks(number): mark for number, mark in enumerate(marks)}
+        places = (marks[0] % np.uint64(self.parts)).astype(np.int32)
+        return pa.table({**columns, ROWS_COLUMN: many.astype(np.int64, copy=False), PART_COLUMN: places})
+
+
+def name_marks(number: int) -> str:
+    """Return the name of the column that has the marks of a question."""
+    return f"mark{number}"
+
+
+@dataclass(frozen=True, slots=True)
+class CountMarks:
+    """Count the records of a part, those that are alone in the release, in the census, and in both with one mark."""
+
+    questions: int
+
+    def __call__(self, _: int, shown: pa.Table, true: pa.Table | None = None) -> pa.Table:
+        records = int(shown.column(ROWS_COLUMN).to_numpy().sum())
+        rows = []
+        for number in range(self.questions):
+            after = _find_lone(shown, number)
+            before = after[:0] if true is None else _find_lone(true, number)
+            same = np.intersect1d(before, after, assume_unique=True)
+            rows.append((number, records, after.size, before.size, same.size))
+        columns = dict(zip(LONE_SCHEMA.names, map(list, zip(*rows, strict=True)), strict=True))
+        return pa.table(columns, schema=LONE_SCHEMA)
+
+
+def _find_lone(marked: pa.Table, question: int) -> Marks:
+    """Return the marks that one record has."""
+    marks, many = (marked.column(name).to_numpy() for name in (name_marks(question), ROWS_COLUMN))
+    ordered = np.sort(
+        np.concatenate([marks, marks[many > 1]])
+    )  # what several have stands there twice or more
+    edges = np.concatenate([[True], ordered[1:] != ordered[:-1], [True]])
+    return np.asarray(ordered[edges[1:] & edges[:-1]] if ordered.size else ordered)
+
+
 # How many records no other record is like, in a release and in the census that it was made from.
 
 MAX_RECORDS = 20_000_000  # records of a type beyond which cells are as many as records, and are not counted
@@ -168,13 +316,14 @@ def measure_uniqueness(
 
     Types with more than ``most`` records are left out; None counts all of them.
     """
-    found = []
+    found: list[Uniqueness] = []
     for record_type in sorted(release.microdata):  # a release that was taken up again has its own order
-        for by, place in choose_questions(release, record_type, most=most):
-            records, alone = count_lone(release, by, record_type=record_type, engine=engine)
-            found.append(
-                Uniqueness(record_type=record_type, by=by, place=place, records=records, alone=alone)
-            )
+        questions = choose_questions(release, record_type, most=most)
+        counted = count_lone(release, [by for by, _ in questions], record_type=record_type, engine=engine)
+        found += (
+            Uniqueness(record_type=record_type, by=by, place=place, records=one.records, alone=one.alone)
+            for (by, place), one in zip(questions, counted, strict=True)
+        )
     return tuple(found)
 
 
@@ -200,48 +349,27 @@ def compare_with_census(
     found: Sequence[Uniqueness], release: Release, census: Census, engine: Engine
 ) -> tuple[Uniqueness, ...]:
     """Add the census to the counts: how many records were unique, and how many of them are unchanged."""
-    held = []
-    for one in found:
-        known = [name for name in one.by if has_variables(census, one.record_type, [name])]
-        if one.place not in ("", *known) or known in ([], [one.place]):
-            continue  # variables of the mechanism's own
-        before, after, same = _compare_lone(census, release, one.record_type, known, engine)
-        held.append(replace(one, by=tuple(known), alone=after, before=before, as_shown=same))
+    held: list[Uniqueness] = []
+    for record_type in dict.fromkeys(one.record_type for one in found):
+        asked = []
+        for one in (one for one in found if one.record_type == record_type):
+            known = tuple(name for name in one.by if has_variables(census, record_type, [name]))
+            if one.place in ("", *known) and known not in ((), (one.place,)):  # else the mechanism's own
+                asked.append((one, known))
+        counted = count_lone(
+            release, [known for _, known in asked], record_type=record_type, engine=engine, census=census
+        )
+        held += (
+            replace(one, by=known, alone=both.alone, before=both.before, as_shown=both.same)
+            for (one, known), both in zip(asked, counted, strict=True)
+        )
     return tuple(held)
-
-
-def _compare_lone(
-    census: Census, release: Release, record_type: str, by: Sequence[str], engine: Engine
-) -> tuple[int, int, int]:
-    """Return how many records are alone in the census, in the release, and in both with the same values."""
-    records = open_records(release, record_type, engine)
-    if not records.fits_memory(len(join_variables(release, record_type, by).collect_schema())):
-        return compare_lone_in_parts(records, census, by)
-    cells = count_records(release, by, record_type=record_type, engine=engine)
-    after = _text(_select_alone(_swappable_cells(census.schema, record_type, cells)), by)
-    cells = frame_of(census.counts(record_type, by))
-    before = _text(_select_alone(_swappable_cells(census.schema, record_type, cells)), by)
-    same = before.join(after, on=list(by), how="semi", nulls_equal=True)
-    return before.height, after.height, same.height
 
 
 def count_cells_of_one(tables: Mapping[str, tuple[Sequence[str], pa.Table]]) -> tuple[int, int]:
     """Return how many cells published tables have, and how many of them show a count of 1."""
     counts = [frame_of(table)["count"] for _, table in tables.values() if "count" in table.column_names]
     return sum(len(column) for column in counts), sum(int((column == 1).sum()) for column in counts)
-
-
-def _swappable_cells(schema: Schema, record_type: str, cells: pl.DataFrame) -> pl.DataFrame:
-    """Return the cells of records that can be swapped, where the schema says which."""
-    return pl.DataFrame(filter_participants(schema, record_type, cells.lazy()).collect())
-
-
-def _select_alone(cells: pl.DataFrame) -> pl.DataFrame:
-    return cells.filter(pl.col("count") == 1)
-
-
-def _text(cells: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    return cells.select(pl.col(name).cast(pl.String) for name in by)
 
 
 def _count_rows(release: Release, record_type: str) -> int:

@@ -58,7 +58,7 @@ from stirred.frames import arrow_of, collect_frame, frame_of
 
 # Hold a census against its schema: the executors count what breaks it.
 #
-# Where the files are not Parquet that Spark reads, where something cannot be read or a rule cannot be computed, the pass is
+# Where the files are not Parquet that tasks read, where something cannot be read or a rule cannot be computed, the pass is
 # made in this process, as on one machine, so that the same problem is found and told in the same words.
 
 T = TypeVar("T")
@@ -396,10 +396,11 @@ class SparkCensus(Census):
     def count(self, record_type: str) -> int:
         """Return how many records there are."""
         flow = read_own(self.engine, self, record_type, self.columns(record_type)[:1])
-        if isinstance(flow.source, ReadBatches) and not self.schema.record(record_type).where:
-            return int(
-                self.engine.watch.run(flow.frame.count, step="count records")
-            )  # from the footers of the files
+        if not self.schema.record(record_type).where:
+            if flow.rows is not None:
+                return flow.rows
+            if isinstance(flow.source, ReadBatches):  # from the footers of files that only Spark can open
+                return int(self.engine.watch.run(flow.frame.count, step="count records"))
         return int(pc.sum(flow.map(count_batch, COUNT_SCHEMA).gather().column("count")).as_py() or 0)
 
     def _aggregate(

@@ -1,4 +1,4 @@
-"""The engine that runs on a cluster: Apache Spark reads, shuffles, stores and retries; the kernels are the local ones."""
+"""The engine that runs on a cluster: Apache Spark hands out tasks, shuffles and retries; the kernels are the local ones."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -92,9 +92,9 @@ class Spark(Cluster):
         return SparkCensus.on(self, census)
 
     def records(self, census: Census, record_type: str, columns: Sequence[str]) -> Flow:
-        """Return a flow of records: Parquet is read by Spark, other formats are first written to scratch."""
+        """Return a flow of records: tasks read Parquet, other formats are first written to scratch."""
         return read_records(self, census, record_type, columns)
 
     def stream_released(self, data: "pa.Table | pads.Dataset") -> Flow:
-        """Return a flow of released records, read by Spark from their Parquet files or from copies in scratch."""
+        """Return a flow of released records, read by tasks from their Parquet files or from copies in scratch."""
         return read_released(self, data)

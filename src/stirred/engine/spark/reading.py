@@ -22,19 +22,26 @@ from stirred.census.variables import convert_frame, list_variables
 from stirred.engine.spark.faults import translate_errors
 from stirred.engine.spark.flow import SparkFlow, SparkParts
 from stirred.engine.spark.session import Cluster
-from stirred.engine.spark.tasks import WIRE_SCHEMA, ReadBatches, ReadMessages, pack_messages
+from stirred.engine.spark.tasks import (
+    WIRE_SCHEMA,
+    FileSlice,
+    ReadBatches,
+    ReadMessages,
+    ReadSlices,
+    pack_messages,
+)
 from stirred.engine.tables import PART_COLUMN, PlaceRows, plain_schema, to_plain
 from stirred.errors import DataError, InputError, SchemaError, did_you_mean
 from stirred.frames import OLDEST_ARROW, arrow_of, collect_frame, frame_of
 
-# Give tables to Spark: it reads Parquet files itself; everything else is first written to scratch, batch by batch.
+# Give tables to Spark: its tasks read Parquet files; everything else is first written to scratch, batch by batch.
 
 GLOB_CHARACTERS = set("{}[]*?\\")  # Spark would read a path with one of these characters as a pattern
 
 
 @dataclass(frozen=True, slots=True)
 class CastColumns:
-    """Convert columns that Spark has read to their declared types (Spark reads an unsigned integer as a wider number)."""
+    """Convert columns that were read to their declared types (Spark reads an unsigned integer as a wider number)."""
 
     schema: pa.Schema
 
@@ -61,6 +68,28 @@ def write_scratch(engine: Cluster, tables: Iterable[pa.Table], schema: pa.Schema
     return SparkFlow(engine, open_parquet(engine, [path]), ReadMessages(schema, key), schema, rows=rows)
 
 
+SLICE_BYTES = 1 << 26  # bytes of a file that one task reads, if its row groups allow it
+SLICES_PER_CORE = 2  # slices at least, where there are as many row groups, so that cores end together
+
+
+def read_slices(
+    engine: Cluster, paths: Sequence[Path], columns: Sequence[str], schema: pa.Schema
+) -> SparkFlow:
+    """Return a flow over columns of Parquet files, which the tasks read themselves, each some row groups."""
+    footers = [pq.read_metadata(path) for path in paths]
+    groups, size = sum(one.num_row_groups for one in footers), sum(path.stat().st_size for path in paths)
+    wanted = max(-(-size // SLICE_BYTES), SLICES_PER_CORE * int(engine.context.defaultParallelism))
+    step = max(1, groups // wanted)
+    slices = tuple(
+        FileSlice(str(path.absolute()), path.stat().st_size, first, min(first + step, one.num_row_groups))
+        for path, one in zip(paths, footers, strict=True)
+        for first in range(0, one.num_row_groups, step)
+    )
+    tasks = engine.session.range(0, len(slices), 1, max(len(slices), 1))
+    rows = sum(one.num_rows for one in footers)
+    return SparkFlow(engine, tasks, ReadSlices(slices, tuple(columns)), schema, (CastColumns(schema),), rows)
+
+
 def open_parquet(engine: Cluster, paths: Sequence[Path | str], *, base: str = "") -> Any:
     """Return a data frame over Parquet files; names are local paths or addresses that Spark knows."""
     reader = engine.session.read
@@ -79,10 +108,13 @@ def file_address(path: Path | str) -> str:
     return path if isinstance(path, str) else f"file:{path.absolute()}"
 
 
-def can_read(paths: Iterable[Path | str], schema: pa.Schema) -> bool:
-    """Return whether Spark reads these files correctly: no patterns in their names, no types it does not know."""
-    if any(GLOB_CHARACTERS & set(str(path.absolute())) for path in paths if isinstance(path, Path)):
-        return False
+def has_pattern(paths: Iterable[Path | str]) -> bool:
+    """Return whether Spark would read the name of one of these files as a pattern."""
+    return any(GLOB_CHARACTERS & set(str(path.absolute())) for path in paths if isinstance(path, Path))
+
+
+def knows_types(schema: pa.Schema) -> bool:
+    """Return whether values of all these types are the same on Spark."""
     return all(knows_type(field.type) for field in schema)
 
 
@@ -110,9 +142,8 @@ def read_released(engine: Cluster, data: "pa.Table | pads.Dataset") -> SparkFlow
     schema = plain_schema(data.schema)
     if isinstance(data, pads.FileSystemDataset) and isinstance(data.format, pads.ParquetFileFormat):
         paths = [Path(name) for name in data.files]
-        if can_read(paths, data.schema) and all(path.exists() for path in paths):
-            frame = open_parquet(engine, paths).select(*(quote_name(name) for name in schema.names))
-            return SparkFlow(engine, frame, ReadBatches(), schema, (CastColumns(schema),))
+        if knows_types(data.schema) and all(path.exists() for path in paths):
+            return read_slices(engine, paths, schema.names, schema)
     return write_scratch(engine, (to_plain(batch) for batch in data.to_batches()), schema)
 
 
@@ -287,16 +318,20 @@ def open_own(
     raw = census.source(record_type).collect_schema()
     sources = list_needed_sources(census.schema, record, raw, names)
     kinds = arrow_of(pl.DataFrame(schema={name: raw[name] for name in sources})).schema
-    if not can_read(paths, kinds):
+    near, base = [path for path in paths if isinstance(path, Path)], find_base(paths)
+    by_name = base or not near  # folders whose names have values, or addresses: only Spark reads them
+    if not knows_types(kinds) or (by_name and has_pattern(paths)):
         return None
     require_alike(paths, sources, record_type)
-    frame = open_parquet(engine, paths, base=find_base(paths)).select(*(quote_name(name) for name in sources))
     kernel = ConvertColumns(
         census.schema, record_type, tuple(raw.items()), tuple(census.forms(record_type).items()), tuple(names)
     )
-    rows = sum(pq.read_metadata(path).num_rows for path in paths if isinstance(path, Path))
-    known = all(isinstance(path, Path) for path in paths)
-    return SparkFlow(engine, frame, ReadBatches(), plain_schema(kinds), (), rows if known else None), kernel
+    schema = plain_schema(kinds)
+    if not by_name:
+        return read_slices(engine, near, sources, schema), kernel
+    frame = open_parquet(engine, paths, base=base).select(*(quote_name(name) for name in sources))
+    rows = sum(pq.read_metadata(path).num_rows for path in near)
+    return SparkFlow(engine, frame, ReadBatches(), schema, (), rows if near else None), kernel
 
 
 def list_addresses(record: RecordSchema) -> list[str]:

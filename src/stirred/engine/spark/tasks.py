@@ -7,7 +7,7 @@ import socket
 import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,11 +15,12 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from stirred.engine.base import BatchKernel, PartKernel
-from stirred.engine.tables import ReleasedFile
-from stirred.errors import InputError, StirredError
+from stirred.engine.tables import ROWS_PER_BATCH, ReleasedFile
+from stirred.errors import ClusterError, InputError, StirredError
 
 # Move rows between Spark's tasks as Arrow messages of a few megabytes, in rows of part, flow and message.
 #
@@ -194,6 +195,49 @@ class ReadBatches:
         """Each batch as a table."""
         for batch in batches:
             yield pa.Table.from_batches([batch])
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """Some row groups of a Parquet file of this size: those from ``first`` up to ``end``."""
+
+    path: str
+    size: int
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSlices:
+    """Read columns of Parquet files here, where the batch has the number of a slice; Spark would convert every value."""
+
+    slices: tuple[FileSlice, ...]
+    columns: tuple[str, ...]
+
+    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+        """The rows of the slices, some at a time."""
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.read(self.slices[number])
+
+    def read(self, piece: FileSlice) -> Iterator[pa.Table]:
+        """Yield the rows of one slice."""
+        with ExitStack() as opened:
+            try:
+                file = opened.enter_context(Path(piece.path).open("rb"))
+                if os.fstat(file.fileno()).st_size != piece.size:
+                    raise FileNotFoundError  # another file has this name here
+            except OSError as error:
+                lacks = name_cause(error)
+                raise ClusterError(
+                    "an executor cannot read a file that the driver reads",
+                    why=lacks or "it is not there under the same path, or another file is",
+                    fix="keep the files where the driver and every executor see them under one path",
+                ) from None
+            source = opened.enter_context(pq.ParquetFile(file, pre_buffer=False))
+            groups, columns = range(piece.first, piece.end), list(self.columns)
+            for batch in source.iter_batches(ROWS_PER_BATCH, row_groups=groups, columns=columns):
+                yield pa.Table.from_batches([batch]).select(columns)  # which come in the order of the file
 
 
 @dataclass(frozen=True, slots=True)
