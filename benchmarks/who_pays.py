@@ -62,7 +62,7 @@ from stirred.census import Census
 from stirred.census.synthetic import synthesise
 from stirred.chance import Key
 from stirred.engine import Local
-from stirred.mechanisms.coverage import CLASS_NAMES, find_kind, find_size_class
+from stirred.mechanisms.effect import CLASS_NAMES, find_kind, find_size_class
 from stirred.mechanisms.proposal import Goal
 from stirred.mechanisms.release import Release, join_variables, require_schema
 from stirred.mechanisms.topdown import TopDown, Workload

@@ -71,7 +71,7 @@ ROOMS = {
     "publish": f"tests/unit/publish tests/unit/hostile tests/slow/kills tests/e2e tests/spark/test_spark_plan.py {PACKETS}",
     "web": "tests/web",
     "cli": "tests/e2e tests/unit/cli tests/unit/hostile",
-    "paper": "tests/golden/test_1940.py",
+    "paper": "tests/golden/test_1940.py tests/unit/paper",
     "languages": "tests/unit/publish/test_plan_language.py",
     "kernels.py": "tests/unit/topdown/test_topdown_machines.py",
     "child_processes.py": "tests/unit/hostile tests/web tests/slow/kills",

@@ -30,8 +30,8 @@ from stirred.mechanisms.topdown.workload import read_preset
 from stirred.publish import load, parse, run, verify
 from stirred.publish.composition import state_promise
 from stirred.publish.packet import seal
+from stirred.publish.packet.checksums import new_signer, sign, unsigned_parts
 from stirred.publish.packet.lookup import look_up
-from stirred.publish.packet.signature import new_signer, sign, unsigned_parts
 from stirred.publish.run.part import PartFolder
 from stirred.publish.run.state import UnfinishedRun
 from stirred.spec.files import dumps

@@ -214,7 +214,7 @@ OWN_TEXTS = {
     "cli/spec.py",
     "engine/spark/faults.py",
     "mechanisms/topdown/run/subtrees/steps.py",
-    "publish/second_process.py",
+    "publish/demo.py",
     "publish/run/state.py",
     "spec/files/document.py",
     "web/jobs.py",
@@ -252,7 +252,7 @@ OWN_WRITERS = {
     "they write what is public where a person said: plans, cards, pages, synthetic censuses, keys to verify with": """
         census/synthetic/writing.py census/synthetic/stand_in.py cli/demo.py cli/plan.py cli/spec.py
         mechanisms/tables/cell_key/perturbation.py paper/documents.py publish/side_by_side.py publish/demo.py
-        publish/packet/signature.py publish/plan/proposal.py spec/files/document.py""",
+        publish/packet/checksums.py publish/plan/proposal.py spec/files/document.py""",
     "they keep what can be made again: compiled templates and the library of charts": """
         report/html.py spec/card/card.py spec/card/template_cache.py""",
     "they open a lock, a stream of the process or an upload under a name of its own, with flags that follow no link": """

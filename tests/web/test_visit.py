@@ -11,9 +11,9 @@ from bench_client import BenchClient, form_in
 from stirred.census.synthetic import write_preset
 from stirred.mechanisms.registry import OWN_REGISTRATIONS
 from stirred.publish.side_by_side import tables_of
-from stirred.web import visit
+from stirred.web import pages
 from stirred.web.jobs import Job
-from stirred.web.visit import SENTENCES, TITLES
+from stirred.web.pages import SENTENCES, TITLES
 from stirred.web.workbench import Workbench
 
 MAX_WORDS = 25
@@ -65,7 +65,7 @@ def test_a_visit_does_not_touch_data_that_are_there(bench: Workbench, client: Be
     assert refused.status == 422
     assert "stirred serve visit" in refused.words
     assert bench.line.all() == []
-    assert not visit.is_visited(bench)
+    assert not pages.is_visited(bench)
 
 
 def test_each_stop_has_one_short_sentence() -> None:

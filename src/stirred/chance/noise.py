@@ -9,9 +9,16 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.chance.inversion import AddressableLaw, CoarseLaw, TabledLaw
+from stirred.chance.inversion import (
+    AddressableLaw,
+    BinomialLaw,
+    CoarseLaw,
+    EnclosedSteps,
+    FallingLaw,
+    Law,
+    TabledLaw,
+)
 from stirred.chance.keys import Key, Part
-from stirred.chance.laws import BinomialLaw, EnclosedSteps, FallingLaw, Law
 from stirred.chance.streams import EXTENSION_BITS, Stream
 from stirred.chance.uniform import integers, to_fraction, to_probability
 from stirred.errors import InputError
@@ -201,7 +208,7 @@ _MAX_SUCCESSES: Final = 1 << 22
 class TailLaw:
     r"""X given X > above: $1 - F_{tail}(k) = (1 - F(k)) / (1 - F(above))$.
 
-    >>> from stirred.chance.laws import FallingLaw
+    >>> from stirred.chance.inversion import FallingLaw
     >>> geometric = FallingLaw(Fraction(0), Fraction(1), mirrored=False)
     >>> TailLaw(geometric, 3).steps(20).low[1] == TailLaw(geometric, 7).steps(20).low[1]  # it has no memory
     True
@@ -264,7 +271,7 @@ def draw_exceeding(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the places, rising, and the values of those of ``n`` draws that lie above a bound.
 
-    >>> from stirred.chance.laws import FallingLaw
+    >>> from stirred.chance.inversion import FallingLaw
     >>> noise = FallingLaw(Fraction(1, 50), Fraction(0), mirrored=True)  # a standard deviation of 5
     >>> places, values = draw_exceeding(Key.for_tests(1), ("doc",), 100_000, noise, 15)
     >>> len(places) == len(values), bool((values > 15).all())

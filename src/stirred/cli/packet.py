@@ -63,13 +63,13 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "contents":
         return _contents([Path(p) for p in arguments.packets], json=arguments.json)
     if arguments.action == "new-signer":
-        from stirred.publish.packet.signature import new_signer
+        from stirred.publish.packet.checksums import new_signer
 
         public = new_signer(arguments.file)
         made = {"private": str(arguments.file), "public": str(public)}
         return _print_result(arguments, made, f"private: {arguments.file} (keep it secret)\npublic: {public}")
     if arguments.action == "sign":
-        from stirred.publish.packet.signature import sign
+        from stirred.publish.packet.checksums import sign
 
         signature = sign(arguments.packet, arguments.signer)
         return _print_result(arguments, {"signature": str(signature)}, f"signed: {signature}")
@@ -89,8 +89,7 @@ def _print_result(arguments: argparse.Namespace, document: dict[str, str], text:
 
 def _verify(packet: Path, *, public: bool, signer: Path | None, json: bool) -> int:
     """Verify a packet; return 0 when every file is as sealed and the signature, if asked for, is valid."""
-    from stirred.publish.packet.checksums import verify
-    from stirred.publish.packet.signature import is_signed, sealed_parts, unsigned_parts
+    from stirred.publish.packet.checksums import is_signed, sealed_parts, unsigned_parts, verify
 
     parts = [name for name, _ in sealed_parts(packet)]
     unsigned = [] if signer is None else unsigned_parts(packet, signer)

@@ -27,8 +27,8 @@ from stirred.engine.base import (
     PiecewiseKernel,
     Read,
     Steps,
+    digest_plain,
 )
-from stirred.engine.digests import digest_plain
 from stirred.engine.scratch import EncryptedWriter, ScratchFolder, SealedFiles
 from stirred.engine.tables import ROWS_PER_BATCH, ReleasedFile, plain_schema, stream_tables, to_plain
 from stirred.engine.threads import Room, map_in_order

@@ -21,8 +21,7 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import BudgetError, InputError, require_kind
 from stirred.mechanisms.config import MechanismConfig, make_signature, parse_settings, to_plan_values
 from stirred.mechanisms.contents import Law, MeasuredNoise
-from stirred.mechanisms.coverage import MeasuredCoverage
-from stirred.mechanisms.effect import ExpectedEffect
+from stirred.mechanisms.effect import ExpectedEffect, MeasuredCoverage
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Advice, Cap, Goal, Proposal
 from stirred.mechanisms.release import MEASURE_COLUMNS, Exchange, Guard, Release, count

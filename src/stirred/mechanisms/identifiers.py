@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from stirred.census.census import Census
 from stirred.census.describe.columns import OF_PERSONS
 from stirred.census.readers.sources import redact_errors
-from stirred.census.schema import VariableSchema
-from stirred.census.singled import MAX_FEW_VALUES, MIN_RECORDS_JUDGED, singles_out
+from stirred.census.schema import MAX_FEW_VALUES, MIN_RECORDS_JUDGED, VariableSchema, singles_out
 from stirred.chance.words import Hasher, combine_chunks, is_text
 from stirred.engine import Engine, Flow, Local
 from stirred.engine.tables import PART_COLUMN, PlaceRows

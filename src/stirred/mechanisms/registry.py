@@ -14,7 +14,7 @@ from stirred.errors import InputError, StirredError, did_you_mean
 if TYPE_CHECKING:
     from stirred.mechanisms.base import Mechanism
     from stirred.mechanisms.config import MechanismConfig
-    from stirred.mechanisms.coverage import MeasuredCoverage
+    from stirred.mechanisms.effect import MeasuredCoverage
     from stirred.mechanisms.release import Release
 
 ENTRY_POINT_GROUP = "stirred.mechanisms"
@@ -98,7 +98,7 @@ OWN_REGISTRATIONS = (
         settings=f"{_SETTINGS}:SwapConfig",
         family="swap",
         method="psa",
-        coverage="stirred.mechanisms.swap.coverage:MEASURED_COVERAGE",
+        coverage="stirred.mechanisms.swap.config:MEASURED_COVERAGE",
         compared=True,
     ),
     Registration(
@@ -107,7 +107,7 @@ OWN_REGISTRATIONS = (
         summary="swap records within strata by the law that loses least",
         label="Stir households",
         settings="stirred.mechanisms.stirring.config:StirringConfig",
-        coverage="stirred.mechanisms.stirring.coverage:MEASURED_COVERAGE",
+        coverage="stirred.mechanisms.stirring.config:MEASURED_COVERAGE",
         compared=True,
     ),
     Registration(
@@ -116,7 +116,7 @@ OWN_REGISTRATIONS = (
         summary="noisy measurements, then microdata that keep the invariants",
         label="TopDown",
         settings="stirred.mechanisms.topdown.config:TopDownConfig",
-        coverage="stirred.mechanisms.topdown.coverage:MEASURED_COVERAGE",
+        coverage="stirred.mechanisms.topdown.config:MEASURED_COVERAGE",
     ),
     Registration(
         name="exact-margins",

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.census import Census
-from stirred.census.synthetic.massachusetts import TABLE_1
+from stirred.census.synthetic.plans import TABLE_1
 from stirred.chance import Key
 from stirred.errors import PrivacyError
 from stirred.mechanisms.base import Mechanism

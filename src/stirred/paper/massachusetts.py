@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from stirred.census import Census
 from stirred.census.synthetic import synthesise
-from stirred.census.synthetic.massachusetts import TABLE_1
+from stirred.census.synthetic.plans import TABLE_1
 from stirred.chance import Key
 from stirred.errors import InputError
 from stirred.mechanisms.stirring.law import Asked, LawName, StratumShape, StratumShapes, choose_laws

@@ -8,7 +8,7 @@ import numpy as np
 
 from stirred.catalog.products import DELTA, DHC_PERSONS, DHC_UNITS, PL_PERSONS, PL_UNITS, WHAT_IFS
 from stirred.catalog.releases import das_2020_printed, total
-from stirred.census.synthetic.massachusetts import HOUSEHOLD_COUNT, TABLE_1, apportion_sizes
+from stirred.census.synthetic.plans import HOUSEHOLD_COUNT, TABLE_1, apportion_sizes
 from stirred.mechanisms.swap.budget import rates_for, smallest_budget, theorem_1
 from stirred.paper.budgets import bound_gap, theorem_3
 from stirred.paper.documents import compare_number, state_number

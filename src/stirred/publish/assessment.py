@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from stirred._support import find_missing, make_file_name
 from stirred.assess.assessment import Assessment, align_cells, assess_tables
-from stirred.assess.attack import AttackResult, attack
+from stirred.assess.attack import attack
 from stirred.assess.attack.inversion import invert_swap
 from stirred.assess.attack.records import EXPOSED_GROUP, PHRASE_BY_GROUP, rebuild_from_tables
 from stirred.assess.attack.uniqueness import (
@@ -25,7 +25,7 @@ from stirred.assess.attack.uniqueness import (
 )
 from stirred.assess.audit import AuditResult, audit
 from stirred.assess.audit.result import Outcome
-from stirred.assess.risk import RiskMeasure
+from stirred.assess.risk import AttackResult, RiskMeasure
 from stirred.assess.utility import TablePair
 from stirred.census import Census
 from stirred.chance import Key, discrete_laplace

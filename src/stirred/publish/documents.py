@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from stirred._support import find_missing, missing_extra, pads
 from stirred.assess.assessment import Assessment, RelationAssessment, assess_relation, assess_tables
-from stirred.assess.attack.majority import guess_by_area
+from stirred.assess.attack.inference import guess_by_area
 from stirred.assess.attack.uniqueness import (
     MAX_RECORDS,
     Uniqueness,

@@ -12,8 +12,7 @@ from stirred.mechanisms.exhibits import format_value, round_digits
 from stirred.report.document import Block, Note, Paragraphs, Section, make_table, percent, relabel
 
 if TYPE_CHECKING:
-    from stirred.assess.attack.inference import InferredTable
-    from stirred.assess.attack.majority import MajorityGuess
+    from stirred.assess.attack.inference import InferredTable, MajorityGuess
     from stirred.assess.universe.measures import Disclosure
 
 

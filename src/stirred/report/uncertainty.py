@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from stirred.languages import Phrase
-from stirred.mechanisms.coverage import CLASS_NAMES, NOMINAL_PERCENT, TRUE_SIZE_COVERAGE, write_range
+from stirred.mechanisms.effect import CLASS_NAMES, NOMINAL_PERCENT, TRUE_SIZE_COVERAGE, write_range
 from stirred.mechanisms.registry import list_coverage_of
 from stirred.report import charts
 from stirred.report.accuracy import (

@@ -1,8 +1,8 @@
 """What is promised: exact specifications, pure mathematics, no data."""
 
-from stirred.spec.algebra import Chain, chain, compose
+from stirred.spec.algebra import Chain, Entry, Ledger, chain, compose
 from stirred.spec.budgets import Bound, Budget
-from stirred.spec.compare import Comparison, Finding, Relation, compare
+from stirred.spec.compare import Comparison, Finding, Relation, compare, exact_release
 from stirred.spec.domain import Constraint, Dependency, Domain, RecordType, Variable
 from stirred.spec.input_premetrics import (
     Constant,
@@ -15,7 +15,6 @@ from stirred.spec.input_premetrics import (
 )
 from stirred.spec.invariants import AtLeast, Custom, Invariant, Margin, Restriction, SupportsCounts
 from stirred.spec.laws import LargestStratum, LawOrder, SizeLaw, compare_laws
-from stirred.spec.ledger import Entry, Ledger
 from stirred.spec.multiverse import Multiverse, Universe, universe
 from stirred.spec.output_premetrics import (
     Approximate,
@@ -28,7 +27,6 @@ from stirred.spec.output_premetrics import (
     reading,
     rho_squared_to_epsilon,
 )
-from stirred.spec.propositions import exact_release
 from stirred.spec.specification import Specification, html_of
 from stirred.spec.statement import BudgetFunction, Evidence, FunctionOrder, Part, compare_functions
 from stirred.spec.verdict import Answer, Verdict

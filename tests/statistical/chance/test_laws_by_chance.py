@@ -26,8 +26,7 @@ from stirred.chance import (
     integers,
     permutation,
 )
-from stirred.chance.inversion import UNDECIDED, CoarseLaw, TabledLaw
-from stirred.chance.laws import FallingLaw
+from stirred.chance.inversion import UNDECIDED, CoarseLaw, FallingLaw, TabledLaw
 
 ALARM = 1e-9
 KEY = Key.for_tests(2020)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred.census import Census, read, validate
-from stirred.census.validation.links import ID, find_orphans, find_wrong_sizes, merge_sorted
+from stirred.census.validation.structure import ID, find_orphans, find_wrong_sizes, merge_sorted
 from stirred.errors import DataError, InputError
 
 MARK = "MARKER"
@@ -256,5 +256,5 @@ def test_a_merge_counts_as_the_join_does(links: list[int], homes: dict[int, int 
     orphans = find_orphans(persons, there).select(pl.col("persons").sum()).collect().item()
     wrong = find_wrong_sizes(persons, there).collect().height
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("stirred.census.validation.links.ROWS_PER_BATCH", rows)
+        patch.setattr("stirred.census.validation.structure.ROWS_PER_BATCH", rows)
         assert merge_sorted(persons, there) == (orphans, wrong)

@@ -10,7 +10,7 @@ from door.packets import Packet, adversary_lines, command, make_packet, path_lin
 from door.page import PAGE, RENEW
 from layouts import LAYOUTS
 from stirred.census.schema import NAMED_LIMITS, band_names
-from stirred.census.singled import MAX_SINGLE_SHARE
+from stirred.census.variables import MAX_SINGLE_SHARE
 from stirred.cli.main import main
 
 LINES = PAGE.read_text(encoding="utf-8").splitlines()

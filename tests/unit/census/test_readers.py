@@ -16,8 +16,8 @@ from ipumspy import readers as ipums
 from shared_data import extract
 from stirred.census import Census, check, pl94, ppmf, read, validate
 from stirred.census.describe import describe, to_toml
+from stirred.census.public_files import GEO_COLUMNS, SEGMENT_TABLES, list_cells
 from stirred.census.readers import open_source
-from stirred.census.readers.redistricting import GEO_COLUMNS, SEGMENT_TABLES, list_cells
 from stirred.census.schema import Source
 from stirred.errors import DataError, InputError, MissingExtraError, SchemaError
 

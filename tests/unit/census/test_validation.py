@@ -105,7 +105,7 @@ def test_kinds_of_units() -> None:
 
 
 def test_links_are_checked_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    for room in ("validation.links", "records"):
+    for room in ("validation.structure", "records"):
         monkeypatch.setattr(f"stirred.census.{room}.IDS_PER_PART", 10)
     ids = [*range(100), *range(7)]
     persons = [*range(100), *range(1000, 1013)]
@@ -152,7 +152,7 @@ def test_geographies_beside_the_spine() -> None:
 def test_areas_that_end_in_a_cycle_are_all_counted(size: int, extra: int, data: st.DataObject) -> None:
     import numpy as np
 
-    from stirred.census.validation.areas import _measure_depths
+    from stirred.census.validation.structure import _measure_depths
 
     parents: list[int | None] = [(i + 1) % size for i in range(size)]  # a ring of `size` areas
     parents += [data.draw(st.integers(0, size + i - 1)) for i in range(extra)]  # areas hanging below it

@@ -22,12 +22,17 @@ from stirred.chance import DiscreteGaussian, Key
 from stirred.chance.inversion import (
     NUMPY_MAX_DRAWS,
     UNDECIDED,
+    BinomialLaw,
     CoarseLaw,
+    EnclosedSteps,
+    FallingLaw,
+    Law,
     TabledLaw,
+    enclose_exp,
     invert_words,
+    is_below_exp,
     search_numpy,
 )
-from stirred.chance.laws import BinomialLaw, EnclosedSteps, FallingLaw, Law, enclose_exp, is_below_exp
 from stirred.chance.noise import ExceedanceLaw, TailLaw
 from stirred.chance.streams import EXTENSION_BITS, Uniform
 from stirred.chance.uniform import _scale_words, _shuffle, draw_floors, settle, settle_floor

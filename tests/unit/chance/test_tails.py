@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from stirred.chance import DiscreteGaussian, Key
-from stirred.chance.laws import FallingLaw
+from stirred.chance.inversion import FallingLaw
 from stirred.chance.noise import draw_exceeding, draw_subset, enclose_tail
 from stirred.errors import InputError
 

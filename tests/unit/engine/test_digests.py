@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from stirred.engine import Local, Spark, digests
+from stirred.engine import Local, Spark, base
 from stirred.publish.packet import seal
 
 
@@ -32,18 +32,18 @@ def test_no_link_is_followed(files: list[Path], tmp_path: Path) -> None:
     link.symlink_to(files[0])
     with pytest.raises(OSError, match=r"symbolic|links"):
         Local().digest_files([link])
-    assert digests.digest_there(str(link)) is None
-    assert digests.digest_there(str(tmp_path / "nowhere")) is None
+    assert base.digest_there(str(link)) is None
+    assert base.digest_there(str(tmp_path / "nowhere")) is None
 
 
 def test_a_file_that_another_machine_sees_otherwise_is_another_file(files: list[Path]) -> None:
-    found = digests.digest_there(str(files[2]))
+    found = base.digest_there(str(files[2]))
     assert found is not None
-    assert digests.same_file(files[2], found)
-    assert not digests.same_file(files[2], found._replace(size=found.size + 1))
+    assert base.same_file(files[2], found)
+    assert not base.same_file(files[2], found._replace(size=found.size + 1))
     os.utime(files[2], ns=(1, 1))
-    assert not digests.same_file(files[2], found)
-    assert not digests.same_file(files[2], None)
+    assert not base.same_file(files[2], found)
+    assert not base.same_file(files[2], None)
 
 
 def test_the_checksums_of_a_folder_are_the_same_whoever_reads_it(files: list[Path], tmp_path: Path) -> None:
@@ -60,12 +60,12 @@ def test_the_checksums_of_a_folder_are_the_same_whoever_reads_it(files: list[Pat
 def test_large_files_are_digested_by_the_executors(
     spark: Spark, files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(digests, "CLUSTER_BYTES", 4)
+    monkeypatch.setattr(base, "CLUSTER_BYTES", 4)
     read_here: list[Path] = []
     monkeypatch.setattr(
         Local,
         "digest_files",
-        lambda _self, paths: [read_here.append(p) or digests.digest_plain(p) for p in paths],
+        lambda _self, paths: [read_here.append(p) or base.digest_plain(p) for p in paths],
     )
     expected = [hashlib.sha256(path.read_bytes()).digest() for path in files]
     assert spark.digest_files(files) == expected

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from stirred.engine.choice import choose_engine
-from stirred.engine.spark import faults, network, reading, tasks
+from stirred.engine.spark import faults, reading, session, tasks
 from stirred.errors import ClusterError, InputError, PrivacyError
 
 CLOSED = {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
@@ -20,33 +20,33 @@ FAR = ("spark://head:7077", "yarn", "k8s://https://head:6443")
 @pytest.mark.parametrize("master", FAR)
 def test_a_far_master_needs_authentication_and_encryption(master: str) -> None:
     open_ = {"spark.master": master}
-    assert network.list_open_settings(open_) == ["spark.authenticate", "spark.network.crypto.enabled"]
+    assert session.list_open_settings(open_) == ["spark.authenticate", "spark.network.crypto.enabled"]
     with pytest.raises(PrivacyError, match="the network of this cluster is open") as told:
-        network.require_closed_network(open_)
+        session.require_closed_network(open_)
     assert "--accept-open-network" in told.value.fix
     for name in CLOSED:  # each of the two alone is not enough
         with pytest.raises(PrivacyError, match="is not true"):
-            network.require_closed_network(open_ | CLOSED | {name: "false"})
-    assert network.require_closed_network(open_ | CLOSED) == ""
+            session.require_closed_network(open_ | CLOSED | {name: "false"})
+    assert session.require_closed_network(open_ | CLOSED) == ""
     tls = {"spark.authenticate": "true", "spark.ssl.rpc.enabled": "True"}
-    assert network.require_closed_network(open_ | tls) == ""
+    assert session.require_closed_network(open_ | tls) == ""
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local-cluster[2,1,1024]"])
 def test_one_machine_needs_nothing(master: str) -> None:
-    assert network.require_closed_network({"spark.master": master}) == ""
+    assert session.require_closed_network({"spark.master": master}) == ""
 
 
 def test_a_reason_is_kept_only_where_it_is_needed_and_says_something() -> None:
     reason = "the cluster has\na network of its own"
     assert (
-        network.require_closed_network({"spark.master": "yarn"}, reason)
+        session.require_closed_network({"spark.master": "yarn"}, reason)
         == "the cluster has a network of its own"
     )
-    assert network.require_closed_network({"spark.master": "yarn"} | CLOSED, reason) == ""
+    assert session.require_closed_network({"spark.master": "yarn"} | CLOSED, reason) == ""
     for empty in ("yes", "  . . .  ", "12345678", "a reason\x1b[2J with control"):
         with pytest.raises(InputError, match="says nothing"):
-            network.require_closed_network({"spark.master": "yarn"}, empty)
+            session.require_closed_network({"spark.master": "yarn"}, empty)
 
 
 def test_the_local_engine_takes_no_notice() -> None:

@@ -12,7 +12,7 @@ from small_census import CENSUS, households
 from stirred.chance import Key
 from stirred.child_processes import PIPE, ask_program, child_environment, python_command, start_child
 from stirred.errors import InputError
-from stirred.publish.second_process import SecondProcess
+from stirred.publish.demo import SecondProcess
 from stirred.web.jobs import JobQueue
 
 NAMES = (
@@ -84,7 +84,7 @@ def test_a_job_of_the_workbench_executes_nothing_of_the_folder(planted: Path, tm
 
 
 def test_what_the_second_process_imports_is_not_of_the_folder(planted: Path, tmp_path: Path) -> None:
-    child = start_child(python_command("stirred.publish.second_process"), folder=planted, stderr=PIPE)
+    child = start_child(python_command("stirred.publish.demo"), folder=planted, stderr=PIPE)
     assert (
         b"not enough values to unpack" in child.communicate()[1]
     )  # all is imported, then it misses its words

@@ -13,8 +13,8 @@ from stirred.cli.main import main
 from stirred.errors import ForgedStateError, InputError, PlanError, SchemaError, StirredError
 from stirred.publish import load
 from stirred.publish.packet import seal
+from stirred.publish.packet.checksums import new_signer, sign, unsigned_parts
 from stirred.publish.packet.lookup import look_up
-from stirred.publish.packet.signature import new_signer, sign, unsigned_parts
 from stirred.publish.plan.description import WeightsPlan
 from stirred.publish.weights import read_totals
 from stirred.spec.files import load as load_specification

@@ -15,8 +15,7 @@ from stirred.cli.main import main
 from stirred.errors import InputError, PrivacyError, StirredError
 from stirred.publish import verify
 from stirred.publish.packet import checksums, seal
-from stirred.publish.packet.checksums import check
-from stirred.publish.packet.signature import is_signed, new_signer, sign, unsigned_parts
+from stirred.publish.packet.checksums import check, is_signed, new_signer, sign, unsigned_parts
 
 # macOS has the same program under another name
 SHA256SUM = ["sha256sum"] if shutil.which("sha256sum") else ["shasum", "-a", "256"]

@@ -36,7 +36,7 @@ from stirred.mechanisms.tables import exact_margins as margins
 from stirred.mechanisms.tables.gaussian import ListedCells
 from stirred.mechanisms.topdown import measure
 from stirred.mechanisms.topdown.measure import Measurements
-from stirred.mechanisms.topdown.run import digest
+from stirred.mechanisms.topdown.run import upper_tree
 from stirred.publish import load, run
 
 TOML = """[geography]
@@ -314,7 +314,7 @@ def test_topdown_with_the_same_measurements_has_the_same_bytes(
     # both places where exact answers meet their noise: one query of some geounits, and all queries of many parents
     monkeypatch.setattr(Measurements, "_add_exact", lead(Measurements._add_exact))
     monkeypatch.setattr(measure, "_linear_by_kind", lead(measure._linear_by_kind))
-    monkeypatch.setattr(digest, "digest_run", lambda *_: b"the same in both")
+    monkeypatch.setattr(upper_tree, "digest_run", lambda *_: b"the same in both")
     settings = f'mode = "{mode}"\n' + TOPDOWN
     order = np.arange(ROWS)
     here = released(town(tmp_path / "one", "topdown", settings, tract=TRACT, order=order))

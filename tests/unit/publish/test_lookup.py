@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from stirred.languages import Language
-from stirred.mechanisms.coverage import CLASS_NAMES, KindCoverage, MeasuredCoverage, lookup_coverage
+from stirred.mechanisms.effect import CLASS_NAMES, KindCoverage, MeasuredCoverage, lookup_coverage
 from stirred.mechanisms.registry import list_measured_coverage
 from stirred.publish.packet import lookup
 from stirred.publish.packet.lookup import COLUMNS, PublishedCell, describe_tables, look_up

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from stirred.publish import second_process
-from stirred.publish.second_process import SecondProcess
+from stirred.publish import demo
+from stirred.publish.demo import SecondProcess
 
 
 class Fake(SecondProcess):
@@ -18,7 +18,7 @@ class Fake(SecondProcess):
         self, program: str, told: list[tuple[str, int, int]], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(
-            second_process, "python_command", lambda *_: [str(Path(sys.executable).absolute()), "-c", program]
+            demo, "python_command", lambda *_: [str(Path(sys.executable).absolute()), "-c", program]
         )
         super().__init__(Path("a"), Path("b"), Path("c"), lambda *event: told.append(event))
 
@@ -49,21 +49,21 @@ def test_nothing_runs_before_the_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ran: list[Path] = []
-    monkeypatch.setattr(second_process, "compile_slowest", lambda: None)
-    monkeypatch.setattr(second_process.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(second_process, "load", lambda plan: plan)
-    monkeypatch.setattr(second_process.Key, "load", lambda path: path)
+    monkeypatch.setattr(demo, "compile_slowest", lambda: None)
+    monkeypatch.setattr(demo.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(demo, "load", lambda plan: plan)
+    monkeypatch.setattr(demo.Key, "load", lambda path: path)
 
     def run(plan: Path, out: Path, **options: object) -> None:
         ran.append(out)
         options["progress"]("tables", 1, 3)  # type: ignore[operator]
 
-    monkeypatch.setattr(second_process, "run", run)
+    monkeypatch.setattr(demo, "run", run)
     words = [str(tmp_path / "topdown.toml"), str(tmp_path / "out"), str(tmp_path / "demo.key")]
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert second_process.main(words) == 1
+    assert demo.main(words) == 1
     assert not ran
     monkeypatch.setattr("sys.stdin", io.StringIO("go\n"))
-    assert second_process.main(words) == 0
+    assert demo.main(words) == 0
     assert ran == [tmp_path / "out"]
     assert json.loads(capsys.readouterr().out) == ["topdown: tables", 1, 3]

@@ -16,6 +16,7 @@ from stirred.cli.main import main
 from stirred.engine import Local
 from stirred.errors import BudgetError, InputError, PrivacyError, StirredError
 from stirred.mechanisms.stirring import Stirring
+from stirred.mechanisms.stirring.estimates import count_stratum_shapes, list_shapes
 from stirred.mechanisms.stirring.law import (
     BY_HELD,
     BY_PLACE,
@@ -33,7 +34,6 @@ from stirred.mechanisms.stirring.law import (
     rho_squared,
 )
 from stirred.mechanisms.stirring.mechanism import CyclesPairs
-from stirred.mechanisms.stirring.shapes import count_stratum_shapes, list_shapes
 from stirred.mechanisms.swap import PermutationSwapping
 from stirred.mechanisms.swap.estimates import StratumCells, estimate, variance
 from stirred.mechanisms.swap.frame import Frame

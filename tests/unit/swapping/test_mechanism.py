@@ -14,7 +14,7 @@ from stirred.chance import Key
 from stirred.errors import BudgetError, DataError, InputError, PrivacyError
 from stirred.mechanisms.base import Mechanism
 from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.swap import rates as mechanism_module
+from stirred.mechanisms.swap import psa as mechanism_module
 from stirred.mechanisms.swap.budget import theorem_1, tight_budget
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.records import Members

@@ -20,7 +20,7 @@ from stirred.errors import DataError, InputError, PrivacyError
 from stirred.mechanisms.release import Release
 from stirred.mechanisms.swap import NoisyKey, PermutationSwapping
 from stirred.mechanisms.swap import parts as parts_module
-from stirred.mechanisms.swap import rates as mechanism_module
+from stirred.mechanisms.swap import psa as mechanism_module
 from stirred.mechanisms.swap.frame import estimate_size
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.parts import PART_COLUMN, PartByValues

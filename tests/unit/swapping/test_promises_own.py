@@ -16,7 +16,7 @@ from stirred.mechanisms.swap import PermutationSwapping, TargetedSwapping
 from stirred.mechanisms.swap.bounds import bounds
 from stirred.mechanisms.swap.frame import Frame
 from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPipeline
-from stirred.mechanisms.swap.rates import ProvedSwapping, RateSwapping, StratumSwapping
+from stirred.mechanisms.swap.psa import ProvedSwapping, RateSwapping, StratumSwapping
 from stirred.mechanisms.swap.records import Column
 from stirred.spec import Budget
 

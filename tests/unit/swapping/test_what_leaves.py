@@ -11,7 +11,7 @@ from stirred.census import Census
 from stirred.chance import Key
 from stirred.errors import PrivacyError
 from stirred.mechanisms.swap import PermutationSwapping
-from stirred.mechanisms.swap import rates as mechanism_module
+from stirred.mechanisms.swap import psa as mechanism_module
 from stirred.mechanisms.swap.moves import Moves
 from stirred.mechanisms.swap.records import Members
 from stirred.spec import Margin

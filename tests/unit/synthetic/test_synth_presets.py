@@ -8,8 +8,7 @@ import pytest
 
 from stirred.census import read, validate
 from stirred.census.synthetic import PRESETS, synthesise, write_preset, writing
-from stirred.census.synthetic.massachusetts import TABLE_1
-from stirred.census.synthetic.plans import find_plan
+from stirred.census.synthetic.plans import TABLE_1, find_plan
 from stirred.census.synthetic.states import draw_states
 from stirred.census.synthetic.writing import write_document
 from stirred.chance import Key

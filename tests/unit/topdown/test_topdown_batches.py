@@ -10,7 +10,7 @@ from stirred.mechanisms.topdown import Workload
 from stirred.mechanisms.topdown.run.task import Settings
 from stirred.mechanisms.topdown.solve import batch, levels
 from stirred.mechanisms.topdown.solve.levels import Estimator
-from stirred.mechanisms.topdown.solve.ordered import pairwise_sum, sort_part
+from stirred.mechanisms.topdown.solve.rounding import pairwise_sum, sort_part
 from unit.topdown.runs import run
 
 KEY = Key.for_tests(19)

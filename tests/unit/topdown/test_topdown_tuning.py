@@ -14,7 +14,7 @@ from stirred.census.synthetic import write_preset
 from stirred.cli.main import main
 from stirred.errors import InputError
 from stirred.mechanisms.proposal import Cap, Goal
-from stirred.mechanisms.topdown import TopDown, Workload, promise, worst_groups
+from stirred.mechanisms.topdown import TopDown, Workload, promise, tuning
 from stirred.mechanisms.topdown.promise import cost_in_multiverse
 from stirred.mechanisms.topdown.tuning import (
     LinearErrors,
@@ -252,8 +252,8 @@ PERSONS = Workload.preset("pl94-persons")
 
 
 def asked_for(monkeypatch, text: str, workload: Workload = PERSONS) -> Goal:
-    monkeypatch.setattr(worst_groups, "count_blocks", lambda variable, code, persons: persons // 50 + code)
-    return worst_groups.read_goals(workload, "block", [Goal.parse(text)])[0]
+    monkeypatch.setattr(tuning, "count_blocks", lambda variable, code, persons: persons // 50 + code)
+    return tuning.read_goals(workload, "block", [Goal.parse(text)])[0]
 
 
 def test_a_goal_for_a_group_in_packed_districts_is_read(monkeypatch) -> None:
@@ -308,8 +308,8 @@ def test_a_goal_for_the_worst_off_is_reached(monkeypatch) -> None:
 
 
 def test_packed_districts_of_the_stand_in_have_their_persons(monkeypatch) -> None:
-    monkeypatch.setattr(worst_groups, "STAND_IN_HOUSEHOLDS", 1_500)
-    count = worst_groups.count_blocks.__wrapped__
+    monkeypatch.setattr(tuning, "STAND_IN_HOUSEHOLDS", 1_500)
+    count = tuning.count_blocks.__wrapped__
     assert 1 < count("race", 2, 500) < count("race", 2, 1_500)
     with pytest.raises(InputError, match="larger than the stand-in"):
         count("race", 2, 10**6)

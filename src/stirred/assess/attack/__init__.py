@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING
 
 from stirred._support import load_on_demand
+from stirred.assess.risk import AttackResult
 
 if TYPE_CHECKING:
     from stirred.assess.attack.records import attack as attack
-    from stirred.assess.attack.result import AttackResult as AttackResult
     from stirred.assess.attack.uniqueness import count_uniques as count_uniques
     from stirred.assess.attack.uniqueness import measure_uniques as measure_uniques
 
@@ -16,7 +16,6 @@ __getattr__ = load_on_demand(
     __name__,
     {
         "records": ("attack",),
-        "result": ("AttackResult",),
         "uniqueness": (
             "count_uniques",
             "measure_uniques",

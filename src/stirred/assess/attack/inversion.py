@@ -8,8 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from stirred.assess.attack.result import AttackResult, wilson_interval
-from stirred.assess.risk import Baseline, RiskMeasure, name_measure
+from stirred.assess.risk import AttackResult, Baseline, RiskMeasure, name_measure, wilson_interval
 from stirred.census import Census
 from stirred.errors import InputError
 from stirred.frames import collect_frame

@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred.assess.attack.published_areas import age_class
-from stirred.assess.attack.result import bootstrap_interval, wilson_interval
+from stirred.assess.risk import bootstrap_interval, wilson_interval
 from stirred.assess.utility import BLOCK_BINS, bin_labels
 from stirred.census import Census
 from stirred.errors import InputError, did_you_mean

@@ -38,8 +38,14 @@ from stirred.assess.attack.reconstruction import (
     reconstruct_joined,
     tabulate_tracts,
 )
-from stirred.assess.attack.result import AttackResult, normalise_risk, wilson_interval
-from stirred.assess.risk import Baseline, RiskMeasure, name_measure
+from stirred.assess.risk import (
+    AttackResult,
+    Baseline,
+    RiskMeasure,
+    name_measure,
+    normalise_risk,
+    wilson_interval,
+)
 from stirred.census import Census
 from stirred.census.progress import Progress, silent
 from stirred.errors import InputError, did_you_mean

@@ -10,8 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred.assess.assessment import TableAssessment, has_variables
-from stirred.assess.attack.result import wilson_interval
-from stirred.assess.risk import Baseline, RiskMeasure, name_measure
+from stirred.assess.risk import Baseline, RiskMeasure, name_measure, wilson_interval
 from stirred.census import Census, Schema
 from stirred.census.schema import Kinds
 from stirred.engine import Engine

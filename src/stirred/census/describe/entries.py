@@ -29,7 +29,7 @@ from stirred.census.describe.columns import (
     empty_to_null,
     read_values,
 )
-from stirred.census.singled import MAX_FEW_VALUES, singles_out
+from stirred.census.schema import MAX_FEW_VALUES, singles_out
 from stirred.census.variables import normalise_digits
 from stirred.frames import collect_frame
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from stirred.census.progress import Progress, silent
-from stirred.census.synthetic import massachusetts
+from stirred.census.synthetic import plans
 from stirred.census.synthetic.households import (
     CODE_LABELS,
     CODE_VALUES,
@@ -228,8 +228,8 @@ def synthesise(preset: str, households: int | None = None, seed: int = 1) -> Syn
     key = Key.for_tests(seed)
     if preset == "massachusetts-1940":
         return SyntheticCensus(
-            tables=massachusetts.make_massachusetts(key, households),
-            schema=massachusetts.massachusetts_schema(files=False),
+            tables=plans.make_massachusetts(key, households),
+            schema=plans.massachusetts_schema(files=False),
         )
     census = find_plan(preset, households)
     if census.households > 5_000_000:
@@ -321,7 +321,7 @@ def write_preset(
         write_table(out / "household" / "25.parquet", table)
         rows, schema = (
             {"household": table.num_rows, "occupied": table.num_rows},
-            massachusetts.massachusetts_schema(),
+            plans.massachusetts_schema(),
         )
     else:
         census = find_plan(preset, households)

@@ -17,18 +17,26 @@ from stirred.census.readers.parquet import PARQUET_ENDINGS
 from stirred.census.readers.sources import find_format, find_reason, is_remote, resolve_files
 from stirred.census.records import DIFFERENT_VALUES_FIX, DIFFERENT_VALUES_RULE, CensusFiles
 from stirred.census.schema import RecordSchema, VariableSchema
-from stirred.census.validation.areas import check_geography, list_places
-from stirred.census.validation.links import USED_TWICE_RULE, check_links, count_twice, count_unlinked
-from stirred.census.validation.problems import Problem, Problems, RecordRule
 from stirred.census.validation.rules import (
     RULE_STAGES,
     PassCounts,
+    Problem,
+    Problems,
+    RecordRule,
     SingleRecords,
     check_linked_rules,
     count_broken,
     count_linked,
     loosen_census,
     rule_records,
+)
+from stirred.census.validation.structure import (
+    USED_TWICE_RULE,
+    check_geography,
+    check_links,
+    count_twice,
+    count_unlinked,
+    list_places,
 )
 from stirred.census.variables import list_absent
 from stirred.errors import ClusterError, MissingExtraError, StirredError

@@ -7,24 +7,25 @@ import polars as pl
 
 from stirred.census.records import CensusFiles, find_home
 from stirred.census.schema import RecordSchema
-from stirred.census.validation.areas import find_unknown_codes
 from stirred.census.validation.check import split_person_files
-from stirred.census.validation.links import (
-    ID,
-    count_parts,
-    find_orphans,
-    find_wrong_sizes,
-    scan_sides,
-    select_part,
-)
-from stirred.census.validation.problems import Problems, RecordRule
 from stirred.census.validation.rules import (
+    Problems,
+    RecordRule,
     SingleRecords,
     linked_rules,
     list_linked_columns,
     loosen_census,
     rule_file,
     rule_records,
+)
+from stirred.census.validation.structure import (
+    ID,
+    count_parts,
+    find_orphans,
+    find_unknown_codes,
+    find_wrong_sizes,
+    scan_sides,
+    select_part,
 )
 from stirred.census.variables import Forms, add_keys, apply_forms, cast_loosely
 from stirred.errors import DataError

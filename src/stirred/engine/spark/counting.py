@@ -16,24 +16,24 @@ from stirred.census.census import Census
 from stirred.census.records import CensusFiles, cast_codes, list_columns
 from stirred.census.schema import RecordSchema
 from stirred.census.validation import Passes
-from stirred.census.validation.links import (
-    ID,
-    PERSONS,
-    SIZE,
-    choose_link_type,
-    find_orphans,
-    find_wrong_sizes,
-)
-from stirred.census.validation.problems import RecordRule
 from stirred.census.validation.rules import (
     RULE_STAGES,
     PassCounts,
+    RecordRule,
     SingleRecords,
     count_pass,
     list_linked_columns,
     rule_file,
     sum_broken,
     sum_rules,
+)
+from stirred.census.validation.structure import (
+    ID,
+    PERSONS,
+    SIZE,
+    choose_link_type,
+    find_orphans,
+    find_wrong_sizes,
 )
 from stirred.engine.spark.faults import UNKNOWN_FAULTS
 from stirred.engine.spark.flow import SparkFlow, SparkParts

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from stirred._support import pads
 from stirred.census import Census
-from stirred.engine.base import Flow, Read
-from stirred.engine.digests import FileDigest, choose_large, digest_there, same_file
+from stirred.engine.base import FileDigest, Flow, Read, choose_large, digest_there, same_file
 from stirred.engine.local import Local
 from stirred.engine.spark.counting import SparkCensus
 from stirred.engine.spark.flow import SparkParts

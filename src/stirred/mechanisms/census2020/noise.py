@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.chance import DiscreteGaussian, DiscreteLaplace, Key
+from stirred.chance.inversion import FallingLaw
 from stirred.chance.keys import Part
-from stirred.chance.laws import FallingLaw
 from stirred.chance.noise import draw_exceeding
 from stirred.errors import BudgetError
 from stirred.mechanisms.census2020.factors import Definition

@@ -21,7 +21,7 @@ from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.proposal import Advice
 from stirred.mechanisms.release import Exchange, Release, require_schema, scan_records
 from stirred.mechanisms.stirring.config import StirringConfig
-from stirred.mechanisms.stirring.estimates import StirredMoments
+from stirred.mechanisms.stirring.estimates import StirredMoments, count_stratum_shapes, list_shapes
 from stirred.mechanisms.stirring.free_slots import MAX_TYPES
 from stirred.mechanisms.stirring.law import (
     BY_HELD,
@@ -45,17 +45,16 @@ from stirred.mechanisms.stirring.law import (
     rho_squared,
 )
 from stirred.mechanisms.stirring.moves import draw_stirring
-from stirred.mechanisms.stirring.shapes import count_stratum_shapes, list_shapes
 from stirred.mechanisms.swap import estimates
 from stirred.mechanisms.swap.comparison import LossAtShare
+from stirred.mechanisms.swap.config import Roles
 from stirred.mechanisms.swap.exact_law import combine_strata
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
 from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise
 from stirred.mechanisms.swap.promise import describe_dependence, state_specification
 from stirred.mechanisms.swap.proposal import count_held_kinds
-from stirred.mechanisms.swap.rates import StratumSwapping, make_rate_knob
+from stirred.mechanisms.swap.psa import StratumSwapping, make_rate_knob
 from stirred.mechanisms.swap.records import Column, find_level_codes
-from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import NO_STRATUM, Shapes, count_sizes, number_rows
 from stirred.spec import (
     Approximate,

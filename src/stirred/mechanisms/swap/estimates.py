@@ -32,7 +32,7 @@ from stirred.mechanisms.release import (
     require_schema,
     scan_records,
 )
-from stirred.mechanisms.swap.roles import Roles
+from stirred.mechanisms.swap.config import Roles
 
 # The average effect of a swap in closed form, for data users who correct for it or check it.
 #

@@ -14,8 +14,8 @@ import polars as pl
 from stirred.census.schema import VariableSchema
 from stirred.frames import collect_frame, frame_of
 from stirred.mechanisms.contents import MAX_OUTPUTS, Content, Law, Row, make_content, rows_of
+from stirred.mechanisms.swap.config import Roles
 from stirred.mechanisms.swap.frame import Frame, count_table
-from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import NO_STRATUM
 from stirred.spec.laws import count_derangements
 

@@ -21,6 +21,7 @@ from stirred.engine.tables import ROWS_PER_GROUP, ReleasedFile
 from stirred.errors import DataError, InputError
 from stirred.kernels import compile_kernel
 from stirred.languages import Phrase, unit
+from stirred.mechanisms.swap.config import Roles
 from stirred.mechanisms.swap.fingerprints import (
     ROWS_PER_DIGEST,
     Fingerprint,
@@ -54,7 +55,6 @@ from stirred.mechanisms.swap.records import (
     pack_columns,
     require_owners,
 )
-from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import Shapes, StratumCodes, count_shapes, form_strata
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from stirred.engine import Engine
 from stirred.errors import DataError, InputError, did_you_mean
 from stirred.languages import Phrase
 from stirred.mechanisms.release import Check, Release, require_schema
-from stirred.mechanisms.swap.config import Swapping2010Config
+from stirred.mechanisms.swap.config import Roles, Swapping2010Config
 from stirred.mechanisms.swap.fingerprints import require_kept
-from stirred.mechanisms.swap.roles import Roles
 from stirred.spec import Custom, Multiverse, Specification
 
 if TYPE_CHECKING:

@@ -24,10 +24,9 @@ from stirred.mechanisms.effect import ExpectedEffect
 from stirred.mechanisms.exhibits import Exhibit, Listing
 from stirred.mechanisms.identifiers import IdentifyingColumn, find_identifying, find_lone_areas, refusal
 from stirred.mechanisms.release import Guard, scan_records, takes_part
-from stirred.mechanisms.swap.config import SwapOutputConfig
+from stirred.mechanisms.swap.config import Roles, SwapOutputConfig
 from stirred.mechanisms.swap.estimates import effective_rate
 from stirred.mechanisms.swap.records import Stay
-from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import Shapes
 from stirred.text_formats import write_toml
 

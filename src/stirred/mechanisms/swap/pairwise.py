@@ -17,7 +17,7 @@ from stirred.kernels import compile_kernel
 from stirred.languages import Phrase
 from stirred.mechanisms.contents import Law
 from stirred.mechanisms.effect import ExpectedEffect
-from stirred.mechanisms.swap.config import PairwiseConfig
+from stirred.mechanisms.swap.config import PairwiseConfig, Roles
 from stirred.mechanisms.swap.estimates import keeps_table, list_moving
 from stirred.mechanisms.swap.frame import ColumnsAndLog, Frame, MemoryRecords, StrataSummary, apply_moves
 from stirred.mechanisms.swap.guards import expect_share_moved
@@ -25,7 +25,6 @@ from stirred.mechanisms.swap.pairs import MAX_DENSE_TABLE, Pairing, number_dense
 from stirred.mechanisms.swap.pipeline import SwapMechanism, SwapPromise
 from stirred.mechanisms.swap.promise import describe_dependence, state_specification
 from stirred.mechanisms.swap.records import Column, Digits, Members, rank_columns, unpack_digits
-from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import NO_STRATUM
 from stirred.spec import Bound, Budget
 

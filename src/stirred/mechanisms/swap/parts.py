@@ -20,6 +20,7 @@ from stirred.engine.choice import find_bound
 from stirred.engine.tables import PART_COLUMN as PART_COLUMN
 from stirred.engine.tables import PlaceRows, to_plain
 from stirred.errors import DataError, InputError
+from stirred.mechanisms.swap.config import Roles
 from stirred.mechanisms.swap.fingerprints import (
     ROWS_PER_DIGEST,
     Fingerprint,
@@ -66,7 +67,6 @@ from stirred.mechanisms.swap.records import (
     require_links,
     require_owners,
 )
-from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import NUMBER_COLUMNS, Shapes
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ The pipeline computes no budget and knows no rate. A new swap is three things, a
         def draw_swap(self, frame, run, engine): ...       # the law of moves
         def make_promise(self, strata, census): ...        # the only place where a budget comes from
 
-A swap within strata at a rate has more in ``rates.py``: exact laws of small censuses, independent copies, the knob of the
-rate. Closed forms are the Permutation Swapping Algorithm's own, in ``psa.py``.
+A swap within strata at a rate has more in ``psa.py``: exact laws of small censuses, independent copies, the knob of the
+rate. Closed forms are the Permutation Swapping Algorithm's own.
 """
 
 import json
@@ -46,7 +46,16 @@ from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.release import Check, Guard, Release
 from stirred.mechanisms.swap import parts
 from stirred.mechanisms.swap.comparison import LossAtShare, compare_losses
-from stirred.mechanisms.swap.config import SwapOutputConfig
+from stirred.mechanisms.swap.config import (
+    Roles,
+    SwapOutputConfig,
+    derive_roles,
+    find_held_in_tables,
+    require_levels,
+    require_output,
+    require_reasons,
+    require_tables,
+)
 from stirred.mechanisms.swap.exact_law import (
     PermutationLaw,
     copy_census,
@@ -76,15 +85,6 @@ from stirred.mechanisms.swap.guards import (
     require_named,
 )
 from stirred.mechanisms.swap.records import Column, find_release_rule, refuse_staying
-from stirred.mechanisms.swap.roles import (
-    Roles,
-    derive_roles,
-    find_held_in_tables,
-    require_levels,
-    require_output,
-    require_reasons,
-    require_tables,
-)
 from stirred.spec import Budget, Exchanges, Ledger, Specification
 from stirred.spec.invariants import Views, largest_views, make_view
 

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from stirred.languages import Phrase, unit
 from stirred.mechanisms.swap.bounds import claim
-from stirred.mechanisms.swap.config import MatchedConfig, SwapOutputConfig
+from stirred.mechanisms.swap.config import MatchedConfig, Roles, SwapOutputConfig
 from stirred.mechanisms.swap.estimates import weak_strata
 from stirred.mechanisms.swap.frame import Frame, StrataSummary
 from stirred.mechanisms.swap.pipeline import SwapMechanism
 from stirred.mechanisms.swap.records import Where
-from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import Shapes
 from stirred.spec import (
     Bound,

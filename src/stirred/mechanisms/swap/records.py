@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stirred.census import Census
     from stirred.census.schema import Kinds, RecordSchema
     from stirred.engine.base import PartRows
-    from stirred.mechanisms.swap.roles import Roles
+    from stirred.mechanisms.swap.config import Roles
 
 
 # Encode records as narrow columns of codes, with only the columns that a swap needs.

@@ -15,7 +15,7 @@ from stirred.engine import Engine, Local, Progress
 from stirred.errors import InputError, PrivacyError, did_you_mean
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swap.config import Swapping2010Config
+from stirred.mechanisms.swap.config import Roles, Swapping2010Config
 from stirred.mechanisms.swap.frame import Frame, StrataSummary, estimate_size
 from stirred.mechanisms.swap.group_quarters import choose_quarters, require_one_file, restate_for_quarters
 from stirred.mechanisms.swap.pairs import (
@@ -44,7 +44,6 @@ from stirred.mechanisms.swap.pairwise import (
 from stirred.mechanisms.swap.pipeline import SwapPromise
 from stirred.mechanisms.swap.proposal import propose_2010
 from stirred.mechanisms.swap.records import Column, find_level_codes
-from stirred.mechanisms.swap.roles import Roles
 from stirred.mechanisms.swap.strata import NO_STRATUM
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from stirred.languages import Phrase
 from stirred.mechanisms.exhibits import Exhibit
 from stirred.mechanisms.proposal import Proposal
 from stirred.mechanisms.release import Release
-from stirred.mechanisms.swap.config import TargetedConfig
+from stirred.mechanisms.swap.config import Roles, TargetedConfig, withhold
 from stirred.mechanisms.swap.frame import Frame, estimate_size
 from stirred.mechanisms.swap.pairs import Pairing, draw_pairs
 from stirred.mechanisms.swap.pairwise import (
@@ -37,7 +37,6 @@ from stirred.mechanisms.swap.pairwise import (
     witness_by_risk,
 )
 from stirred.mechanisms.swap.proposal import propose_targeted
-from stirred.mechanisms.swap.roles import Roles, withhold
 from stirred.mechanisms.swap.strata import NO_STRATUM
 from stirred.spec.laws import Rate
 

@@ -27,6 +27,7 @@ from stirred.mechanisms.swap.config import (
     NoVacuousConfig,
     UnitMatchingConfig,
     VaryingRatesConfig,
+    require_inner_rate,
 )
 from stirred.mechanisms.swap.enumeration import chain_law, near_law, nonvacuous_law
 from stirred.mechanisms.swap.exact_law import (
@@ -39,7 +40,7 @@ from stirred.mechanisms.swap.frame import Frame, StrataSummary, apply_moves
 from stirred.mechanisms.swap.moves import Moves, draw_moves, toss_coins
 from stirred.mechanisms.swap.pipeline import SwapPromise
 from stirred.mechanisms.swap.proposal import propose_swap
-from stirred.mechanisms.swap.rates import ProvedSwapping, RateSwapping
+from stirred.mechanisms.swap.psa import ProvedSwapping, RateSwapping
 from stirred.mechanisms.swap.records import (
     IMPUTED,
     Column,
@@ -49,7 +50,6 @@ from stirred.mechanisms.swap.records import (
     find_level_codes,
     rank_columns,
 )
-from stirred.mechanisms.swap.roles import require_inner_rate
 from stirred.mechanisms.swap.strata import NO_STRATUM, StratumCodes, StratumTable, count_sizes
 from stirred.mechanisms.swap.strata import form_strata as coded
 from stirred.mechanisms.swap.variant_budgets import (

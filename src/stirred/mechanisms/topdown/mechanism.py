@@ -33,8 +33,8 @@ from stirred.mechanisms.release import Check, Release, format_table, join_variab
 from stirred.mechanisms.topdown import promise
 from stirred.mechanisms.topdown.config import TopDownConfig
 from stirred.mechanisms.topdown.counts import require_columns
-from stirred.mechanisms.topdown.dhc_given_pl.agreement import load_promise
 from stirred.mechanisms.topdown.dhc_given_pl.facility_types import fit_workload
+from stirred.mechanisms.topdown.dhc_given_pl.parents import load_promise
 from stirred.mechanisms.topdown.estimate.algebra import Algebra
 from stirred.mechanisms.topdown.estimate.uncertainty import tabulate_uncertainty
 from stirred.mechanisms.topdown.histogram import name_column

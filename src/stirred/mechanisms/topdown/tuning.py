@@ -1,17 +1,21 @@
-"""Propose a workload from a schema, and choose the shares of a workload for stated goals."""
+"""Propose a workload from a schema, and choose its shares for stated goals, those for the worst-off among them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
+from stirred.census import Census
 from stirred.census.schema import RecordSchema, Schema, VariableSchema
+from stirred.census.synthetic import synthesise
 from stirred.errors import InputError, PlanError, did_you_mean
 from stirred.mechanisms.base import TunedCost, TunedError, TunedSettings
 from stirred.mechanisms.proposal import Cap, Goal, Proposal, choose_variables, find_root, list_areas
@@ -26,12 +30,86 @@ from stirred.mechanisms.topdown.promise import (
 )
 from stirred.mechanisms.topdown.tree import ALIASES, Tree, list_leaves
 from stirred.mechanisms.topdown.workload import Mode, Workload, read_preset
-from stirred.mechanisms.topdown.worst_groups import read_goals
 from stirred.spec import Budget, rho_squared_to_epsilon
 from stirred.text_formats import parse_toml, read_plain_text, write_toml
 
 if TYPE_CHECKING:
     from stirred.census import Census
+
+
+# A packed district is made of the blocks with the largest shares of a group, from many block groups. Its error in the
+# linear estimate is the root of its number of blocks times that of one of them, as if they were independent: a closed
+# form, with one number of a synthetic census. Nothing of the census is read. The released error is larger where
+# non-negativity takes persons out of such blocks (benchmarks/who_pays.py).
+
+ADULT_WORDS = " voting age"
+GROUPS = {
+    "hispanic": ("hispanic", 2),
+    "white": ("race", 1),
+    "black": ("race", 2),
+    "american indian": ("race", 3),
+    "asian": ("race", 4),
+    "pacific": ("race", 5),
+}  # the variable of the stand-in, and its code
+AXES = {"race": ("cenrace", "race"), "hispanic": ("hispanic",)}  # how workloads call the variable
+VOTING_AGE = 18  # years
+STAND_IN_HOUSEHOLDS = 20_000
+MIN_PACKED_SHARE = 0.3  # of the group among adults, in a district that is looked at
+
+
+def read_goals(workload: Workload, leaf: str, goals: Sequence[Goal]) -> list[Goal]:
+    """Return the goals with the table and the number of blocks of those for the worst-off; the others as they are."""
+    return [goal if not goal.group else _read_goal(workload, leaf, goal) for goal in goals]
+
+
+def _read_goal(workload: Workload, leaf: str, goal: Goal) -> Goal:
+    adults = goal.group.endswith(ADULT_WORDS)
+    name = goal.group.removesuffix(ADULT_WORDS).strip()
+    if name not in GROUPS or goal.districts != "packed":
+        raise InputError(
+            f"the goal {goal} is not understood",
+            why=f"groups are {', '.join(GROUPS)}, each alone or of voting age; districts are packed",
+            fix='write for instance "mae black voting age in packed districts of 5000 <= 40"',
+        )
+    variable, code = GROUPS[name]
+    axes = [axis.name for axis in workload.histogram.axes]
+    wanted = [next((axis for axis in AXES[variable] if axis in axes), "")]
+    wanted += ["votingage"] if adults else []
+    if not set(wanted) <= set(axes):
+        raise InputError(
+            f"the goal {goal} asks for numbers that workload {workload.name} does not count",
+            why=f"it counts by {', '.join(axes)}",
+            fix="name another group, or a workload that counts race, Hispanic origin and voting age (pl94-persons)",
+        )
+    return replace(goal, by=(*wanted, leaf), areas=count_blocks(variable, code, goal.persons))
+
+
+@cache
+def count_blocks(variable: str, code: int, persons: int) -> int:
+    """Return the largest number of blocks in a packed district of so many persons, in the stand-in."""
+    made = synthesise("state", households=STAND_IN_HOUSEHOLDS, seed=5)
+    census = Census.of(made.schema, made.tables)
+    people = census.scan("person", ["block", "age", variable]).collect()
+    adult = pl.col("age") >= VOTING_AGE
+    blocks = people.group_by(pl.col("block").cast(pl.String)).agg(
+        persons=pl.len(), adults=adult.sum(), own=(adult & (pl.col(variable) == code)).sum()
+    )
+    order = blocks.filter(pl.col("adults") > 0).sort(
+        pl.col("own") / pl.col("adults"), "block", descending=[True, False]
+    )
+    number = (pl.col("persons").cum_sum().cast(pl.Int64) - 1) // persons
+    found = order.group_by(number.alias("district")).agg(
+        blocks=pl.len(), share=pl.col("own").sum() / pl.col("adults").sum()
+    )
+    whole = found.filter(pl.col("district") < order["persons"].sum() // persons)
+    if whole.is_empty():
+        raise InputError(
+            f"districts of {persons:,} persons are larger than the stand-in",
+            why=f"its blocks have {order['persons'].sum():,} persons",
+            fix="ask for smaller districts",
+        )
+    packed = whole.filter((pl.col("share") >= MIN_PACKED_SHARE) | (pl.col("district") == 0))
+    return int(packed["blocks"].to_numpy().max())
 
 
 # A workload that the schema of a census suggests: one axis for each variable with few listed levels.

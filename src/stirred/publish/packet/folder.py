@@ -1,13 +1,18 @@
-"""A packet: a release on disk, in a public part that may be copied anywhere and an internal part that may not."""
+"""A packet: a release on disk, in a public part that may be copied anywhere and an internal part that may not.
 
-from collections.abc import Iterator
+In a notebook it shows its title, its promise and its tables, from the public part alone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stirred.errors import InputError, require_path
+from stirred.errors import InputError, StirredError, require_path
 from stirred.publish.packet.checksums import PUBLIC
+from stirred.spec.files import load
+from stirred.spec.notebook import write_html_table
 from stirred.text_formats import parse_json, read_plain_text
 
 if TYPE_CHECKING:
@@ -15,6 +20,31 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from stirred.mechanisms.release import Check
+
+
+NOT_PRIVATE = "NOT PRIVATE: made with a test key"
+
+
+def render_packet(public: Path, receipt: Mapping[str, object], tables: Sequence[str]) -> str:
+    """Return what a reader needs first, as HTML."""
+    try:
+        promise = str(load(public / "spec.json"))
+    except StirredError as error:
+        promise = error.what
+    stated = receipt.get("mechanisms")
+    names = (
+        [str(made.get("name", "")) for made in stated if isinstance(made, Mapping)]
+        if isinstance(stated, list)
+        else []
+    )
+    rows = [
+        ("promise", promise),
+        ("mechanism", ", ".join(names)),
+        ("tables", ", ".join(tables) or "none"),
+        ("report", str(public / "report.html")),
+    ]
+    notes = [] if receipt.get("private") else [NOT_PRIVATE]
+    return write_html_table(f"Packet: {receipt.get('title', '')}", rows, notes=notes)
 
 
 def _list_read_errors() -> tuple[type[BaseException], ...]:
@@ -72,7 +102,6 @@ class Packet:
 
     def _repr_html_(self) -> str:
         """Return title, promise and tables as HTML, from the public part alone."""
-        from stirred.publish.packet.notebook import render_packet
         from stirred.spec.notebook import write_html_table
 
         try:

@@ -14,7 +14,7 @@ import polars as pl
 from stirred.census.schema import Schema, collect_labels, find_code
 from stirred.errors import InputError, did_you_mean
 from stirred.languages import Language, Phrase
-from stirred.mechanisms.coverage import (
+from stirred.mechanisms.effect import (
     CLASS_NAMES,
     CLASS_STARTS,
     MAJORITY,

@@ -36,8 +36,8 @@ from stirred.publish.run.inputs import changed_input, input_identity
 from stirred.publish.run.part import PartFolder, delete
 from stirred.publish.run.writer import MECHANISM_FOLDER, locate_release, move, table_bytes, table_of
 from stirred.spec import Budget, Ledger, OutputPremetric, Specification
+from stirred.spec.algebra import Entry
 from stirred.spec.files.document import part_from_json, part_to_json
-from stirred.spec.ledger import Entry
 
 log = logging.getLogger("stirred.run")
 

@@ -21,8 +21,7 @@ from stirred.publish.check import require_kept
 from stirred.publish.composition import PlanPromise, build_account
 from stirred.publish.documents import PacketDocuments
 from stirred.publish.packet.checksums import INTERNAL, PUBLIC, seal
-from stirred.publish.packet.columns import DATA_PACKAGE, describe_package
-from stirred.publish.packet.guide import write_guide
+from stirred.publish.packet.guide import DATA_PACKAGE, describe_package, write_guide
 from stirred.publish.packet.lookup import describe_tables, prepare_table, write_labels
 from stirred.publish.packet.receipt import build_receipt, write_json
 from stirred.publish.plan.description import Plan, TablePlan

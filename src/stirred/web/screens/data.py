@@ -14,9 +14,8 @@ from stirred.errors import InputError, StirredError
 from stirred.text_formats import read_plain_text
 from stirred.web import commands
 from stirred.web.forms import Form, last_text
-from stirred.web.pages import bench_of, form_of, page
+from stirred.web.pages import VISIT_HOUSEHOLDS, bench_of, can_visit, form_of, page, set_visit
 from stirred.web.uploads import Upload
-from stirred.web.visit import VISIT_HOUSEHOLDS, can_visit, set_visit
 from stirred.web.workbench import Workbench
 from stirred.web.workspace import CODEBOOK, ChosenData, FileParts
 

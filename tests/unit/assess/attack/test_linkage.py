@@ -19,7 +19,7 @@ from stirred.assess.attack.linkage import (
     random_draw_hits,
     reidentify,
 )
-from stirred.assess.attack.result import bootstrap_interval, normalise_risk, wilson_interval
+from stirred.assess.risk import bootstrap_interval, normalise_risk, wilson_interval
 from stirred.errors import InputError
 
 VARIABLES = LinkVariables(area="block", parent="group")

@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from stirred import ExactMargins, GaussianTables, Plan
-from stirred.assess.attack.inference import infer_table
-from stirred.assess.attack.majority import guess_by_area
+from stirred.assess.attack.inference import guess_by_area, infer_table
 from stirred.assess.universe import measure_universe, measures
 from stirred.assess.universe.measures import measure_disclosure
 from stirred.census import Census

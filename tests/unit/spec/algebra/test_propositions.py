@@ -29,7 +29,7 @@ from stirred.spec import (
     OutputPremetric,
     exact_release,
 )
-from stirred.spec.propositions import (
+from stirred.spec.compare import (
     largest_coarse_budgets,
     lemma_1,
     loss_is_no_smaller,

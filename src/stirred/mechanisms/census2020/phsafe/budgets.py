@@ -33,9 +33,9 @@ from stirred.spec import (
     Specification,
     SymmetricDifference,
 )
+from stirred.spec.algebra import Entry
 from stirred.spec.input_premetrics import RecordPremetric
 from stirred.spec.invariants import Views
-from stirred.spec.ledger import Entry
 
 if TYPE_CHECKING:
     from stirred.census import Census

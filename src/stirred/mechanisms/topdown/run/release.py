@@ -28,7 +28,7 @@ from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate, has_clo
 from stirred.mechanisms.topdown.measure import ClassicTargets, Measurements, Targets
 from stirred.mechanisms.topdown.prior import Guidance, UnitSpread
 from stirred.mechanisms.topdown.rules import Findings, Record
-from stirred.mechanisms.topdown.run import digest, records
+from stirred.mechanisms.topdown.run import records
 from stirred.mechanisms.topdown.run.subtrees.batch import SHARD
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees, count_faults, estimate_bytes, gather
 from stirred.mechanisms.topdown.run.subtrees.steps import (
@@ -56,6 +56,7 @@ from stirred.mechanisms.topdown.run.task import (
     Checkpoint,
     RunResult,
     Task,
+    digest_key,
     solve_levels,
     wait_for_nothing,
 )
@@ -293,7 +294,7 @@ def _share_progress(task: Task, number: int) -> Progress:
 
 def replace_census(task: Task, made: Estimation) -> UpperTree:
     """Return the tree above with the released counts in place of the census's."""
-    above, reader = made.above, digest.digest_key(task.key)
+    above, reader = made.above, digest_key(task.key)
     if made.subtrees is not None:
         survey, _ = read_messages(
             made.subtrees.parts.map(SubtreeSurvey(made.subtrees.division, reader), MESSAGE_SCHEMA)
@@ -423,7 +424,7 @@ def fits_in_memory(task: Task) -> bool:
 
 def survey_subtrees(task: Task, subtrees: Subtrees) -> UpperTree:
     """Build the tree above from one message of each subtree."""
-    reader = digest.digest_key(task.key)
+    reader = digest_key(task.key)
     kernel = SubtreeSurvey(subtrees.division, reader)
     survey, others = read_messages(subtrees.parts.map(kernel, MESSAGE_SCHEMA), task.steps("survey"))
     subtrees.refuse([one["troubles"] for one in others], task.workload)

@@ -20,13 +20,13 @@ from stirred.mechanisms.topdown.counts import (
     stack_histograms,
     sum_upward,
 )
-from stirred.mechanisms.topdown.dhc_given_pl.agreement import (
+from stirred.mechanisms.topdown.dhc_given_pl.facility_types import FacilityTypes, find_dividing_rule
+from stirred.mechanisms.topdown.dhc_given_pl.parents import (
     EarlierProduct,
     build_agreement,
     count_earlier_records,
     name_agreement,
 )
-from stirred.mechanisms.topdown.dhc_given_pl.facility_types import FacilityTypes, find_dividing_rule
 from stirred.mechanisms.topdown.estimate import whole_tree
 from stirred.mechanisms.topdown.estimate.whole_tree import (
     DownwardPass,
@@ -51,10 +51,17 @@ from stirred.mechanisms.topdown.rules import (
     require_consistent,
     sum_bounds,
 )
-from stirred.mechanisms.topdown.run import digest
 from stirred.mechanisms.topdown.run.subtrees.batch import Division
 from stirred.mechanisms.topdown.run.subtrees.gather import Subtrees
-from stirred.mechanisms.topdown.run.task import Task, count_threads, wait_for_nothing
+from stirred.mechanisms.topdown.run.task import (
+    Task,
+    count_threads,
+    digest_key,
+    digest_nodes,
+    digest_run,
+    digest_upward,
+    wait_for_nothing,
+)
 from stirred.mechanisms.topdown.tree import QUARTERS_COLUMN, Tree, add_entities, list_leaves, split_tree
 from stirred.mechanisms.topdown.workload import Rule, find_quarters_rule, list_occupied_answers
 
@@ -102,7 +109,7 @@ class UpperTree:
         require_consistent(constraints, division.workload, truth[0], [here, *below])
         found = [shard["digest"].tobytes() for shard in survey]
         for depth in range(division.depth - 1, -1, -1):
-            found = digest.digest_nodes(key, spine, constraints, depth, found)
+            found = digest_nodes(key, spine, constraints, depth, found)
         names = [held.name for held in constraints.held]
         return UpperTree(
             depth=division.depth,
@@ -114,7 +121,7 @@ class UpperTree:
             constraints=constraints,
             equal=equal,
             offsets=offsets,
-            input_digest=digest.digest_run(key, division.levels, names, found),
+            input_digest=digest_run(key, division.levels, names, found),
             place=place,
             types=division.types,
         )
@@ -230,7 +237,7 @@ def build_whole_tree(task: Task) -> UpperTree:
         constraints=constraints,
         equal=find_equalities(constraints, len(spine.levels), range(len(spine.levels))),
         offsets=np.zeros((0, len(spine.levels)), np.int64),
-        input_digest=digest_input(digest.digest_key(task.key), spine, truth[-1], constraints),
+        input_digest=digest_input(digest_key(task.key), spine, truth[-1], constraints),
         types=types,
     )
 
@@ -238,9 +245,7 @@ def build_whole_tree(task: Task) -> UpperTree:
 def digest_input(reader: Key, spine: Tree, leaves: Sparse, constraints: Constraints) -> bytes:
     """Return a keyed digest of all that is read: records by leaf, the tree with its codes, bounds."""
     names = [held.name for held in constraints.held]
-    return digest.digest_run(
-        reader, spine.levels, names, digest.digest_upward(reader, spine, constraints, leaves)
-    )
+    return digest_run(reader, spine.levels, names, digest_upward(reader, spine, constraints, leaves))
 
 
 def _build_spine(

@@ -16,8 +16,7 @@ from stirred.mechanisms.topdown.solve.descent import (
     merge_queries,
     nest_queries,
 )
-from stirred.mechanisms.topdown.solve.ordered import pairwise_sum, sort_part
-from stirred.mechanisms.topdown.solve.rounding import FREE
+from stirred.mechanisms.topdown.solve.rounding import FREE, pairwise_sum, sort_part
 
 # The prior knowledge of a parent's leaves as linear terms, queries and weights.
 #

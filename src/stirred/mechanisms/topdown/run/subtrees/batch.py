@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from stirred.chance import Key
 from stirred.engine.tables import hash_rows
 from stirred.mechanisms.topdown.counts import Sparse
-from stirred.mechanisms.topdown.dhc_given_pl.agreement import EarlierProduct, name_agreement
 from stirred.mechanisms.topdown.dhc_given_pl.facility_types import FacilityPatterns, FacilityTypes
+from stirred.mechanisms.topdown.dhc_given_pl.parents import EarlierProduct, name_agreement
 from stirred.mechanisms.topdown.histogram import HistogramAxis, Query, axis_expression, cell_expression
 from stirred.mechanisms.topdown.measure import Allotment, Measurements
 from stirred.mechanisms.topdown.rules import Constraints, HeldQuery, Record, compile_rules, sum_bounds

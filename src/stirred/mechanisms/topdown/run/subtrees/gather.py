@@ -15,8 +15,8 @@ from stirred.engine import Engine
 from stirred.engine.base import Flow, Parts, Read
 from stirred.errors import InputError
 from stirred.mechanisms.topdown.counts import no_area_error, no_cell_error
-from stirred.mechanisms.topdown.dhc_given_pl.agreement import EarlierProduct
 from stirred.mechanisms.topdown.dhc_given_pl.facility_types import FacilityTypes, find_dividing_rule
+from stirred.mechanisms.topdown.dhc_given_pl.parents import EarlierProduct
 from stirred.mechanisms.topdown.histogram import name_column
 from stirred.mechanisms.topdown.rules import find_depth, list_bounding_rules, list_structural_zeros
 from stirred.mechanisms.topdown.run.records import REPLICATE_FIELDS, list_shown_levels

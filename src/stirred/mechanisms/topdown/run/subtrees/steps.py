@@ -31,7 +31,7 @@ from stirred.mechanisms.topdown.estimate.whole_tree import TreeEstimate, build_n
 from stirred.mechanisms.topdown.measure import ClassicTargets, Measurements, Targets
 from stirred.mechanisms.topdown.prior import Guidance, UnitSpread, sum_leaf_moments
 from stirred.mechanisms.topdown.rules import Findings, find_equalities, find_misfits
-from stirred.mechanisms.topdown.run import digest, records
+from stirred.mechanisms.topdown.run import records
 from stirred.mechanisms.topdown.run.subtrees.batch import (
     CELL,
     COUNT,
@@ -46,7 +46,7 @@ from stirred.mechanisms.topdown.run.subtrees.batch import (
     to_frame,
 )
 from stirred.mechanisms.topdown.run.subtrees.gather import count_faults
-from stirred.mechanisms.topdown.run.task import Checkpoint, solve_levels
+from stirred.mechanisms.topdown.run.task import Checkpoint, digest_upward, solve_levels
 from stirred.mechanisms.topdown.solve.levels import Estimator
 from stirred.mechanisms.topdown.solve.parent import Certificate
 
@@ -118,7 +118,7 @@ class SubtreeSurvey:
         misfits = find_misfits(
             grove.constraints, grove.spine, grove.truth, range(division.depth + 1, division.last + 1)
         ).arrays()
-        tops = digest.digest_upward(self.key, grove.spine, grove.constraints, grove.truth[-1], division.depth)
+        tops = digest_upward(self.key, grove.spine, grove.constraints, grove.truth[-1], division.depth)
         equal = find_equalities(
             grove.constraints, len(grove.truth), range(division.depth + 1, division.last + 1)
         )
