@@ -21,7 +21,7 @@ from stirred.census import Census
 from stirred.chance.words import cast_links, combine_chunks
 from stirred.engine import Engine, Flow, PartKernel
 from stirred.engine.local import return_free_memory
-from stirred.engine.tables import PART_COLUMN, hash_rows, mix_words
+from stirred.engine.tables import PART_COLUMN, hash_rows, mix_words, plain_type
 from stirred.errors import InputError
 from stirred.frames import arrow_of, frame_of
 from stirred.mechanisms.release import Release, ReleasedRecords, choose_keys, open_records
@@ -351,7 +351,7 @@ class MarkedRecords:
     def _sum_members(self, unit: str, parts: int) -> list[Flow]:
         """Return a flow of the sums of the members, for each type of them."""
         release, home, found = self.records.release, self.records.record_type, []
-        kind = self.engine.stream_released(release.microdata[home]).schema.field(unit).type
+        kind = plain_type(release.microdata[home].schema.field(unit).type)
         for other in self.census.schema.records:
             if other.linked_to == home:
                 own = [
