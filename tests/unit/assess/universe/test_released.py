@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from stirred.assess.universe import measures, sizes
-from stirred.assess.universe.measures import Disclosure, census_from_release, measure_disclosure
 from stirred.census import Census
 from stirred.engine import Engine, Local
 from stirred.engine.local import LocalFlow, LocalParts
@@ -102,15 +101,15 @@ def make_release(exact: list[Invariant], homes: int, people: int, *, text: bool)
     )
 
 
-def measure_whole(release: Release, record_type: str) -> Disclosure:
+def measure_whole(release: Release, record_type: str) -> measures.Disclosure:
     """Return the numbers by whole records: from the cells of all tables, as polars groups them."""
-    census = census_from_release(release)
+    census = measures.census_from_release(release)
     columns = [name for name in census.columns(record_type) if name != "hid"]
     shape = sizes.build_shape(release.specification.multiverse, census, record_type, variables=columns)
     strata = sizes.size_strata(shape, areas=census.schema.spine, work=0, exactly=0)
     places = None if strata is None or shape.has_free_variables else sizes.log_places(shape, strata)
     return replace(
-        measures._describe_shape(Disclosure(record_type=record_type, exact=()), shape),
+        measures._describe_shape(measures.Disclosure(record_type=record_type, exact=()), shape),
         places=None if places is None else exp(places.value / shape.records),
     )
 
@@ -122,7 +121,7 @@ def test_the_numbers_are_those_of_whole_records_in_memory_and_in_parts(name: str
     release = make_release(exact, 120, 200, text=text)
     engines: list[Engine] = [Local(), InParts()]
     (found,), (apart,) = (
-        [one for one in measure_disclosure(release, engine=engine) if one.record_type == record_type]
+        [one for one in measures.measure_disclosure(release, engine=engine) if one.record_type == record_type]
         for engine in engines
     )
     assert found == apart  # to the last bit
@@ -160,6 +159,8 @@ def test_few_bytes_of_a_record_are_held(engine: Engine, monkeypatch: pytest.Monk
     inside = isinstance(engine, InParts)
     weigh(LocalParts, 10_000)
     weigh(LocalFlow, 0 if inside else BYTES_PER_RECORD * 2_000)
-    (found,) = (one for one in measure_disclosure(release, engine=engine) if one.record_type == "household")
+    (found,) = (
+        one for one in measures.measure_disclosure(release, engine=engine) if one.record_type == "household"
+    )
     assert found.places is not None
     assert sum(held) <= (10_000 if inside else BYTES_PER_RECORD * 2_000)
