@@ -348,7 +348,9 @@ def public_risk(
         released={name: _rows(release, name) for release in known for name in release.microdata},
     )
     own = _own_releases(plan, schema, releases)
-    given = dict.fromkeys(one for mechanism, release in own for one in _find_given_away(mechanism, release))
+    given = dict.fromkeys(
+        one for mechanism, release in own for one in _find_given_away(mechanism, release, engine)
+    )
     measured = measured or measure_risk(plan, schema, releases, tables)
     parts: list[Section | None] = [risk.write_inversion(one) for one in measured.undone]
     parts += [risk.write_majority(one, labels) for one in measured.guessed]
@@ -370,12 +372,16 @@ def internal_risk(truth: Census, releases: Sequence[Release], engine: Engine, lo
     return [] if section is None else [section]
 
 
-def _find_given_away(mechanism: Mechanism, release: Release) -> "tuple[Disclosure, ...]":
+def _find_given_away(mechanism: Mechanism, release: Release, engine: Engine) -> "tuple[Disclosure, ...]":
     from stirred.assess.universe.measures import measure_disclosure  # loads numerical libraries
 
     tables = [release.tables[name] for name in mechanism.list_own_tables(release)]
     return measure_disclosure(
-        release, tables=tables, record_type=mechanism.record_type, most=MAX_RECORDS_UNDONE
+        release,
+        tables=tables,
+        record_type=mechanism.record_type,
+        most=MAX_RECORDS_UNDONE,
+        engine=engine,
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from stirred.assess.risk import Baseline, RiskMeasure, name_measure
 from stirred.assess.universe.bounds import find_separators, keep_maximal, observed_bounds
 from stirred.assess.universe.counting import MAX_MULTIPLICATIONS
+from stirred.assess.universe.marks import sum_shape
 from stirred.assess.universe.sizes import (
     CHOICES_COLUMN,
     COUNT_COLUMN,
@@ -21,9 +22,11 @@ from stirred.assess.universe.sizes import (
     log_labelled,
     log_places,
     log_unlabelled,
+    outline_shape,
     size_strata,
 )
 from stirred.census import Census, Schema
+from stirred.engine import Engine, Local
 from stirred.errors import ClusterError, StirredError
 from stirred.frames import frame_of
 from stirred.mechanisms.release import Release, require_schema, scan_records
@@ -271,12 +274,18 @@ class Disclosure:
 
 
 def measure_disclosure(
-    release: Release, *, tables: Sequence[pa.Table] = (), record_type: str = "", most: int = 2_000_000
+    release: Release,
+    *,
+    tables: Sequence[pa.Table] = (),
+    record_type: str = "",
+    most: int = 2_000_000,
+    engine: Engine | None = None,
 ) -> tuple[Disclosure, ...]:
     """Measure what exact numbers reveal, for each record type that they are about.
 
     ``tables`` are published tables of counts of ``record_type``, for types without released records. Types with more than
-    ``most`` records, and those of which the release shows too little, have no ``values``.
+    ``most`` records, and those of which the release shows too little, have no ``values``. Records are read by the engine in
+    batches, of which a few words for each record are held, or in parts where those do not fit.
     """
     multiverse = release.specification.multiverse
     about = dict.fromkeys(margin.record_type for invariant in multiverse for margin in invariant.needs())
@@ -289,7 +298,7 @@ def measure_disclosure(
             found.append(blank)
         elif kind in census.schema.record_types:
             if _is_own(exact, kind, census.schema):  # others are told with the homes of their records
-                found.append(_measure_records(multiverse, exact, census, kind, most))
+                found.append(_measure_records(release, exact, census, kind, most, engine or Local()))
         else:
             shapes = [build_table_shape(multiverse, kind, frame_of(table)) for table in tables]
             shown = [one for one in shapes if one is not None and kind == record_type]
@@ -345,7 +354,12 @@ def _is_own(exact: Sequence[Invariant], record_type: str, schema: Schema) -> boo
 
 
 def _measure_records(
-    multiverse: Multiverse, exact: tuple[Invariant, ...], census: Census, record_type: str, most: int
+    release: Release,
+    exact: tuple[Invariant, ...],
+    census: Census,
+    record_type: str,
+    most: int,
+    engine: Engine,
 ) -> Disclosure:
     records = census.count(record_type)
     blank = Disclosure(record_type=record_type, exact=exact, records=records)
@@ -354,32 +368,40 @@ def _measure_records(
     record = census.schema.record(record_type)
     columns = [name for name in census.columns(record_type) if name not in (record.id, record.household)]
     try:
-        shape = build_shape(multiverse, census, record_type, variables=columns)
+        outline = outline_shape(release.specification.multiverse, census, record_type, variables=columns)
+        sums = sum_shape(outline, census, release, engine)
     except ClusterError:
         raise
     except StirredError:
         return blank  # an exact number is about a variable that is not released
-    return _describe_shape(blank, shape, census.schema.spine)
+    limited = bool(outline.limited.conditions())  # then all others are no records of these tables
+    return replace(
+        blank,
+        records=sums.records if limited else records,
+        fixed=0 if limited else records - sums.records,
+        certain=sums.certain,
+        values=_mean_per_record(sums.values, sums.records),
+        places=_mean_per_record(sums.places, sums.records),
+    )
 
 
-def _describe_shape(blank: Disclosure, shape: Shape, areas: Sequence[str] = ()) -> Disclosure:
+def _describe_shape(blank: Disclosure, shape: Shape) -> Disclosure:
     """Return the numbers of a shape, without the slow count of unlabelled data sets."""
-    whole = max(shape.records, 1)
     size = log_labelled(shape)
-    strata = size_strata(shape, areas=areas, work=0, exactly=0)
+    strata = size_strata(shape, work=0, exactly=0)
     places = None if strata is None or shape.has_free_variables else log_places(shape, strata)
     return replace(
         blank,
         records=shape.records + shape.fixed,
         fixed=shape.fixed,
         certain=_count_certain(shape),
-        values=None if size is None else _mean_per_record(size.value, whole),
-        places=None if places is None else _mean_per_record(places.value, whole),
+        values=_mean_per_record(None if size is None else size.value, shape.records),
+        places=_mean_per_record(None if places is None else places.value, shape.records),
     )
 
 
-def _mean_per_record(log_size: float, records: int) -> float:
-    return exp(min(log_size / records, 700.0))
+def _mean_per_record(log_size: float | None, records: int) -> float | None:
+    return None if log_size is None else exp(min(log_size / max(records, 1), 700.0))
 
 
 def _count_certain(shape: Shape) -> int | None:

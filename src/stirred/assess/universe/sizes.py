@@ -76,10 +76,60 @@ class Shape:
         return self.cells.group_by(sorted(shown)).agg(pl.col(COUNT_COLUMN).sum()).sort(sorted(shown))
 
 
-def build_shape(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """What decides a shape before records are read: the exact tables of one record type, and the records apart from them.
+
+    ``limited`` has the condition of the records that the tables are about; those that meet a table of ``full`` are published
+    exactly with all their variables. ``wanted`` are the variables that a record consists of.
+    """
+
+    limited: Margin
+    full: tuple[Margin, ...]
+    tables: tuple[Shown, ...]
+    wanted: tuple[str, ...]
+    columns: tuple[str, ...]  # to read, MEMBERS_COLUMN among them where a table is about the members
+    members: tuple[str, ...]  # the variables of members in these tables
+    spine: tuple[str, ...]  # the levels among the columns
+    notes: tuple[str, ...]
+
+    @property
+    def covered(self) -> Shown:
+        """Return the columns that stand in some exact table."""
+        return frozenset[str]().union(*self.tables) & {*self.columns}
+
+    @property
+    def shown(self) -> list[Shown]:
+        """Return the tables by the columns that they show."""
+        return keep_maximal([table & self.covered for table in self.tables])
+
+    @property
+    def free(self) -> list[str]:
+        """Return the variables, other than areas, that stand in no exact table."""
+        return [name for name in self.wanted if name not in self.covered and name not in self.spine]
+
+    @property
+    def finest(self) -> str:
+        """Return the finest level of the areas that stand in no exact table, or ""."""
+        return next((level for level in reversed(self.spine) if level in {*self.wanted} - self.covered), "")
+
+    @property
+    def above(self) -> str:
+        """Return the finest level that stands in an exact table, or ""."""
+        return next((level for level in reversed(self.spine) if level in self.covered), "")
+
+    def counted(self) -> pl.Expr:
+        """Return the expression that says whether the tables are about a record, other than those of ``full``."""
+        found = _meets(self.limited)
+        for margin in self.full:
+            found = found & ~_meets(margin)
+        return found
+
+
+def outline_shape(
     multiverse: Multiverse, census: Census, record_type: str, *, variables: Iterable[str] | None = None
-) -> Shape:
-    """Build the shape of a census in a multiverse; ``variables`` are by default those of the tables.
+) -> Outline:
+    """Find the outline of the shape of a census in a multiverse; no record is read.
 
     Inequalities and tables of a part of the records are left out, so that the universe is counted as too large, never as too
     small; the notes say so.
@@ -127,48 +177,47 @@ def build_shape(
         if {*wanted} - {MEMBERS_COLUMN} <= _close_variables(census, record_type, (*m.by, *m.conditions()))
     ]
     notes += [f"left out (it counts a part of the records): {m}" for m in partial if m not in full]
-    frame = _records(
-        census,
-        record_type,
-        [*wanted, *spine, *(v for m in (*full, limited) for v in m.conditions())],
-        members,
+    return Outline(
+        limited=limited,
+        full=tuple(full),
+        tables=tuple(tables),
+        wanted=tuple(wanted),
+        columns=tuple(
+            dict.fromkeys([*wanted, *spine, *(v for m in (*full, limited) for v in m.conditions())])
+        ),
+        members=tuple(members),
+        spine=tuple(spine),
+        notes=tuple(notes),
     )
-    if only is not None:
-        frame = frame.filter(_meets(limited))
-    before = frame.height
-    for margin in full:
-        frame = frame.filter(~_meets(margin))
-    return _count_cells(census, limited, frame, tables, wanted, before - frame.height, notes)
 
 
-def _count_cells(
-    census: Census,
-    limited: Margin,
-    frame: pl.DataFrame,
-    tables: Sequence[Shown],
-    wanted: Sequence[str],
-    fixed: int,
-    notes: Sequence[str],
+def build_shape(
+    multiverse: Multiverse, census: Census, record_type: str, *, variables: Iterable[str] | None = None
 ) -> Shape:
-    covered = frozenset[str]().union(*tables) & {*frame.columns}
-    open_ = [name for name in wanted if name not in covered]
-    choices = pl.lit(1.0)
-    spine = [level for level in census.schema.spine if level in frame.columns]
-    areas = [level for level in spine if level in open_]
-    if areas:
-        finest, above = areas[-1], [level for level in spine if level in covered]
-        unique = frame.select([*above[-1:], finest]).unique()
+    """Build the shape of a census in a multiverse; ``variables`` are by default those of the tables."""
+    outline = outline_shape(multiverse, census, record_type, variables=variables)
+    frame = _records(census, record_type, outline.columns, outline.members)
+    if outline.limited.conditions():
+        frame = frame.filter(_meets(outline.limited))
+    before = frame.height
+    if outline.full:
+        frame = frame.filter(outline.counted())
+    return _count_cells(census, outline, frame, before - frame.height)
+
+
+def _count_cells(census: Census, outline: Outline, frame: pl.DataFrame, fixed: int) -> Shape:
+    limited, spine = outline.limited, outline.spine
+    choices, finest, above = pl.lit(1.0), outline.finest, outline.above
+    if finest:
+        unique = frame.select([name for name in (above, finest) if name]).unique()
         if above:
-            frame = frame.join(
-                unique.group_by(above[-1]).len("areas"), on=above[-1], how="left", nulls_equal=True
-            )
+            frame = frame.join(unique.group_by(above).len("areas"), on=above, how="left", nulls_equal=True)
         else:
             frame = frame.with_columns(pl.lit(unique.height).alias("areas"))
         choices = pl.col("areas").cast(pl.Float64)
-    for name in open_:
-        if name not in areas:
-            choices = choices * _levels(census, limited, name, frame)
-    by = sorted(covered)
+    for name in outline.free:
+        choices = choices * _levels(census, limited, name, frame)
+    by = sorted(outline.covered)
     cells = frame.with_columns(choices.alias(CHOICES_COLUMN))
     cells = (
         cells.group_by(by)
@@ -178,13 +227,13 @@ def _count_cells(
         else cells.select(pl.len().cast(pl.Int64).alias(COUNT_COLUMN), pl.col(CHOICES_COLUMN).max())
     )
     combinations = 1.0
-    for name in wanted:
+    for name in outline.wanted:
         if name not in spine:
             combinations *= _levels(census, limited, name, frame)
-    placed = [level for level in wanted if level in spine]
+    placed = [level for level in outline.wanted if level in spine]
     if placed:
         combinations *= frame[max(placed, key=spine.index)].n_unique()
-    shown = keep_maximal([table & covered for table in tables])
+    shown = outline.shown
     shared = find_separators(shown)
     return Shape(
         record_type=limited.record_type,
@@ -193,7 +242,7 @@ def _count_cells(
         cells=cells,
         fixed=fixed,
         combinations=combinations,
-        notes=tuple(notes),
+        notes=outline.notes,
     )
 
 
@@ -204,13 +253,18 @@ def _close_variables(census: Census, record_type: str, names: Iterable[str]) -> 
 
 def _levels(census: Census, limited: Margin, name: str, frame: pl.DataFrame) -> float:
     """Return how many levels a variable has: of the common restriction, of the schema, or of the data."""
+    known = count_known_levels(census, limited, name)
+    return float(max(frame[name].n_unique(), 1)) if known is None else known
+
+
+def count_known_levels(census: Census, limited: Margin, name: str) -> float | None:
+    """Return how many levels a variable has by the common restriction or the schema; None where the data tell."""
     if name in limited.conditions():
         return float(len(limited.conditions()[name]))
-    record_type = limited.record_type
     for known in census.schema.records:
-        if known.name == record_type and name in known.names and known.variable(name).level_count:
+        if known.name == limited.record_type and name in known.names and known.variable(name).level_count:
             return float(known.variable(name).level_count or 1)
-    return float(max(frame[name].n_unique(), 1))
+    return None
 
 
 def _meets(margin: Margin) -> pl.Expr:
