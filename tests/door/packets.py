@@ -20,7 +20,7 @@ import polars as pl
 import stirred as st
 from door.dangers import inside
 from layouts import LAYOUTS, Layout
-from stirred.census.variables import MAX_SINGLE_SHARE
+from stirred.census.schema import MAX_SINGLE_SHARE
 from stirred.cli.main import main
 
 NOT_DECIDED = "not decided"

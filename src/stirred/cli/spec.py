@@ -56,7 +56,7 @@ from stirred.spec.verdict import Answer, Derivation
 from stirred.text_formats import TomlError, parse_json, parse_toml, read_plain_text
 
 if TYPE_CHECKING:
-    from stirred.report.sections import Implication, NamedComparison
+    from stirred.report.comparison import Implication, NamedComparison
     from stirred.spec.card import Card
 
 
@@ -413,7 +413,7 @@ def resolve_pair(arguments: argparse.Namespace) -> tuple[NamedSpecification, Nam
 def compare_pair(first: NamedSpecification, second: NamedSpecification) -> "NamedComparison":
     """Return the comparison with the names that the user typed."""
     # imported here: the room of the reports is slow to load, and only two commands need it
-    from stirred.report.sections import NamedComparison
+    from stirred.report.comparison import NamedComparison
 
     return NamedComparison(
         first=first.name, second=second.name, found=compare(first.specification, second.specification)
@@ -619,7 +619,7 @@ def _lines(found: NamedSpecification, itself: CheckedImplication, empty: Checked
 
 def _itself(found: NamedSpecification) -> CheckedImplication:
     """Check that a specification implies itself; compare with a copy, so that the rules are used."""
-    from stirred.report.sections import Implication
+    from stirred.report.comparison import Implication
 
     spec = found.specification
     again = replace(spec, notes=(*spec.notes, "read again"))
@@ -635,7 +635,7 @@ def _itself(found: NamedSpecification) -> CheckedImplication:
 
 def _empty(found: NamedSpecification) -> CheckedImplication:
     """Check whether a promise without a finite budget implies the specification, which then promises nothing."""
-    from stirred.report.sections import Implication
+    from stirred.report.comparison import Implication
 
     spec = found.specification
     nothing = replace(spec, budget=Budget.infinite(), varies=None, parts=(), bounds=())

@@ -9,8 +9,7 @@ import pytest
 from door.packets import Packet, adversary_lines, command, make_packet, path_line
 from door.page import PAGE, RENEW
 from layouts import LAYOUTS
-from stirred.census.schema import NAMED_LIMITS, band_names
-from stirred.census.variables import MAX_SINGLE_SHARE
+from stirred.census.schema import MAX_SINGLE_SHARE, NAMED_LIMITS, band_names
 from stirred.cli.main import main
 
 LINES = PAGE.read_text(encoding="utf-8").splitlines()

@@ -7,8 +7,8 @@ from stirred.languages import Language
 from stirred.mechanisms.effect import ExpectedEffect
 from stirred.publish.side_by_side import comparison_sections
 from stirred.report import Note, TableBlock, sections
+from stirred.report.comparison import NamedComparison, insert_names
 from stirred.report.document import Fold
-from stirred.report.sections import NamedComparison, insert_names
 from stirred.spec import Verdict, compare
 
 SWAP = catalog.entry("whatif-state-size")
